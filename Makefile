@@ -7,13 +7,18 @@ SOURCES := mpx lab train controller models tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
-.PHONY: help setup check test fuzz kills foreign demo demo-lab demo-multipath lock clean
+# Tests at once: more than cores, as most of them wait.
+WORKERS ?= 6
+
+.PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-lab demo-multipath lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
 	@echo "make demo-lab   as root: copy across an emulated 200 Mbit/s, 60 ms with real TCP"
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
-	@echo "make test    set up what the tests need and run them   [PYTHON=python3.12]"
+	@echo "make test    set up what the tests need and run all but the long ones   [PYTHON=python3.12 WORKERS=6]"
+	@echo "make test-unit   only those of tests/unit, which need nothing but this Python"
+	@echo "make test-all    all tests, then fuzz, foreign and kills; an hour"
 	@echo "make fuzz    a minute of hostile input for each parser of foreign bytes   [TARGETS=... SECONDS=60 SEED=N]"
 	@echo "make foreign   thousands of FTP servers bent at random"
 	@echo "make kills   kills in copies and labs, twenty for each direction and victim, ten minutes"
@@ -44,19 +49,28 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Two at once, each with one thread for numbers: threads that wait for a core would spin on it.
-test: export OMP_NUM_THREADS = 1
+# Each with one thread for numbers: threads that wait for a core would spin on it. Compiled modules are kept
+# whatever the environment says, as tests start mpx and its parts thousands of times.
+test test-unit test-all: export OMP_NUM_THREADS = 1
+test test-unit test-all: export PYTHONDONTWRITEBYTECODE =
 test: setup
 	$(BIN)/python tests/install_peers.py
-	$(BIN)/python -m pytest -m alone $(PYTEST)
-	$(BIN)/python -m pytest -n 2 -m 'not alone' $(PYTEST)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(PYTEST)
+
+test-unit: setup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(PYTEST) tests/unit
+
+test-all: setup
+	$(BIN)/python tests/install_peers.py
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST)
+	$(MAKE) fuzz foreign kills
 
 # Every target that `make test` tries for some seconds (tests/fuzz), for a minute each; an input that fails is kept.
 fuzz: SECONDS = 60
 fuzz: setup
 	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(TARGETS)
 
-# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has two of each. Then two
+# Twenty kills for each direction and victim, as it takes ten minutes; `make test` has one of each. Then two
 # hundred of labs that are being built or taken down, in two minutes.
 kills: setup
 	MPX_KILLS=20 $(BIN)/python -m pytest -q -s tests/interop/test_kills.py

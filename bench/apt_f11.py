@@ -9,9 +9,10 @@ from typing import Any
 from apt.cell import Link
 from apt.claims import steady_from_s
 from apt.grid_row import GridRow, at_least, judge_grid
-from apt.row import Read, Results, main
+from apt.row import Read, Results
 from apt.store import Result
 from figures import Verdict
+from harness import run_row
 from mpx_lab.series import goodput_bps
 
 SHARES = {"quick": (0.5,), "full": (0.1, 0.2, 0.3, 0.4, 0.5)}
@@ -21,7 +22,6 @@ class F11(GridRow):
     """See the head of this file."""
 
     name = "f11"
-    doc = __doc__ or ""
     axis = "UDP, % of the rate"
 
     def links(self, effort: str) -> Sequence[Link]:
@@ -57,4 +57,4 @@ def _udp_bps(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(F11(), judge)
+    run_row(F11(), judge)

@@ -18,11 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.sharing import fairness, least_fairness, mean_streams, settled, shares, stream_fairness, unexplained
 from apt.store import Result
 from apt.tools import PAPER, PLAIN, fixed
 from figures import Spread, Verdict, median
+from harness import run_row
 
 TRANSFERS = 4
 SMALL = Link(rate_bps=50_000_000, rtt_s=0.100, queue_packets=250)
@@ -40,7 +41,6 @@ class F12(Row):
     """See the head of this file."""
 
     name = "f12"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Four transfers of each kind."""
@@ -125,4 +125,4 @@ def _line(windows: str, tool: str, count: int, runs: Sequence[Result]) -> str:
 
 
 if __name__ == "__main__":
-    main(F12(), judge)
+    run_row(F12(), judge)

@@ -11,10 +11,11 @@ from typing import Any
 
 from apt.cell import Cell, Link
 from apt.claims import best_fixed, claims_of, read, steady_bps
-from apt.row import Results, Row, bps_of, by_link_and_tool, main, repeated
+from apt.row import Results, Row, bps_of, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import FIXED, fixed
 from figures import Verdict, median
+from harness import run_row
 
 LINK = Link()
 NUMBERS = (1, 4, 8, 16, 32, 64)
@@ -27,7 +28,6 @@ class F5F6(Row):
     """See the head of this file."""
 
     name = "f5-f6"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Quick: as long as the search takes; full: 2 GB at the rate of the link."""
@@ -124,4 +124,4 @@ def _chunks(trace: Sequence[int]) -> int:
 
 
 if __name__ == "__main__":
-    main(F5F6(), judge)
+    run_row(F5F6(), judge)

@@ -10,9 +10,10 @@ from typing import Any
 
 from apt.cell import Link
 from apt.grid_row import GridRow, at_least, grows, judge_grid, no_number_for_all
-from apt.row import Read, main
+from apt.row import Read
 from apt.tools import fixed
 from figures import Verdict, median
+from harness import run_row
 
 RATES_MBPS = {"quick": (20, 200), "full": tuple(range(20, 201, 20))}
 
@@ -21,7 +22,6 @@ class F7F8(GridRow):
     """See the head of this file."""
 
     name = "f7-f8"
-    doc = __doc__ or ""
     axis = "rate, Mbit/s"
 
     def links(self, effort: str) -> Sequence[Link]:
@@ -52,4 +52,4 @@ def _shown(links: Sequence[Link], found: Read) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(F7F8(), judge)
+    run_row(F7F8(), judge)

@@ -17,9 +17,10 @@ from typing import Any
 
 from apt.cell import Cell, Link
 from apt.grid_row import GridRow, at_least, grows, judge_grid
-from apt.row import Read, main, repeated
+from apt.row import Read, repeated
 from apt.tools import PAPER_LONG
 from figures import Verdict, median
+from harness import run_row
 
 DELAYS_MS = {"quick": (10, 80, 100), "full": tuple(range(10, 101, 10))}
 QUEUE_PACKETS = 100
@@ -30,7 +31,6 @@ class F9F10(GridRow):
     """See the head of this file."""
 
     name = "f9-f10"
-    doc = __doc__ or ""
     axis = "delay, ms"
     numbers = (4, 8, 16, 32, 48, 64)
 
@@ -74,4 +74,4 @@ def _shown(links: Sequence[Link], found: Read) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(F9F10(), judge)
+    run_row(F9F10(), judge)

@@ -9,9 +9,10 @@ from typing import Any
 
 from apt.cell import Link
 from apt.grid_row import GridRow, judge_grid
-from apt.row import Read, main
+from apt.row import Read
 from apt.tools import fixed
 from figures import Verdict, median
+from harness import run_row
 
 LOSSES = {"quick": (0.0, 0.001), "full": (0.0, 0.0001, 0.001)}
 NEAR = 0.9
@@ -22,7 +23,6 @@ class Today(GridRow):
     """See the head of this file; half the rate of F5, so that three links run at once."""
 
     name = "today"
-    doc = __doc__ or ""
     axis = "congestion control and loss"
     numbers = (1, 2, 4, 8, 16, 32)
 
@@ -66,4 +66,4 @@ def _shown(links: Sequence[Link], found: Read) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(Today(), judge)
+    run_row(Today(), judge)

@@ -1,4 +1,4 @@
-"""Times a transfer from outside, alike for every tool: from its first 150 to its last 226.
+"""Times a transfer in the same way for every tool: from its first 150 to its last 226.
 
 A relay on loopback passes control connections on and notes when the server's replies come by. Data
 connections do not pass through it.
@@ -73,7 +73,7 @@ class ControlClock:
         try:
             data = source.recv(65536)
             if replies:
-                self._note(data, now)  # before it is passed on: whoever reads it may ask for the time at once
+                self._note(data, now)  # before it is passed on, as its reader may ask for the time at once
             target.sendall(data)
         except OSError:
             data = b""

@@ -1,4 +1,4 @@
-"""How much of what a network carries a copy over several paths gets: `mpx copy --controller`, up.
+"""Goodput of a copy over several paths, as a share of the maximum flow: `mpx copy --controller`, up.
 
     sudo .venv/3.11/bin/mpx lab simulate .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full]
     sudo .venv/3.11/bin/python bench/controller_copy.py [--effort quick|full] [--scale 0.2]     # in real time
@@ -12,16 +12,17 @@ last column says how late the links were. Of a run that does not count (docs/lab
 made, and the bench fails.
 """
 
+import argparse
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, run
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.own_controller import OWN
@@ -49,26 +50,22 @@ class Copied:
     reasons: Sequence[str]
 
 
-def main() -> None:
-    """Measure, print a table, and say what of it is as it should be."""
-    parser = command(__doc__)
-    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
-    parser.add_argument("--scale", type=float, default=1.0, help="multiplies all rates, and the file")
-    given = parser.parse_args()
-    effort, scale = given.effort, given.scale
+def measure(options: argparse.Namespace) -> dict[str, list[Copied]]:
+    """Copy over each network and print a table."""
+    effort, scale = options.effort, options.scale
     print(machine())
     print(f"\n{'network':<18} {'paths':>5}  {'steady':<24} {'whole':<24} late, P99 ms")
     measured: dict[str, list[Copied]] = {}
-    times = 1 if is_simulated() else RUNS[effort]  # there all would be the same
+    times = 1 if is_simulated() else RUNS[effort]  # where all runs would be the same
     for network in STEADY:
         runs = measured[network] = [
             copied(network, scale, round(SIZES[effort] * scale)) for _ in range(times)
         ]
         steady, whole = Spread([run.steady for run in runs]), Spread([run.whole for run in runs])
         late = max(run.late_s for run in runs) * 1e3
-        told = f"{network:<18} {runs[0].paths:>5}  {f'{steady:.3f}':<24} {f'{whole:.3f}':<24} {late:.1f}"
-        print(told, flush=True)
-    sys.exit(conclude(judge, measured, given.results))
+        line = f"{network:<18} {runs[0].paths:>5}  {f'{steady:.3f}':<24} {f'{whole:.3f}':<24} {late:.1f}"
+        print(line, flush=True)
+    return measured
 
 
 def judge(measured: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[Verdict]:
@@ -145,4 +142,7 @@ def steady_bps(rows: list[tuple[float, int]], size_bytes: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of all rates, and of the file")
+    run(parser, measure, judge)

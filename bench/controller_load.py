@@ -1,4 +1,4 @@
-"""What the controller stands: packets that switches tell it of, many path sets, and coming and going.
+"""The controller under load: packets from switches, many path sets, and path sets that come and go.
 
     .venv/3.11/bin/python bench/controller_load.py [--only packets,sets,churn] [--seconds 3600]
 
@@ -16,6 +16,7 @@ the first; beside the loss of a link callers wait 50 ms (P99) and 1 s at most; c
 and memory grows by a quarter at most after the first tenth of the time.
 """
 
+import argparse
 import json
 import statistics
 import sys
@@ -30,13 +31,13 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "controller")]
 
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
 from graphs import THESIS_A, plain
+from harness import command, run
 from mpx_controller.graph import Graph
 from running_controller import Running, controller
 from switches import address, arp_from
@@ -59,12 +60,8 @@ CALLER_P99_S, CALLER_MOST_S = 0.05, 1.0
 GROWS = 1.25
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = command(__doc__)
-    parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--seconds", type=float, default=3600.0, help="of coming and going")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the parts that were asked for."""
     print(machine(), flush=True)
     parts = options.only.split(",")
     measured: dict[str, Any] = {}
@@ -77,7 +74,7 @@ def main() -> None:
     if "churn" in parts:
         with steered(THESIS_A, ENDS) as (running, _):
             measured["churn"] = churn(running, options.seconds)
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
 
 
 def of_packets(steps: Sequence[Step]) -> Iterator[Verdict]:
-    """Say whether what is to be borne is borne, and whether more does not hold others up."""
+    """Judge whether the load is handled, and whether a higher one does not delay others."""
     for step in steps:
         p99_s, most_s = quantile(step.waits_s, 0.99), max(step.waits_s)
         if step.rate <= BORNE:
@@ -137,7 +134,7 @@ def of_packets(steps: Sequence[Step]) -> Iterator[Verdict]:
 
 
 def of_sets(found: Sets) -> Iterator[Verdict]:
-    """Say whether many path sets are no burden, to themselves and to others."""
+    """Judge whether many path sets are slow, or slow down others."""
     yield Verdict(
         f"{SETS} path sets with {STREAMS} streams take at most {SETS_BYTES / 1e6:.0f} MB",
         f"{found.memory_bytes / 1e6:.1f} MB",
@@ -163,7 +160,7 @@ def of_sets(found: Sets) -> Iterator[Verdict]:
 
 
 def of_churn(found: Churn) -> Iterator[Verdict]:
-    """Say whether coming and going leaves anything."""
+    """Judge whether path sets that come and go leave anything."""
     settled = found.memory_bytes[len(found.memory_bytes) // 10]
     times = found.memory_bytes[-1] / settled
     yield Verdict(
@@ -260,7 +257,7 @@ def sets(running: Running, switches: dict[int, WireSwitch]) -> Sets:
         flush=True,
     )
     lost, waited = THESIS_A.links[0].start, {}
-    with ProcessPoolExecutor(1, get_context("spawn")) as caller:  # whom our switches do not hold up
+    with ProcessPoolExecutor(1, get_context("spawn")) as caller:  # which the simulated switches do not delay
         caller.submit(asked, running.urls["rest"], 0.1).result()
         for what, up in (("nothing happens", None), ("a link of all is lost", False), ("it is back", True)):
             waits = caller.submit(asked, running.urls["rest"], STEP_S)
@@ -274,9 +271,11 @@ def sets(running: Running, switches: dict[int, WireSwitch]) -> Sets:
 
 def asked(url: str, seconds: float) -> list[float]:
     """Ask whether it runs for so long, a hundred times a second; return how long each answer took."""
+    client = ControllerClient(url, "", answer_s=FOUND_S)
+    client.ask("GET", "/healthz")  # the first imports what it needs
     until_s, waits_s = time.monotonic() + seconds, []
     while time.monotonic() < until_s:
-        waits_s.append(timed(lambda: urlopen(f"{url}/healthz", timeout=FOUND_S).read())[1])
+        waits_s.append(timed(lambda: client.ask("GET", "/healthz"))[1])
         time.sleep(TICK_S)
     return waits_s
 
@@ -326,4 +325,7 @@ def memory_bytes(running: Running) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--seconds", type=float, default=3600.0, help="of coming and going")
+    run(parser, measure, judge)

@@ -1,4 +1,4 @@
-"""For how long the streams of a path that dies stand still: `mpx copy --controller`, both ways. Real time.
+"""How long the streams of a failed path stall: `mpx copy --controller`, both directions. Real time.
 
     sudo .venv/3.11/bin/python bench/controller_lost_path.py [--quick]
 
@@ -9,8 +9,8 @@ them waited for an acknowledgement, as the kernel of its sender says; timeouts o
 it the same of all streams on the other paths, which have pauses of their own. Five runs of each (quick: two).
 """
 
+import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 
 from controller_paths import ask, wait_found
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, run
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.own_controller import OWN
@@ -38,7 +39,7 @@ UNTIL_BYTES = 8_000_000  # of the path, when it dies
 LOOKED_S = 5.0
 LOOK_S = 0.01
 GONE_S = 1.0
-ASKED_BYTES = 20_000  # a connection with less is a session that asks
+ASKED_BYTES = 20_000  # a connection with less is a control session
 ROUND_TRIPS_S = (0.02, 0.1)
 WAYS = {"carrier lost": False, "loses everything": True}
 
@@ -49,21 +50,18 @@ class Stream:
 
     path: int
     bytes: int = 0
-    since_s: float = 0.0  # when it last got something, or had nothing under way
+    since_s: float = 0.0  # when it last made progress, or had nothing in flight
     longest_s: float = 0.0
 
     def look(self, now_s: float, sample: TcpSample) -> None:
-        """Note what there is to see now."""
+        """Record its state now."""
         self.longest_s = max(self.longest_s, now_s - self.since_s) if self.since_s else 0.0
         if sample.bytes_acked > self.bytes or not sample.unacked_packets:
             self.bytes, self.since_s = sample.bytes_acked, now_s
 
 
-def main() -> None:
-    """Measure, print a table, and say what of it is as it should be."""
-    parser = command(__doc__)
-    parser.add_argument("--quick", action="store_true", help="two runs of each")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Sequence[float]]:
+    """Lose a path at each RTT, in each direction, and print a table."""
     times = 2 if options.quick else 5
     print(machine())
     print("\n| RTT | direction | the path | its streams, s: median (min to max) | others |")
@@ -77,8 +75,8 @@ def main() -> None:
                     found, others = Spread([run[0] for run in runs]), Spread([run[1] for run in runs])
                     what = f"{rtt_s * 1e3:g} ms | {'up' if upload else 'down'} | {way}"
                     print(f"| {what} | {found:.2f} | {others:.2f} |", flush=True)
-                    measured[what.replace(" |", ",")] = list(found.values)
-    sys.exit(conclude(judge, measured, options.results))
+                    measured[what.replace(" |", ",")] = found.values
+    return measured
 
 
 def judge(stood_still: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
@@ -160,4 +158,6 @@ def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[Stream]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--quick", action="store_true", help="two runs of each")
+    run(parser, measure, judge)

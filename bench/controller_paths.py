@@ -1,4 +1,4 @@
-"""How soon the controller's switches do what it is asked for: real Open vSwitch, paths of five hops.
+"""How soon the switches apply a request to the controller: real Open vSwitch, paths of five hops.
 
     sudo .venv/3.11/bin/python bench/controller_paths.py [--quick]
 
@@ -9,22 +9,21 @@ nothing arrives is what a transfer sees of it. Beside it, in this process, how l
 switches takes.
 """
 
+import argparse
 import contextlib
-import json
 import random
 import socket
 import statistics
 import struct
-import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
+from harness import command, run
 from mpx_controller.graph import Graph, Link, Port
 from mpx_controller.path_sets.selection import SELECTORS
 from mpx_lab.lab import Lab
@@ -34,20 +33,19 @@ from mpx_lab.steps import SWITCHES, netns_name
 from mpx_lab.topology import Link as Cable
 from mpx_lab.topology import Topology
 
+from mpx.sdn_client import ControllerClient
+
 PATHS, HOPS = 4, 5
 CONFIRMED_S, REROUTED_S, CHOSEN_S = 0.050, 0.200, 0.020
-API = "http://127.0.0.1:6680"  # as the operator has it, in the namespace of the switches
+API = "http://127.0.0.1:6680"  # as an operator does, in the namespace of the switches
 PACKET_S = 0.001
 STEADY_S, AFTER_S = 1.0, 2.0  # before and after the cut; the longest pause is looked for in both
 ACK = 0x10
-FOUND_S, LOOK_S = 30.0, 0.05
+FOUND_S, LOOK_S, ANSWER_S = 30.0, 0.05, 10.0
 
 
-def main() -> None:
-    """Measure, print, and say what of it is as it should be."""
-    parser = command(__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure and print."""
     quick = options.quick
     print(machine())
     measured = {"chosen": chosen()}
@@ -55,7 +53,7 @@ def main() -> None:
         switches = netns_name(lab.id, SWITCHES)
         measured |= inside(switches, lambda: confirmed(lab, 30 if quick else 300))
         measured["rerouted"] = rerouted(lab, 3 if quick else 20)
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 def judge(took_s: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
@@ -137,13 +135,8 @@ def wait_found(links: int) -> None:
 
 
 def ask(method: str, what: str, body: object = None) -> Any:
-    """Ask the controller; raises OSError."""
-    data = b"" if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{API}{what}", data, {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.loads(answer.read() or b"null")
+    """Ask the controller; raises ControllerError."""
+    return ControllerClient(API, "", answer_s=ANSWER_S).ask(method, what, body)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -236,4 +229,6 @@ def mesh(rng: random.Random, switches: int, degree: int) -> Graph:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    run(parser, measure, judge)

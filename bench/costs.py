@@ -9,11 +9,10 @@ them: medians (least to most). Exits 1 if mpx takes more than 1.25 times the pro
 process more than 0.2 s/GiB.
 """
 
+import argparse
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
-from figures import Spread, Verdict, command, conclude
-from race_loopback import GIB, Course, Run, commands, in_own_network, make, timed
+from figures import Spread, Verdict
+from harness import run, work_folder
+from race_loopback import GIB, Course, Run, commands, in_own_network, make, own_network_command, timed
 from stock_server import StockServer
 
 STREAMS = 4
 AT_MOST = 1.25  # times what globus-url-copy takes with the same checksum
-ADLER32_S = 0.2  # of the client's processor for a GiB: it is summed while the bytes pass
+ADLER32_S = 0.2  # processor time of the client for a GiB, which is summed in passing
 
 
 @dataclass(frozen=True)
@@ -116,26 +116,18 @@ def table(runs: dict[Entrant, list[Run]], wall: str) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Read the command line, measure, print."""
-    parser = command(__doc__)
-    parser.add_argument("--only", choices=("up", "down", "disk"), action="append")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), help="a folder on a disk")
-    given = in_own_network(parser)
-    print(f"{GIB >> 30} GiB over loopback, {STREAMS} streams, {given.rounds} interleaved rounds")
+def measure_all(options: argparse.Namespace) -> Measured:
+    """Measure up, down and on a disk, interleaved."""
+    in_own_network(options)
+    print(f"{GIB >> 30} GiB over loopback, {STREAMS} streams, {options.rounds} interleaved rounds")
     measured: Measured = {}
-    for what in given.only or ("up", "down", "disk"):
-        folder = Path(tempfile.mkdtemp(prefix="mpx-costs-", dir=given.disk if what == "disk" else "/dev/shm"))
-        folder.chmod(0o777)
-        try:
-            measured |= run(what, folder, given.rounds)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(conclude(judge, measured, given.results))
+    for what in options.only or ("up", "down", "disk"):
+        with work_folder("costs", options.disk if what == "disk" else "/dev/shm") as folder:
+            measured |= measure_one(what, folder, options.rounds)
+    return measured
 
 
-def run(what: str, folder: Path, rounds: int) -> Measured:
+def measure_one(what: str, folder: Path, rounds: int) -> Measured:
     """Measure in one folder and print its tables."""
     measured: Measured = {}
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
@@ -157,4 +149,8 @@ def run(what: str, folder: Path, rounds: int) -> Measured:
 
 
 if __name__ == "__main__":
-    main()
+    parser = own_network_command(__doc__)
+    parser.add_argument("--only", choices=("up", "down", "disk"), action="append")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), help="a folder on a disk")
+    run(parser, measure_all, judge)

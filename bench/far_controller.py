@@ -22,7 +22,7 @@ def reached_from(host: LabHost, port: int, there: int = 0) -> Iterator[str]:
 
 
 def _accept(listening: socket.socket, port: int) -> None:
-    with suppress(OSError):  # it was closed: the end
+    with suppress(OSError):  # it was closed
         while True:
             caller, _ = listening.accept()
             try:

@@ -1,18 +1,11 @@
-"""How a bench says what it measured: on which machine, with what spread, and whether a limit was kept.
+"""How a bench says what it measured: on which machine, with what spread, and whether a limit was kept."""
 
-Every bench measures first and judges then. What it measured are plain values, as JSON holds them, and its
-function `judge` makes verdicts of nothing else, so that results that were stored are judged like new ones
-(tests/unit/test_bench_verdicts.py).
-"""
-
-import argparse
-import json
 import os
 import platform
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,49 +70,31 @@ class Verdict:
         return f"{'kept' if self.kept else 'NOT kept'} / {self.limit} / {self.measured}"
 
 
-def command(head: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a bench: the head of its file is its help, and all take `--results`."""
-    parser = argparse.ArgumentParser(description=head, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, metavar="FILE", help="write what was measured there, as JSON")
-    return parser
-
-
-def conclude(judge: Callable[[Any], Iterable[Verdict]], measured: Any, results: Path | None) -> int:
-    """Judge what was measured exactly as it is stored, print the verdicts and return the exit code.
-
-    `measured`: what JSON holds, and data classes of it. It is written to `results` if that is given.
-    """
-    stored = json.dumps(measured, indent=1, default=asdict)
-    if results:
-        results.write_text(stored + "\n")
-    return concluded(judge(json.loads(stored)))
-
-
 def median(runs: Iterable[Mapping[str, float]], key: str) -> float:
     """Return the median over runs of one of their values."""
     return statistics.median(run[key] for run in runs)
 
 
-def concluded(verdicts: Iterable[Verdict]) -> int:
-    """Print verdicts as they come; return the exit code: 1 where a limit was not kept, or there is none."""
-    all_kept, any_said = True, False
-    for verdict in verdicts:
-        print(verdict, flush=True)
-        all_kept, any_said = all_kept and verdict.kept, True
-    if not any_said:
-        print("NOT kept / at least one verdict / none: nothing was judged")
-    return 0 if all_kept and any_said else 1
+def drawn(
+    file: Path,
+    draw: Callable[[Any], None],
+    panels: tuple[int, int] = (1, 1),
+    size: tuple[float, float] = (8.0, 4.5),
+) -> str:
+    """Draw a figure into a file; return the line that names it.
 
-
-def drawn(file: Path, draw: Callable[[Any], None]) -> str:
-    """Draw a figure into a file; return the line that names it. `draw` is given the axes of matplotlib."""
+    `draw` is given the axes of matplotlib, an array of them where there are several `panels` (rows, columns).
+    `size`: inches.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4.5))
+    figure, axes = plt.subplots(*panels, figsize=size)
     draw(axes)
     figure.tight_layout()
+    file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=150)
+    plt.close(figure)
     return f"figure: {file}"

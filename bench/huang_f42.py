@@ -10,17 +10,14 @@ latency; one stream is the slowest at 40 ms and more (with 2 GB and tuned window
 """
 
 import itertools
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-
 from figures import Verdict, median
+from harness import run_row
 from huang.cell import Cell
 from huang.rates import seconds
-from huang.row import Result, Results, Row, by_cell, main, repeated
+from huang.row import Result, Results, Row, by_cell, repeated
 from mpx_lab.topology import Link, Topology
 
 RATE_BPS = 50_000_000
@@ -42,7 +39,6 @@ class F42(Row):
     """See the head of this file."""
 
     name = "huang-f42"
-    doc = __doc__ or ""
     sizes_bytes = {"quick": 100_000_000, "full": 2_000_000_000}
 
     def topologies(self) -> Sequence[Topology]:
@@ -122,4 +118,4 @@ def _as_good(times: dict[int, float]) -> list[int]:
 
 
 if __name__ == "__main__":
-    main(F42(), judge)
+    run_row(F42(), judge)

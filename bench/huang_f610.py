@@ -13,17 +13,14 @@ more than the card carries (1.20). In the thesis, too: 728 of 1000 were measured
 """
 
 import statistics
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-
 from figures import Verdict
+from harness import run_row
 from huang.cell import Cell
 from huang.rates import mean_bps, read_rates, steady_bps
-from huang.row import Result, Results, Row, by_cell, main, repeated
+from huang.row import Result, Results, Row, by_cell, repeated
 from mpx_lab.topologies import PRAGMA_4
 from mpx_lab.topology import Topology
 
@@ -40,7 +37,6 @@ class F610(Row):
     """See the head of this file."""
 
     name = "huang-f610"
-    doc = __doc__ or ""
     sizes_bytes = {"quick": 300_000_000, "full": 1_200_000_000}
 
     def topologies(self) -> Sequence[Topology]:
@@ -104,4 +100,4 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(F610(), judge)
+    run_row(F610(), judge)

@@ -7,17 +7,14 @@ should show: 1.85 times and 3.6 times as fast as over one path with as many stre
 against 92.1 s, 23.4 s against 90.5 s); each stream has 0.9 of its link, and varies by less than 5 %.
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-
 from figures import Spread, Verdict, median
+from harness import run_row
 from huang.cell import Cell
 from huang.rates import middle_bps, rates_of, seconds, variation
-from huang.row import Result, Results, Row, by_cell, main, repeated
+from huang.row import Result, Results, Row, by_cell, repeated
 from mpx_lab.topologies import THESIS_A
 from mpx_lab.topology import Topology
 
@@ -31,7 +28,6 @@ class F63F64(Row):
     """See the head of this file."""
 
     name = "huang-f63-f64"
-    doc = __doc__ or ""
     sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
 
     def topologies(self) -> Sequence[Topology]:
@@ -97,4 +93,4 @@ def _both(results: Results, streams: int) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    main(F63F64(), judge)
+    run_row(F63F64(), judge)

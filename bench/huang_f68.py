@@ -10,17 +10,14 @@ best at 24 streams or fewer, and with fewer streams than in turn.
 """
 
 import statistics
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-
 from figures import Verdict
+from harness import run_row
 from huang.cell import Cell
 from huang.rates import mean_bps, read_rates, steady_bps
-from huang.row import Result, Results, Row, by_cell, main, repeated
+from huang.row import Result, Results, Row, by_cell, repeated
 from mpx_lab.topologies import THESIS_C
 from mpx_lab.topology import Topology
 
@@ -38,7 +35,6 @@ class F68(Row):
     """See the head of this file."""
 
     name = "huang-f68"
-    doc = __doc__ or ""
     sizes_bytes = {"quick": 200_000_000, "full": 2_000_000_000}
 
     def topologies(self) -> Sequence[Topology]:
@@ -119,4 +115,4 @@ def _enough(rates: dict[int, float]) -> int:
 
 
 if __name__ == "__main__":
-    main(F68(), judge)
+    run_row(F68(), judge)

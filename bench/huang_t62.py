@@ -9,17 +9,14 @@ that the controller chooses by itself, since the third adds nothing.
 """
 
 import statistics
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-
 from figures import Verdict, median
+from harness import run_row
 from huang.cell import Cell
 from huang.rates import by_path, middle_bps, rates_of, seconds
-from huang.row import Result, Results, Row, by_cell, main, repeated
+from huang.row import Result, Results, Row, by_cell, repeated
 from mpx_lab.topologies import THESIS_B
 from mpx_lab.topology import Topology
 
@@ -32,7 +29,6 @@ class T62(Row):
     """See the head of this file."""
 
     name = "huang-t62"
-    doc = __doc__ or ""
     sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
 
     def topologies(self) -> Sequence[Topology]:
@@ -93,4 +89,4 @@ def _shares(result: Result) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(T62(), judge)
+    run_row(T62(), judge)

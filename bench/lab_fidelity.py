@@ -14,15 +14,14 @@ run has to keep: kept or NOT kept / limit / measured. Exits 1 if one was not kep
 
 import argparse
 import math
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, require_root, run
 from lab_load import FULL_UDP_BYTES, IDLE_S, Arrivals, Running, fill_with_tcp, receive_udp, send_udp
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import DirectionStats, Tally
@@ -52,7 +51,7 @@ class Run:
 
     @property
     def wrong(self) -> str:
-        """Why a measurement over such a link may not be believed, in words; empty where it may."""
+        """Why a measurement over such a link is not valid, as text; empty where it is valid."""
         if not self.whole:
             return "frames were lost or not accounted for"
         if self.late[1] > STRICTLY.late_p99_s:
@@ -62,7 +61,7 @@ class Run:
 
     @property
     def valid(self) -> bool:
-        """Whether a measurement over such a link may be believed."""
+        """Whether a measurement over such a link is valid."""
         return not self.wrong
 
 
@@ -283,9 +282,9 @@ def draw(runs: Sequence[Run], file: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    for run in runs:
-        count = len(run.errors_s)
-        axes.plot([error * 1000 for error in run.errors_s], [(i + 1) / count for i in range(count)])
+    for each in runs:
+        count = len(each.errors_s)
+        axes.plot([error * 1000 for error in each.errors_s], [(i + 1) / count for i in range(count)])
     for share, limit_s in LIMITS:
         axes.plot(limit_s * 1000, share, "k<", clip_on=False)
     axes.set(
@@ -298,21 +297,18 @@ def draw(runs: Sequence[Run], file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def main() -> int:
-    """Read the command line and measure; return 0 when every limit was kept."""
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the parts that were asked for."""
+    require_root()
+    print(machine("cubic (by route)"))
+    header()
+    return {name: part(options) for name, part in PARTS.items() if options.only in (None, name)}
+
+
+if __name__ == "__main__":
     parser = command(__doc__)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the errors of the part `delay`")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        parser.error("making network namespaces needs root")
-    print(machine("cubic (by route)"))
-    header()
-    measured = {name: part(options) for name, part in PARTS.items() if options.only in (None, name)}
-    return conclude(judge, measured, options.results)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    run(parser, measure, judge)

@@ -1,7 +1,7 @@
 """Senders and receivers for measuring a link of the lab: stamped UDP frames, TCP, and echoes.
 
 Each is a process of its own in a network namespace. UDP frames carry when they were sent, and the kernel says
-when they came out of the link: two clocks that know nothing of the emulator's.
+when they came out of the link: two clocks that are independent of the emulator's.
 """
 
 import math
@@ -57,7 +57,7 @@ class Running(Generic[Result]):
 
 
 def _run(netns: str, sending: Connection, function: Callable[..., Any], args: Sequence[Any]) -> None:
-    end_with_parent()  # or it would hold on to the lab's lock, writing to a pipe that nobody reads
+    end_with_parent()  # or it would keep the lab's lock, writing to a pipe that nobody reads
     with entered(netns):
         sending.send(function(lambda: sending.send("ready"), *args))
 

@@ -39,8 +39,8 @@ def entered(netns: str) -> Iterator[None]:
 class Pair:
     """Namespaces A and B with one link after the other, or several at once: `10.0.N.1` and `10.0.N.2`.
 
-    To the machine it is a lab called `name`, never complete: what one that was killed has left is removed by
-    the next of its name, or by `mpx lab down --lab NAME`. Raises LabError while another has the name.
+    It is a lab called `name` that is never complete: remains of a killed one are removed by the next of its
+    name, or by `mpx lab down --lab NAME`. Raises LabError while another has the name.
     """
 
     def __init__(self, name: str) -> None:
@@ -74,8 +74,9 @@ class Pair:
     def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic", **options: Any) -> EmulatedLink:
         """Start one more link; its addresses are `10.0.N.1` and `10.0.N.2` with N from 0."""
         device = f"wan{(number := len(self.links))}"
-        ends = [End(netns, device, _mac(number, host)) for host, netns in enumerate(self.netns, 1)]
-        link = EmulatedLink(device, self.folder, ends[0], ends[1], a_to_b, b_to_a, **options)
+        a = End(self.netns[0], device, _mac(number, 1), a_to_b)
+        b = End(self.netns[1], device, _mac(number, 2), b_to_a)
+        link = EmulatedLink(device, self.folder, a, b, **options)
         link.start(state.environment(self._id))
         self.links.append(link)
         self.address(number, congestion)

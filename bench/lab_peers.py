@@ -1,4 +1,4 @@
-"""What tools of today carry over the lab's standard links, and what they leave to who is there already.
+"""Goodput of today's tools over the lab's standard links, and what they leave to other traffic.
 
 Twenty seconds from the start of the program, cold, as a user meets them: mpx and globus-url-copy up and down,
 curl and aria2 down, from and to a stock GridFTP server. Windows as the kernel tunes them, CUBIC by route. A
@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main, repeated
+from apt.row import Results, Row, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import DOWN
 from figures import Spread, Verdict, median
+from harness import run_row
 from mpx_lab.series import goodput_bps
 
 OVER_S = 20.0  # from the start of the program
@@ -37,7 +38,6 @@ class Peers(Row):
     """See the head of this file."""
 
     name = "peers"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Every tool on every link."""
@@ -116,4 +116,4 @@ def _beside_bps(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(Peers(), judge)
+    run_row(Peers(), judge)

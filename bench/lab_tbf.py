@@ -8,11 +8,11 @@ the send to the kernel's when the frame came out; `error` is what a perfect link
 much UDP, or is wrong by more than the bucket is (P99 of the errors with a full queue).
 """
 
-import os
-import sys
+import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, require_root, run
 from lab_fidelity import at, told
 from lab_load import fill_with_tcp, offer_udp
 from lab_pair import Pair
@@ -75,14 +75,9 @@ def judge(seen: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> It
     yield Verdict(limit, f"{ours:.3f} ms against {theirs:.3f} ms", ours <= theirs)
 
 
-def main() -> None:
-    """Read the command line, measure in turns, print the table."""
-    parser = command(__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        parser.error("making network namespaces needs root")
+def measure(options: argparse.Namespace) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """Measure both in turns and print the table."""
+    require_root()
     print(machine("cubic (by route)"))
     print("median (min to max); rate in % of 300 Mbit/s, times in ms")
     loads: list[tuple[str, Callable[[Starter], dict[str, float]]]] = [
@@ -92,17 +87,20 @@ def main() -> None:
     ]
     kinds: list[tuple[str, Starter]] = [(EMULATOR, emulated), (BUCKET, bucket)]
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
-    for load, measure in loads:
+    for load, under_load in loads:
         seen = found[load] = {name: [] for name, _ in kinds}
         for _ in range(options.runs):
             for name, start in kinds:
-                seen[name].append(measure(start))
+                seen[name].append(under_load(start))
         for name, runs in seen.items():
             cells = [f"rate {told([run['share'] for run in runs], 100)}"]
             cells += [f"{key} {told([run[key] for run in runs], 1000)}" for key in runs[0] if key != "share"]
             print(f"{load:<10} {name:<9} " + "  ".join(f"{cell:<32}" for cell in cells), flush=True)
-    sys.exit(conclude(judge, found, options.results))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load in each run")
+    run(parser, measure, judge)

@@ -8,12 +8,11 @@ measured. Exits 1 if an on or off time is off by more than 2 %, or a UDP rate by
 does not count (docs/lab-format.md).
 """
 
+import argparse
 import itertools
 import json
 import math
-import os
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -21,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "bench")]
-
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
+from harness import command, require_root, run
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
@@ -32,6 +30,8 @@ from mpx_lab.series import goodput_bps
 from mpx_lab.topology import Link, Topology
 from mpx_lab.traffic.background import Background
 from mpx_lab.traffic.spec import ShortFlows, Spec, TcpSquare, Udp, UdpBursty, UdpSquare, parse
+
+from mpx.errors import UsageError
 
 RATE_BPS = 100_000_000
 PATH = Topology(
@@ -74,7 +74,7 @@ def least_s(text: str) -> float:
     return 2 * sum(wanted(parse(text)) or ())
 
 
-def measure(text: str, seconds: float, folder: Path) -> dict[str, Any]:
+def measure_one(text: str, seconds: float, folder: Path) -> dict[str, Any]:
     """Run one generator; return why the run does not count, its times, and what arrived of what was sent."""
     spec = parse(text)
     with Lab.up(PATH, LAB_ID) as lab, Run(folder, text, {"seconds": seconds}) as run, judged(lab, run):
@@ -123,28 +123,25 @@ def judge(measured: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
             yield Verdict(f"{text}: brings something", f"{mbps:.1f} Mbit/s{due}, {cpu}", mbps > 0)
 
 
-def main() -> int:
-    """Return 0 when every time and rate was kept."""
-    parser = command(__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="for each generator (default: %(default)s)")
-    parser.add_argument("--only", default="", help="generators whose text holds this")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure each generator that was asked for."""
     chosen = [text for text in GENERATORS if options.only in text]
     if options.seconds < (least := max(map(least_s, chosen), default=0.0)):
-        parser.error(
-            f"--seconds {options.seconds:g} is less than two periods of a pattern; {least:g} will do"
+        raise UsageError(
+            f"--seconds {options.seconds:g} is less than two periods of a pattern; {least:g} is enough"
         )
-    if os.geteuid() != 0:
-        print("needs root, to make network namespaces; run it again with sudo")
-        return 2
+    require_root()
     print(machine())
     measured = {}
     for text in chosen:
         with tempfile.TemporaryDirectory(prefix="mpx-lab-") as folder:
-            measured[text] = measure(text, options.seconds, Path(folder))
+            measured[text] = measure_one(text, options.seconds, Path(folder))
             print(f"{text}: {measured[text]['bps'] / 1e6:.1f} Mbit/s", flush=True)
-    return conclude(judge, measured, options.results)
+    return measured
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = command(__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="for each generator (default: %(default)s)")
+    parser.add_argument("--only", default="", help="generators whose text holds this")
+    run(parser, measure, judge)

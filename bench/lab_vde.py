@@ -10,6 +10,7 @@ in lab_fidelity.py; CPU is that of the emulators' own processes. Exits 1 if the 
 is further than wirefilter from the rate with TCP, or from the delay of a full queue.
 """
 
+import argparse
 import os
 import select
 import shutil
@@ -19,16 +20,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, require_root, run
 from lab_fidelity import at, shape
 from lab_load import HOST, Running, echo, fill_with_tcp, offer_udp
 from lab_pair import Pair, entered
 from mpx_lab import state
 from mpx_lab.emulator.link import LinkError
 
-from mpx.errors import MpxError
+from mpx.errors import UsageError
 
 NAME = "vde"
 DELAY_S = 0.03
@@ -190,28 +192,20 @@ def judge(measured: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -
             yield Verdict(limit, f"off by {off[EMULATOR]:.2f} against {other:.2f}", off[EMULATOR] <= other)
 
 
-def main() -> None:
-    """Read the command line, measure, print."""
+def measure_all(options: argparse.Namespace) -> dict[str, Any]:
+    """Compare at each rate."""
+    require_root()
+    if shutil.which("wirefilter") is None:
+        raise UsageError("wirefilter is not installed; run 'apt-get install vde2'")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was made is taken away
+    print(machine("cubic (by route)"))
+    print(f"median (min to max) of {options.runs} runs of {options.seconds:g} s")
+    return {str(mbit): compare(mbit * 1_000_000, options.runs, options.seconds) for mbit in options.mbit}
+
+
+if __name__ == "__main__":
     parser = command(__doc__)
     parser.add_argument("--mbit", type=int, nargs="+", default=[100, 300], help="rates (default: 100 300)")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each load in each run")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        parser.error("making network namespaces needs root")
-    if shutil.which("wirefilter") is None:
-        parser.error("wirefilter is not installed; run 'apt-get install vde2'")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was made is taken away
-    print(machine("cubic (by route)"))
-    print(f"median (min to max) of {options.runs} runs of {options.seconds:g} s")
-    try:
-        measured = {
-            str(mbit): compare(mbit * 1_000_000, options.runs, options.seconds) for mbit in options.mbit
-        }
-        sys.exit(conclude(judge, measured, options.results))
-    except MpxError as error:
-        sys.exit(str(error))
-
-
-if __name__ == "__main__":
-    main()
+    run(parser, measure_all, judge)

@@ -1,4 +1,4 @@
-"""A large file without holes, up and down between us and a stock server, byte for byte. Run by hand.
+"""A large file without holes, up to and down from a stock server, compared byte by byte. Run by hand.
 
     .venv/3.11/bin/python bench/large_files.py [--folder /dev/shm] [--size 5GiB]
 
@@ -6,10 +6,10 @@ Needs twice the size in the folder. Prints what each copy took; exits 1 if a byt
 copied was not verified.
 """
 
+import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
-from figures import Verdict, command, conclude
+from figures import Verdict
+from harness import command, run, work_folder
 from interop.stock_server import StockServer
 
 import mpx
@@ -34,21 +35,16 @@ def judge(copies: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
         yield Verdict(f"{direction}: byte for byte the same, and verified", told, kept)
 
 
-def main() -> int:
-    """Return 0 when everything is the same."""
-    arguments = command(__doc__)
-    arguments.add_argument("--folder", default="/dev/shm")
-    arguments.add_argument("--size", type=parse_size, default=parse_size("5GiB"))
-    given = arguments.parse_args()
+def measure(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Copy a large file up and down, and compare."""
     measured = {}
-    with tempfile.TemporaryDirectory(dir=given.folder, prefix="mpx-large-") as folder:
-        Path(folder).chmod(0o755)
-        root, here = Path(folder) / "served", Path(folder) / "here"
+    with work_folder("large", options.folder) as folder:
+        root, here = folder / "served", folder / "here"
         root.mkdir()
         with here.open("wb") as out:
-            for _ in range(given.size // (1 << 24)):
+            for _ in range(options.size // (1 << 24)):
                 out.write(os.urandom(1 << 24))
-            out.write(os.urandom(given.size % (1 << 24) + 1))
+            out.write(os.urandom(options.size % (1 << 24) + 1))
         with StockServer(root) as server:
             there = root / "a"
             for words, source, target in (
@@ -63,8 +59,11 @@ def main() -> int:
                 measured[words] = {"is_same": is_same, "checksum": str(report.checksum["result"])}
                 if words == "up":
                     here.unlink()
-    return conclude(judge, measured, given.results)
+    return measured
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = command(__doc__)
+    parser.add_argument("--folder", default="/dev/shm")
+    parser.add_argument("--size", type=parse_size, default=parse_size("5GiB"))
+    run(parser, measure, judge)

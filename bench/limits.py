@@ -6,12 +6,11 @@ Prints a line for each in the end: kept or NOT / limit / measured. Seconds are m
 1 if one was not kept. All together takes about ten minutes; let nothing run beside it.
 """
 
+import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,7 +23,10 @@ import limits_memory
 import limits_rate
 import limits_start
 import limits_stop
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
+from harness import command, run, work_folder
+
+from mpx.errors import UsageError
 
 DEMO_S = 60.0
 GAP_MS = 60
@@ -82,7 +84,7 @@ JUDGES: dict[str, Callable[[Any], Iterator[Verdict]]] = {
 }
 
 
-def run(group: str, folder: Path, names: int) -> Any:
+def measure_group(group: str, folder: Path, names: int) -> Any:
     """Measure what belongs to one group."""
     if group == "start":
         return limits_start.start()
@@ -105,27 +107,22 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
         yield from JUDGES[group](found)
 
 
-def main() -> int:
-    """Return 0 when every limit was kept."""
-    parser = command(__doc__)
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(JUDGES))
-    parser.add_argument("--names", type=int, default=1_000_000, help="how many are listed")
-    given = parser.parse_args()
-    if unknown := set(given.only) - set(JUDGES):
-        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(JUDGES)}")
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the groups that were asked for."""
+    if unknown := set(options.only) - set(JUDGES):
+        raise UsageError(f"there is no group {', '.join(unknown)}; choose from {', '.join(JUDGES)}")
     print(machine(), flush=True)
     measured = {}
-    for group in given.only:
-        folder = Path(tempfile.mkdtemp(prefix="mpx-limits-", dir="/dev/shm"))
-        folder.chmod(0o755)
-        os.environ["MPX_STATE_DIR"] = str(folder / "state")
-        try:
-            measured[group] = run(group, folder, given.names)
+    for group in options.only:
+        with work_folder("limits", mode=0o755) as folder:
+            os.environ["MPX_STATE_DIR"] = str(folder / "state")
+            measured[group] = measure_group(group, folder, options.names)
             print(f"{group}: measured", flush=True)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    return conclude(judge, measured, given.results)
+    return measured
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = command(__doc__)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(JUDGES))
+    parser.add_argument("--names", type=int, default=1_000_000, help="how many are listed")
+    run(parser, measure, judge)

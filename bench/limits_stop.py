@@ -257,7 +257,7 @@ def arrived(copy: Path) -> int:
 
 
 def end_sessions(server: StockServer) -> None:
-    """Thaw the sessions that are left and end them: what they do now that their client has gone is theirs."""
+    """Continue the stopped sessions of the server and end them."""
     for number in (signal.SIGCONT, signal.SIGKILL):
         for pid in server.session_pids:
             with contextlib.suppress(ProcessLookupError):

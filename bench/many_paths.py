@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,14 +21,16 @@ from mpx_lab.plan import Controller
 from mpx_lab.state import folder_of
 from mpx_lab.topology import Topology
 
+from mpx.sdn_client import ControllerClient
+
 READY_WITHIN_S = 60.0
 LOOK_S = 0.1
-ENDS_WITHIN_S = 10.0
+ENDS_WITHIN_S = ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
 class ManyPaths:
-    """A running lab with its controller; `url` is where programs on its hosts ask, `rest` where we do."""
+    """A running lab with its controller; REST addresses: `url` for its hosts, `rest` for this process."""
 
     lab: Lab
     process: "subprocess.Popen[str]"
@@ -44,13 +45,8 @@ class ManyPaths:
         return self.lab.host(first[0]).addresses[0], self.lab.host(first[1]).addresses[0]
 
     def ask(self, method: str, what: str, body: object = None) -> Any:
-        """Ask the controller; raises OSError where that fails."""
-        data = b"" if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.rest}/{what}", data, {"Content-Type": "application/json"}, method=method
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.loads(answer.read() or b"null")
+        """Ask the controller; raises ControllerError where that fails."""
+        return ControllerClient(self.rest, "", answer_s=ANSWER_S).ask(method, f"/{what}", body)
 
     def around(self, source: str, sink: str, paths: int, *options: str) -> list[str]:
         """Return the words before a command whose streams are to be steered."""
@@ -58,7 +54,7 @@ class ManyPaths:
         return [*run, source, sink, str(paths), "--"]
 
     def kill_controller(self) -> None:
-        """End the controller without a word."""
+        """Kill the controller."""
         self.process.kill()
         self.process.wait()
 

@@ -11,7 +11,7 @@ What it should show: at least 90 % of what is available, about 190, 95, 0, 95 an
 each change, in each run; within 5 s after the 3 s without any link, which the connection survives.
 """
 
-import sys
+import argparse
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from mpx_lab.plan import DEFAULT_CONGESTION, routes
 from mpx_lab.topologies import TWO_LINKS
 from smoc.addresses import LIMITS, take_subflows, told
 from smoc.flow import Flow, measure
-from smoc.runs import Counting, options, say
+from smoc.runs import Counting, options_of, run_counted
 
 SECONDS = 60.0
 EVENTS = ((15.0, 0, False), (25.0, 1, False), (28.0, 0, True), (38.0, 1, True))  # when, which, whether up
@@ -36,20 +36,14 @@ FOLLOWED_S, RECOVERED_S = 3.0, 5.0
 SAMPLE_S = 0.5
 
 
-def main() -> int:
-    """Measure and tell."""
-    parser = options(__doc__)
-    parser.add_argument("--figure", type=Path, help="where to draw the first run")
-    asked = parser.parse_args()
-    counting = Counting(take_any=asked.any, scale=asked.scale)
-    with Lab.up(TWO_LINKS, "nak-f36", scale=asked.scale) as lab:
+def measure_all(options: argparse.Namespace, counting: Counting) -> tuple[dict[str, Any], Sequence[str]]:
+    """Measure, and draw the first run."""
+    with Lab.up(TWO_LINKS, "nak-f36", scale=options.scale) as lab:
         take_subflows(lab, "dst")
-        flows = [counting.run(lab, "NAK-F3.6", partial(run, lab)) for _ in range(1 if asked.quick else 5)]
-    measured = {"link_bps": LINK_BPS * asked.scale, "flows": flows}
-    code = say("NAK-F3.6", table(flows), judge, measured, counting, asked.results)
-    if asked.figure:
-        print(drawn(asked.figure, partial(draw, flows[0])))
-    return code
+        flows = [counting.run(lab, "NAK-F3.6", partial(run, lab)) for _ in range(1 if options.quick else 5)]
+    if options.figure:
+        print(drawn(options.figure, partial(draw, flows[0])))
+    return {"link_bps": LINK_BPS * options.scale, "flows": flows}, table(flows)
 
 
 def run(lab: Lab) -> Flow:
@@ -135,4 +129,6 @@ def draw(flow: Flow, axes: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = options_of(__doc__)
+    parser.add_argument("--figure", type=Path, help="where to draw the first run")
+    run_counted(parser, measure_all, judge)

@@ -10,8 +10,8 @@ one link at least 0.97 of plain TCP. T3.2: at least 0.9 of both links together, 
 over the slow one.
 """
 
+import argparse
 import statistics
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,25 +22,22 @@ from mpx_lab.topologies import TWO_LINKS, UNEVEN_LINKS
 from mpx_lab.topology import Topology
 from smoc.addresses import LIMITS, take_subflows, told, use_interfaces
 from smoc.flow import measure
-from smoc.runs import Counting, options, say
+from smoc.runs import Counting, options_of, run_counted
 
 NUMBERS = (1, 2, 3, 4)  # connections
 MANY, ONE, PLAIN = "Multipath TCP, both links", "Multipath TCP, one link", "plain TCP, one link"
 Means = Mapping[str, Mapping[str, Sequence[float]]]  # goodputs by way and number of connections
 
 
-def main() -> int:
-    """Measure and tell."""
-    asked = options(__doc__).parse_args()
-    numbers = (1, 4) if asked.quick else NUMBERS
-    runs, seconds = (1, 4.0) if asked.quick else (5, 10.0)
-    counting = Counting(take_any=asked.any, scale=asked.scale)
-    even = means(TWO_LINKS, "link1", asked.scale, counting, numbers, runs, seconds)
-    uneven = means(UNEVEN_LINKS, "link2", asked.scale, counting, numbers, runs, seconds)
-    both_bps = asked.scale * sum(link.rate_bps or 0 for link in UNEVEN_LINKS.links)
-    measured = {"T3.1": even, "T3.2": uneven, "both_bps": both_bps}
+def measure_all(options: argparse.Namespace, counting: Counting) -> tuple[dict[str, Any], Sequence[str]]:
+    """Measure over even and over uneven links."""
+    numbers = (1, 4) if options.quick else NUMBERS
+    runs, seconds = (1, 4.0) if options.quick else (5, 10.0)
+    even = means(TWO_LINKS, "link1", options.scale, counting, numbers, runs, seconds)
+    uneven = means(UNEVEN_LINKS, "link2", options.scale, counting, numbers, runs, seconds)
+    both_bps = options.scale * sum(link.rate_bps or 0 for link in UNEVEN_LINKS.links)
     lines = [*table("T3.1", even), "", *table("T3.2", uneven)]
-    return say("NAK-T3.1, T3.2", lines, judge, measured, counting, asked.results)
+    return {"T3.1": even, "T3.2": uneven, "both_bps": both_bps}, lines
 
 
 def means(
@@ -105,4 +102,4 @@ def table(name: str, found: Means) -> Sequence[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_counted(options_of(__doc__), measure_all, judge)

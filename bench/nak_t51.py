@@ -11,6 +11,7 @@ What it should show: writing at least 1.2 times, reading 1.7 to 2.1 times as fas
 1.2 times as long. The thesis reads 3.4 times as fast, which two links of 100 Mbit/s cannot carry.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -18,13 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from figures import Spread, Verdict
 from many_paths import many_paths
 from mpx_lab.lab import Lab
 from mpx_lab.topologies import CEPH6
 from smoc.addresses import give_addresses, take_subflows
-from smoc.runs import Counting, options, say
+from smoc.runs import Counting, options_of, run_counted
 
 PROGRAM = str(Path(__file__).parent / "smoc" / "store.py")
 PORT = 5002
@@ -35,15 +37,13 @@ SMALL = 1_000_000
 Times = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]  # seconds by size, protocol, what is done
 
 
-def main() -> int:
-    """Measure and tell."""
-    asked = options(__doc__).parse_args()
-    large, files, runs = (200_000_000, 10, 1) if asked.quick else (1_000_000_000, 50, 3)
-    counting = Counting(take_any=asked.any, scale=asked.scale)
+def measure(options: argparse.Namespace, counting: Counting) -> tuple[dict[str, Any], Sequence[str]]:
+    """Write and read large and small files over each protocol."""
+    large, files, runs = (200_000_000, 10, 1) if options.quick else (1_000_000_000, 50, 3)
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        many_paths(CEPH6.scaled(asked.scale), "nak-t51", Path(folder)) as made,
+        many_paths(CEPH6.scaled(options.scale), "nak-t51", Path(folder)) as made,
     ):
         for host in (CLIENT, FIRST, SECOND):
             give_addresses(made.lab, host, SUBFLOWS)
@@ -56,7 +56,7 @@ def main() -> int:
                         took_s = counting.run(made.lab, "NAK-T5.1", do)
                         of_size = found.setdefault(name, {}).setdefault(protocol, {})
                         of_size.setdefault(what, []).append(took_s)
-    return say("NAK-T5.1", table(found, large), judge, found, counting, asked.results)
+    return found, table(found, large)
 
 
 @contextmanager
@@ -106,4 +106,4 @@ def judge(found: Times) -> Sequence[Verdict]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_counted(options_of(__doc__), measure, judge)

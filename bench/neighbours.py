@@ -1,4 +1,4 @@
-"""What a tool and those beside it had of a link, over the same time."""
+"""Goodput of a tool and of the traffic beside it, over the same time."""
 
 import statistics
 from collections.abc import Callable, Sequence

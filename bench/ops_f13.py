@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Read, Results, Row, by_link_and_tool, main
+from apt.row import Read, Results, Row, by_link_and_tool
 from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
+from harness import run_row
 from neighbours import mbps, median_of, read, tool_bps, wan
 
 QUEUES = {"F13": 0.75, "F14": 0.375}
@@ -49,7 +50,6 @@ class F13(Row):
     """See the head of this file."""
 
     name = "ops-f13"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """F13; F14 too if full."""
@@ -125,4 +125,4 @@ def _bps(run: Any) -> float:
 
 
 if __name__ == "__main__":
-    main(F13(), judge)
+    run_row(F13(), judge)

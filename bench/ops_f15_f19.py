@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
+from harness import run_row
 from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
 
 RATE_BPS = 100_000_000
@@ -44,7 +45,6 @@ class F15F19(Row):
     """See the head of this file."""
 
     name = "ops-f15-f19"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """F15, then F19."""
@@ -106,4 +106,4 @@ def _theirs_bps(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(F15F19(), judge)
+    run_row(F15F19(), judge)

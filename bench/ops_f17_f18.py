@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
+from harness import run_row
 from neighbours import fairness, mbps, median_of, neighbours_bps, read, tool_bps, wan
 
 QUEUES = {"F17": 0.75, "F18": 0.375, "deep": 4.0}
@@ -41,7 +42,6 @@ class F17F18(Row):
     """See the head of this file."""
 
     name = "ops-f17-f18"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Each kind beside each; squares on F17 only."""
@@ -124,4 +124,4 @@ def _times(ratios: Sequence[float]) -> str:
 
 
 if __name__ == "__main__":
-    main(F17F18(), judge)
+    run_row(F17F18(), judge)

@@ -6,24 +6,22 @@ piece, where no run is on both sides; the paper did not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS, OTHERS
-from recognition.paper_cell import Cell, Curves, accuracies, curve_lines, draw_curves, seconds_of
-from recognition.row import Row, main
+from recognition.paper_cell import Cell, CurveRow, Curves, seconds_of
 
 NEAREST, BY_PIECE = "1-NN", "1-NN by piece"
 GOAL = 0.80
 
 
-class F22(Row[Curves]):
+class F22(CurveRow):
     """See the head of this file."""
 
     name = "f22"
-    doc = __doc__ or ""
 
     def compute(self, examples: Sequence[Example], effort: str) -> Curves:
         """All four, for each length."""
@@ -32,18 +30,6 @@ class F22(Row[Curves]):
         curves |= {name: {w: cell.other(name, w) for w in seconds} for name in OTHERS}
         curves[BY_PIECE] = {w: cell.neighbours(w, [1], by_piece=True)[1] for w in seconds}
         return curves
-
-    def table(self, results: Curves) -> Sequence[str]:
-        """A line for each length."""
-        return curve_lines(results)
-
-    def measured(self, results: Curves) -> Any:
-        """The accuracies."""
-        return accuracies(results)
-
-    def draw(self, results: Curves, axes: Any) -> None:
-        """Accuracy over the length."""
-        draw_curves(results, axes)
 
 
 def judge(curves: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
@@ -66,4 +52,4 @@ def slope(curve: Mapping[str, float]) -> float:
 
 
 if __name__ == "__main__":
-    main(F22(), judge)
+    run_row(F22(), judge)

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS
 from mpx_train.scores import Scores, confusion_lines, report_lines
 from recognition.paper_cell import Cell, draw_confusion
-from recognition.row import Row, main
+from recognition.row import Row
 
 
 class F23(Row[Scores]):
     """See the head of this file."""
 
     name = "f23"
-    doc = __doc__ or ""
     size = (5.0, 4.5)
 
     def compute(self, examples: Sequence[Example], effort: str) -> Scores:  # noqa: ARG002 there is one length
@@ -46,4 +46,4 @@ def judge(measured: Mapping[str, Any]) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(F23(), judge)
+    run_row(F23(), judge)

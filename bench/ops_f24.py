@@ -5,39 +5,25 @@ What the row should show: active is better than passive at every length, and by 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
-from recognition.paper_cell import Cell, Curves, accuracies, curve_lines, draw_curves, seconds_of
-from recognition.row import Row, main
+from recognition.paper_cell import Cell, CurveRow, Curves, seconds_of
 
 ACTIVE_KS = (1, 3, 5)
 PASSIVE = "passive 1-NN"
 CLEARLY, FROM_S = 0.05, 20
 
 
-class F24(Row[Curves]):
+class F24(CurveRow):
     """See the head of this file."""
 
     name = "f24"
-    doc = __doc__ or ""
 
     def compute(self, examples: Sequence[Example], effort: str) -> Curves:
         """Three active and one passive curve."""
         return curves_of(examples, effort)
-
-    def table(self, results: Curves) -> Sequence[str]:
-        """A line for each length."""
-        return curve_lines(results)
-
-    def measured(self, results: Curves) -> Any:
-        """The accuracies."""
-        return accuracies(results)
-
-    def draw(self, results: Curves, axes: Any) -> None:
-        """Accuracy over the length."""
-        draw_curves(results, axes)
 
 
 def judge(curves: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
@@ -59,4 +45,4 @@ def curves_of(examples: Sequence[Example], effort: str) -> Curves:
 
 
 if __name__ == "__main__":
-    main(F24(), judge)
+    run_row(F24(), judge)

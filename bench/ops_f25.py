@@ -9,34 +9,25 @@ from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.scores import Scores
 from ops_f24 import curves_of
-from recognition.paper_cell import Curves, accuracies, curve_lines
-from recognition.row import Row, main
+from recognition.paper_cell import CurveRow, Curves
 
 FROM_S, AT_S = 40, 50
 
 
-class F25(Row[Curves]):
+class F25(CurveRow):
     """See the head of this file."""
 
     name = "f25"
-    doc = __doc__ or ""
     panels = (2, 2)
     size = (10.0, 7.0)
 
     def compute(self, examples: Sequence[Example], effort: str) -> Curves:
         """The accuracies of F24."""
         return curves_of(examples, effort)
-
-    def table(self, results: Curves) -> Sequence[str]:
-        """A line for each length: mean, least and most of the folds."""
-        return curve_lines(results)
-
-    def measured(self, results: Curves) -> Any:
-        """The accuracies."""
-        return accuracies(results)
 
     def draw(self, results: Curves, axes: Any) -> None:
         """A box for each length, of its folds."""
@@ -62,4 +53,4 @@ def folds(scores: Scores) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(F25(), judge)
+    run_row(F25(), judge)

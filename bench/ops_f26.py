@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS
 from mpx_train.scores import Scores, confusion_lines
 from ops_f24 import ACTIVE_KS, PASSIVE
 from recognition.paper_cell import Cell, draw_confusion
-from recognition.row import Row, main
+from recognition.row import Row
 
 Matrices = Mapping[str, Scores]
 
@@ -23,7 +24,6 @@ class F26(Row[Matrices]):
     """See the head of this file."""
 
     name = "f26"
-    doc = __doc__ or ""
     panels = (2, 2)
     size = (10.0, 9.0)
 
@@ -67,4 +67,4 @@ def diagonal(scores: Scores) -> float:
 
 
 if __name__ == "__main__":
-    main(F26(), judge)
+    run_row(F26(), judge)

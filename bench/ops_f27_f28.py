@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS
 from mpx_train.scores import Scores, confusion_lines, report_lines, worst_pairs
 from recognition.paper_cell import Cell, draw_confusion
-from recognition.row import Row, main
+from recognition.row import Row
 
 BOTH = {"active": True, "passive": False}
 SELDOM = 0.02
@@ -22,7 +23,6 @@ class F27F28(Row[Mapping[str, Scores]]):
     """See the head of this file."""
 
     name = "f27-f28"
-    doc = __doc__ or ""
     panels = (1, 2)
     size = (10.0, 4.8)
 
@@ -85,4 +85,4 @@ def bc_for_bb(scores: Scores) -> float:
 
 
 if __name__ == "__main__":
-    main(F27F28(), judge)
+    run_row(F27F28(), judge)

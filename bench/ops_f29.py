@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
+from harness import run_row
 from neighbours import fairness, mbps, neighbours_bps, read, tool_bps, wan
 
 SECONDS = {"quick": 180.0, "full": 600.0}
@@ -31,7 +32,6 @@ class F29(Row):
     """See the head of this file."""
 
     name = "ops-f29"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Each choice beside each neighbour."""
@@ -103,4 +103,4 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(F29(), judge)
+    run_row(F29(), judge)

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 from figures import Verdict
+from harness import run_row
 from mpx_lab.dataset.load import Example
-from mpx_train.cut import Texts
-from mpx_train.dtw import distances
-from mpx_train.paper import RADIUS, raw_windows
+from mpx_train.paper import raw_windows
 from recognition.paper_cell import Cell
-from recognition.row import Row, main
+from recognition.row import Row
 
+from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.windows import Floats
 
 SECONDS = 90
@@ -55,7 +56,6 @@ class F8(Row[Mapping[str, Signatures]]):
     """See the head of this file."""
 
     name = "f8"
-    doc = __doc__ or ""
     panels = (2, 6)
     size = (16.0, 5.0)
 
@@ -102,8 +102,8 @@ def signatures(cell: Cell) -> Signatures:
     """Return all stretches that a cell has."""
     stretches, runs = raw_windows(cell.examples, SECONDS)
     mixes = np.array([cell.examples[run].mix for run in runs])
-    return Signatures(stretches, mixes, distances(stretches, stretches, RADIUS))
+    return Signatures(stretches, mixes, NearestNeighbours(stretches, mixes).distances(stretches))
 
 
 if __name__ == "__main__":
-    main(F8(), judge)
+    run_row(F8(), judge)

@@ -1,17 +1,18 @@
-"""How good a model is on links that nobody has looked at, neither to learn nor to choose: the last word.
+"""The final test of a model, on links that were used neither for training nor for choosing it.
 
 Measure them once with a seed of their own (mpx lab dataset FOLDER --links 8 --seed 2), and judge them once.
-This goes the whole way that mpx goes: the model is read from its files, and asked window by window, with the
-least round-trip time that anybody has seen on the link, and with what is known of our own data.
+It uses the model as mpx does: read from its files, and applied window by window, with the least round-trip
+time ever seen on the link, and with what is known of our own data.
 """
 
-import sys
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figures import Verdict, command, conclude
+from figures import Verdict
+from harness import command, run
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.scores import Scores, confusion_lines
 from mpx_train.train import kind_of
@@ -19,8 +20,7 @@ from mpx_train.unknown import LIKE
 from numpy.typing import NDArray
 from ops_models import ALARMS_ALLOWED, REJECTED
 
-from mpx.errors import MpxError
-from mpx.ops_classifier import SHIPPED, load_model
+from mpx.ops_classifier import SHIPPED, load
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.model import Model
 from mpx.recognition.observation import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
@@ -35,23 +35,16 @@ THREE = {
 }  # of windows that were not unknown
 
 
-def main() -> None:
-    """Read the command line, ask the model, and say what came out."""
-    parser = command(__doc__)
-    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset, of links that are new")
-    parser.add_argument("--model", type=Path, default=SHIPPED)
-    options = parser.parse_args()
-    try:
-        model, examples = load_model(options.model), load_dataset(options.dataset)
-    except MpxError as error:
-        sys.exit(str(error))
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Have the model judge each kind of series."""
+    model, examples = load(options.model), load_dataset(options.dataset)
     measured = {}
     for kind in KINDS:
         some = [each for each in examples if kind_of(each) == kind]
         if some and kind in model.parts:
             lines, measured[kind] = asked(some, model)
             print("\n".join([f"{kind}:", "", *lines, ""]))
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 def judge(measured: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
@@ -111,4 +104,7 @@ def answers(
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset, of links that are new")
+    parser.add_argument("--model", type=Path, default=SHIPPED)
+    run(parser, measure, judge)

@@ -7,9 +7,10 @@ which does both, in every way of watching: how right it is, what it says of traf
 where it fails, and what a decision costs. The base RTT is the least of the window, as for somebody who has
 just begun to probe, unless the table says otherwise.
 
-What was compared is kept, so it can be made in pieces: --minutes ends it early.
+Finished comparisons are stored, so that it can run in parts: --minutes ends it early.
 """
 
+import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figures import Verdict, command, conclude, machine
+from figures import Verdict, machine
+from harness import command, run
 from mpx_lab.dataset.load import Example, load_dataset
 from mpx_train.crossfit import Heard, heard
 from mpx_train.cut import Gridded, even, gridded
-from mpx_train.dtw import distances
 from mpx_train.figures import likeliest_scores, said_scores
 from mpx_train.learn import DEFAULT, Judged, Kind, Settings, out_of_fold, part_from
-from mpx_train.paper import RADIUS
 from mpx_train.scores import Scores, confusion_lines
 from mpx_train.train import TRAINED, runs_for
 from recognition.bounds import overlap_lines, place_lines, stream_lines, whole_runs
@@ -33,7 +33,9 @@ from recognition.compare import LINK, RUN, SPLITS, Comparison, Outcome, comparis
 from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.row import SEED
 
-from mpx.errors import MpxError, UsageError
+from mpx.errors import UsageError
+from mpx.ops_classifier import NearestNeighbours
+from mpx.recognition.mix import MIXES
 from mpx.recognition.observation import ACTIVE_SHORT, PASSIVE, TRANSFERS
 from mpx.recognition.window_classifier import FALSE_ALARMS
 
@@ -54,28 +56,17 @@ GOALS = {
 }
 
 
-def main() -> None:
-    """Read the command line, compute what is missing, and say what came out."""
-    parser = command(__doc__)
-    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset")
-    parser.add_argument("--effort", choices=tuple(SETTINGS), default="quick", help="5 folds, or one a link")
-    parser.add_argument(
-        "--out", type=Path, default=Path("reports/ops"), help="what was computed, and the figure"
-    )
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many")
-    options = parser.parse_args()
-    until = time.monotonic() + 60 * options.minutes
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Compute what is missing, and print what came out."""
+    until_s = time.monotonic() + 60 * options.minutes
     print(machine())
-    try:
-        examples = load_dataset(options.dataset)
-    except MpxError as error:
-        sys.exit(str(error))
+    examples = load_dataset(options.dataset)
     known, outside, alike = (gridded(runs) for runs in runs_for(PASSIVE, examples))
     comparison = Comparison(known, PASSIVE_10, options.effort, options.out / "models")
     for candidate, split in comparison.missing(list(CANDIDATES), SPLITS):
-        if time.monotonic() > until:
+        if time.monotonic() > until_s:
             left = len(comparison.missing(list(CANDIDATES), SPLITS))
-            sys.exit(f"{left} comparisons are missing; run it again to go on")
+            raise UsageError(f"{left} comparisons are missing; run it again to go on")
         sys.stderr.write(f"{candidate}, {split}\n")
         comparison.compute(candidate, split)
     outcomes = {(c, s): comparison.outcome(c, s) for s in SPLITS for c in CANDIDATES}
@@ -93,7 +84,7 @@ def main() -> None:
     print("\n".join(["", *ways_of_watching(examples, by, measured["ways"]), ""]))
     measured["decision"] = cost(known, outside, judged, by)
     print(f"figure: {draw(outcomes, options.out)}")
-    sys.exit(conclude(judge, measured, options.results))
+    return measured
 
 
 def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
@@ -194,7 +185,7 @@ def of_goals(way: Mapping[str, Any]) -> Iterator[Verdict]:
 def cost(
     known: Sequence[Gridded], outside: Sequence[Gridded], judged: Judged, by: Settings
 ) -> dict[str, float]:
-    """Return what a decision of the shipped model costs, and one of the paper's with 1,000 templates."""
+    """Return the processor time of a decision of our model, and of the paper's with 1,000 templates."""
     part = part_from(known, outside, PASSIVE_10, judged, SEED, by)
     probes = list(known[0].example.single)[: int(WINDOW_S * 10)]
     began = time.process_time()
@@ -204,7 +195,7 @@ def cost(
     windows = even(known, WINDOW_S).paper_ms
     templates = np.resize(windows, (TEMPLATES, windows.shape[1]))
     began = time.process_time()
-    distances(windows[:20], templates, RADIUS)
+    NearestNeighbours(templates, np.resize(np.array(MIXES), TEMPLATES)).predict(windows[:20])
     return {"ours_s": ours_s, "nearest_s": (time.process_time() - began) / 20}
 
 
@@ -242,4 +233,16 @@ def draw(outcomes: dict[tuple[str, str], Outcome], folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset")
+    parser.add_argument("--effort", choices=tuple(SETTINGS), default="quick", help="5 folds, or one a link")
+    parser.add_argument(
+        "--out", type=Path, default=Path("reports/ops"), help="what was computed, and the figure"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        help="begin no further comparison after so many minutes",
+    )
+    run(parser, measure, judge)

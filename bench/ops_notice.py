@@ -1,9 +1,9 @@
-"""A copy whose background goes from one CUBIC stream to one BBR stream to nobody: how long until it notices.
+"""How soon a copy notices that its background changes from one CUBIC stream to one BBR stream to none.
 
 One stream of mpx with --policy fair for five minutes on 100 Mbit/s, 60 ms, a queue of one product of
 bandwidth and delay. After 100 s the CUBIC stream ends and BBR begins, after 200 s that ends, too. What the
 row should show: it turns to BBR when BBR has come, and back to CUBIC when it has gone, once each; how long
-each takes is told, not limited.
+each takes is printed, not judged.
 """
 
 import json
@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict
+from harness import run_row
 from neighbours import wan
 
 TURNS = {"quick": 3, "full": 10}
@@ -31,7 +32,6 @@ class Notice(Row):
     """See the head of this file."""
 
     name = "ops-notice"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """The same again and again."""
@@ -90,4 +90,4 @@ def _noticed_s(switches: Sequence[tuple[float, str]], changed_s: float, name: st
 
 
 if __name__ == "__main__":
-    main(Notice(), judge)
+    run_row(Notice(), judge)

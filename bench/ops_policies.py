@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.store import Result
 from figures import Verdict, median
+from harness import run_row
 from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
 
 C, B = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
@@ -34,7 +35,6 @@ class Policies(Row):
     """See the head of this file."""
 
     name = "ops-policies"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Every policy beside every background, and CUBIC alone."""
@@ -104,4 +104,4 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
 
 
 if __name__ == "__main__":
-    main(Policies(), judge)
+    run_row(Policies(), judge)

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Results, Row, by_link_and_tool, main
+from apt.row import Results, Row, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict
+from harness import run_row
 from mpx_lab.series import goodput_bps
 from neighbours import wan
 
@@ -43,7 +44,6 @@ class Scavenging(Row):
     """See the head of this file; what the stream has alone is measured beside a copy of hardly any rate."""
 
     name = "ops-scavenger"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """The copy, and one that is not felt, so that the stream is alone."""
@@ -134,4 +134,4 @@ def _back_s(run: Result) -> float:
 
 
 if __name__ == "__main__":
-    main(Scavenging(), judge)
+    run_row(Scavenging(), judge)

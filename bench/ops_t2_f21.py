@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Read, Results, Row, by_link_and_tool, main
+from apt.row import Read, Results, Row, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
+from harness import run_row
 from neighbours import FULL_FRAME_BYTES, fairness, mbps, neighbours_bps, read, tool_bps, wan
 
 QUEUES = {"T2": 0.75, "T3": 0.375}
@@ -44,7 +45,6 @@ class T2(Row):
     """See the head of this file."""
 
     name = "ops-t2-f21"
-    doc = __doc__ or ""
 
     def cells(self, effort: str) -> Sequence[Cell]:
         """Each neighbour on each queue."""
@@ -147,4 +147,4 @@ def _rtts(run: Result) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main(T2(), judge)
+    run_row(T2(), judge)

@@ -1,4 +1,4 @@
-"""The other sides that a bench talks to, in processes of their own: a server, and ones that do not answer."""
+"""Peers of a bench in processes of their own: a server, and ports that do not answer."""
 
 import contextlib
 import select

@@ -1,4 +1,4 @@
-"""What each way of `mpx probe` reads over emulated links whose round-trip time is known. Needs root.
+"""The error of each method of `mpx probe` over emulated links with a known round-trip time. Needs root.
 
     .venv/3.11/bin/python bench/probe_ways.py [--runs 3] [--window 10]
 
@@ -8,9 +8,9 @@ median and the 99th percentile exceed the link's RTT, median of the runs (least 
 can be off. A line for each verdict: no probe lost, none shorter than the link; exits 1 where one is not kept.
 """
 
+import argparse
 import os
 import socket
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "bench")]
-
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, run
 from mpx_lab.lab import Lab
 from mpx_lab.lab_host import LabHost
 from mpx_lab.namespace import inside
@@ -47,7 +46,7 @@ WAYS = ("echo", "session", "handshake, open port", "handshake, refused", "ICMP e
 
 @contextmanager
 def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[Way]:
-    """One way from one host to the other; the peer that answers it ends with it."""
+    """One method between two hosts; the peer that answers ends with the block."""
     address = sink.addresses[0]
 
     def server() -> Server:
@@ -86,7 +85,7 @@ class Window:
     noise_s: float | None
 
 
-def measure(name: str, rtt_s: float, window_s: float) -> Window:
+def measure_window(name: str, rtt_s: float, window_s: float) -> Window:
     """Probe once, over a lab of its own."""
     topology = Topology("ways", ("src",), ("dst",), (wan("src", "dst", RATE_BPS, rtt_s),))
     with tempfile.TemporaryDirectory() as folder, Lab.up(topology, f"ways{os.getpid()}") as lab:
@@ -120,24 +119,20 @@ def line(name: str, rtt_s: float, windows: Sequence[Window]) -> str:
     return f"{rtt_s * 1e3:3.0f} ms  {name:20s} | {least:>20s} | {median:>20s} | {p99:>22s} | {noise}"
 
 
-def main() -> None:
-    """Measure each way at each RTT and print the table."""
-    parser = command(__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="windows of each way at each RTT")
-    parser.add_argument("--window", type=float, default=10.0, help="seconds of a window")
-    args = parser.parse_args()
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measure with each method at each RTT and print the table."""
     print(machine())
     print("us beyond the RTT of the link, median of the runs (least to most)\n")
     print(f"{'RTT':>6s}  {'way':20s} | {'min':>20s} | {'median':>20s} | {'P99':>22s} | noise stated")
     measured = []
     for rtt_s in RTTS_S:
         for name in WAYS:
-            windows = [measure(name, rtt_s, args.window) for _ in range(args.runs)]
+            windows = [measure_window(name, rtt_s, options.window) for _ in range(options.runs)]
             for window in windows:
                 least_s, lost = window.read.min_s, window.read.lost
                 measured.append({"way": name, "rtt_s": rtt_s, "lost": lost, "least_s": least_s})
             print(line(name, rtt_s, windows), flush=True)
-    sys.exit(conclude(judge, measured, args.results))
+    return measured
 
 
 def judge(windows: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
@@ -151,4 +146,7 @@ def judge(windows: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--runs", type=int, default=3, help="windows of each method at each RTT")
+    parser.add_argument("--window", type=float, default=10.0, help="seconds of a window")
+    run(parser, measure, judge)

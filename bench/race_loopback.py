@@ -11,11 +11,9 @@ import argparse
 import os
 import resource
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from control_clock import ControlClock
-from figures import Spread, Verdict, command, conclude, machine
+from figures import Spread, Verdict, machine
+from harness import command, run, work_folder
 from peers import wait_for
 from stock_server import StockServer
 
@@ -48,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Course:
-    """What every run of a race goes over."""
+    """What all runs of a race share."""
 
     server: StockServer
     clock: ControlClock
@@ -85,7 +84,7 @@ def timed(command: list[str], course: Course) -> Run:
     if course.sync:
         subprocess.run(["sync", "--file-system", course.sync], check=True)
     wall = time.perf_counter() - began
-    # they end when their client has, and only then are counted
+    # they end after their client, and their CPU time is counted then
     wait_for(lambda: not course.server.session_pids, "the server's sessions end")
     return Run(course.clock.data_s, wall, cpu_s, course.server.ended_sessions_cpu_s - server_before_s)
 
@@ -182,38 +181,33 @@ def run_all(folder: Path, options: argparse.Namespace) -> list[Race]:
     return races
 
 
-def main() -> None:
-    """Read the command line; as root go into a namespace where the congestion control can be set."""
-    parser = command(__doc__)
-    parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--streams", type=lambda text: [int(n) for n in text.split(",")], default=[1, 4, 16])
-    parser.add_argument("--only", choices=("data", "wall", "checksum"))
-    options = in_own_network(parser)
-    print(f"{options.pairs} pairs; seconds are medians")
-    folder = Path(tempfile.mkdtemp(prefix="mpx-race-", dir="/dev/shm"))
-    folder.chmod(0o777)
-    try:
-        races = run_all(folder, options)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(conclude(judge, races, options.results))
-
-
-def in_own_network(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Return what was given; as root in a network namespace where all of loopback has `--congestion`.
-
-    For that the script starts once more. Says which machine and which congestion control it runs on.
-    """
+def own_network_command(head: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a bench on loopback, see `in_own_network`."""
+    parser = command(head)
     parser.add_argument("--congestion", default="cubic", help="set by route, as root only")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser
+
+
+def measure(options: argparse.Namespace) -> list[Race]:
+    """Race all pairs."""
+    in_own_network(options)
+    print(f"{options.pairs} pairs; seconds are medians")
+    with work_folder("race") as folder:
+        return run_all(folder, options)
+
+
+def in_own_network(options: argparse.Namespace) -> None:
+    """As root, start the script again in a network namespace where all of loopback has `--congestion`.
+
+    Prints which machine and which congestion control it runs on.
+    """
     if os.geteuid() == 0 and not options.inside:
         route = f"ip route replace local 127.0.0.0/8 dev lo table local congctl {options.congestion}"
         again = shlex.join([sys.executable, *sys.argv, "--inside"])
         inside = ["unshare", "-n", "sh", "-c", f"ip link set lo up && {route} && exec {again}"]
         raise SystemExit(subprocess.run(inside, check=False).returncode)
     print(machine(f"{options.congestion} (by route)" if options.inside else None), flush=True)
-    return options
 
 
 def make(name: Path, size_bytes: int) -> None:
@@ -226,4 +220,8 @@ def make(name: Path, size_bytes: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = own_network_command(__doc__)
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--streams", type=lambda text: [int(n) for n in text.split(",")], default=[1, 4, 16])
+    parser.add_argument("--only", choices=("data", "wall", "checksum"))
+    run(parser, measure, judge)

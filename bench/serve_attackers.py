@@ -1,7 +1,7 @@
-"""Clients that mean harm to `mpx serve`: each function attacks until its process is killed.
+"""Attackers of `mpx serve`: each function attacks until its process is killed.
 
 They are given the port, and a counter of what they did, so that an attack that did nothing is noticed. A
-server that closes their connections is no reason to stop: they come again.
+server that closes their connections does not stop them: they connect again.
 """
 
 import contextlib

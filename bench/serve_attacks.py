@@ -1,4 +1,4 @@
-"""What a good client of `mpx serve` notices while others attack it. Run by hand.
+"""What a regular client of `mpx serve` notices during attacks. Run by hand.
 
     .venv/3.11/bin/python bench/serve_attacks.py [--runs 5] [--only WORDS] [--figure FILE] [--results FILE]
     .venv/3.11/bin/python bench/serve_attacks.py --judge FILE
@@ -12,7 +12,7 @@ memory, at its peak and after the attack, above what it was before. A run in whi
 or NOOPs were too few, feeds no verdict, and the bench fails. Exits 1 if a limit was not kept.
 """
 
-import json
+import argparse
 import math
 import multiprocessing
 import shutil
@@ -32,8 +32,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import serve_attackers
-from figures import Spread, Verdict, command, conclude, drawn, machine
+from figures import Spread, Verdict, drawn, machine
+from harness import command, run
 from raw_client import RawClient
+
+from mpx.errors import UsageError
 
 MOST_RATIO = 10.0  # of the 99th percentile under attack to that of an idle server
 MOST_PEAK_MIB, MOST_LEFT_MIB = 512.0, 32.0  # above what the server had before
@@ -231,37 +234,36 @@ def draw(results: dict[str, list[Run]], axes: Any) -> None:
     axes.set_xlabel("NOOP at P99 under attack / of an idle server (limit dashed)")
 
 
-def main() -> int:
-    """Return 0 when every limit was kept."""
+def measure_all(options: argparse.Namespace) -> dict[str, list[Run]]:
+    """Run every attack several times, interleaved."""
+    names = [n for n in serve_attackers.ATTACKS if any(word in n for word in options.only.split(","))]
+    if not names:
+        raise UsageError(f"no attack has any of {options.only!r} in its name")
+    results: dict[str, list[Run]] = {name: [] for name in names}
+    print(machine(), flush=True)
+    for number in range(options.runs):
+        for name in names:
+            root = make_folder()
+            try:
+                results[name].append(measure(name, root, options.serve.split()))
+            finally:
+                shutil.rmtree(root, ignore_errors=True)
+            print(f"run {number + 1}: {name}: {results[name][-1]}", flush=True)
+    return results
+
+
+def show(stored: Mapping[str, Sequence[Mapping[str, Any]]], options: argparse.Namespace) -> None:
+    """Print the table, and draw the figure where one was asked for."""
+    results = {name: [Run(**run) for run in runs] for name, runs in stored.items()}
+    print(table(results))
+    if options.figure:
+        print(drawn(options.figure, lambda axes: draw(results, axes)))
+
+
+if __name__ == "__main__":
     parser = command(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", default="", help="attacks whose names hold these words, divided by commas")
     parser.add_argument("--serve", default=f"{sys.executable} -m mpx.serve", help="the server under test")
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--judge", type=Path, metavar="FILE", help="judge what was written by --results")
-    given = parser.parse_args()
-    if given.judge:
-        stored = json.loads(given.judge.read_text())
-        results = {name: [Run(**run) for run in runs] for name, runs in stored.items()}
-    else:
-        names = [n for n in serve_attackers.ATTACKS if any(word in n for word in given.only.split(","))]
-        if not names:
-            parser.error(f"no attack has any of {given.only!r} in its name")
-        results = {name: [] for name in names}
-        print(machine(), flush=True)
-        for number in range(given.runs):
-            for name in names:
-                root = make_folder()
-                try:
-                    results[name].append(measure(name, root, given.serve.split()))
-                finally:
-                    shutil.rmtree(root, ignore_errors=True)
-                print(f"run {number + 1}: {name}: {results[name][-1]}", flush=True)
-    print(table(results))
-    if given.figure:
-        print(drawn(given.figure, lambda axes: draw(results, axes)))
-    return conclude(judge, results, given.results)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    run(parser, measure_all, judge, show)

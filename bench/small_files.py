@@ -19,7 +19,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
-from figures import Spread, Verdict, command, conclude
+from figures import Spread, Verdict
+from harness import command, run, work_folder
 from mpx_lab.proxy import DelayProxy
 from stock_server import StockServer
 
@@ -129,7 +129,7 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
             yield Verdict(limit, f"{peak / 1e6:.0f} MB", peak <= MEMORY_BYTES)
 
 
-def measure(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
+def measure_in(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
     """Run what was asked for, tools in turns, and print a row for each direction and tool."""
     found: dict[str, dict[str, list[Run]]] = {}
     source = folder / "source"
@@ -166,8 +166,18 @@ def row(direction: str, tool: str, runs: list[Run], files: int) -> str:
     )
 
 
-def main() -> None:
-    """Read the command line and measure in a folder that is removed afterwards."""
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure in a folder that is removed afterwards."""
+    print(
+        f"{options.files} files of {options.size} bytes, {options.rtt * 1000:g} ms, {options.runs} runs\n\n"
+        "|      | tool            | files/s, median |    min |    max |  CPU s | peak MB |\n"
+        "|---|---|---|---|---|---|---|"
+    )
+    with work_folder("small", options.folder) as folder:
+        return {"files": options.files, "runs": measure_in(folder, options)}
+
+
+if __name__ == "__main__":
     parser = command(__doc__)
     parser.add_argument("--rtt", type=parse_duration, default=0.1, help="added by the proxy; 0: no proxy")
     parser.add_argument("--files", type=int, default=3000)
@@ -176,20 +186,4 @@ def main() -> None:
     parser.add_argument("--tool", choices=TOOLS, help="measure only this one")
     parser.add_argument("--directions", nargs="+", choices=("up", "down"), default=["up", "down"])
     parser.add_argument("--folder", default="/dev/shm", help="where to work")
-    options = parser.parse_args()
-    print(
-        f"{options.files} files of {options.size} bytes, {options.rtt * 1000:g} ms, {options.runs} runs\n\n"
-        "|      | tool            | files/s, median |    min |    max |  CPU s | peak MB |\n"
-        "|---|---|---|---|---|---|---|"
-    )
-    folder = Path(tempfile.mkdtemp(prefix="mpx-small-", dir=options.folder))
-    folder.chmod(0o777)
-    try:
-        found = measure(folder, options)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(conclude(judge, {"files": options.files, "runs": found}, options.results))
-
-
-if __name__ == "__main__":
-    main()
+    run(parser, measure, judge)

@@ -10,12 +10,14 @@ What it should show: 99 % within 50 ms. In smoc it took 2 to 3 s, as each SYN an
 lost; here they go on by the default path.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from figures import Spread, Verdict
 from many_paths import many_paths
@@ -25,7 +27,7 @@ from mpx_lab.plan import SWITCHES, netns_name, port_name
 from mpx_lab.topologies import THESIS_A
 from smoc.addresses import give_addresses, take_subflows
 from smoc.flow import receiving, send
-from smoc.runs import Counting, options, say
+from smoc.runs import Counting, options_of, run_counted
 
 LIMIT_S, SHARE = 0.050, 0.99
 SUBFLOWS = 4
@@ -33,20 +35,18 @@ SECONDS = 0.5  # of a connection
 WATCH = "watch.py"
 
 
-def main() -> int:
-    """Measure and tell."""
-    asked = options(__doc__).parse_args()
-    connections, runs = (10, 1) if asked.quick else (100, 3)
-    counting = Counting(take_any=asked.any, scale=asked.scale)
+def measure(options: argparse.Namespace, counting: Counting) -> tuple[Any, Sequence[str]]:
+    """Open many connections, and watch their subflows."""
+    connections, runs = (10, 1) if options.quick else (100, 3)
     with (
         tempfile.TemporaryDirectory() as folder,
-        many_paths(THESIS_A.scaled(asked.scale), "smoc-delay", Path(folder)) as made,
+        many_paths(THESIS_A.scaled(options.scale), "smoc-delay", Path(folder)) as made,
     ):
         give_addresses(made.lab, "src", SUBFLOWS)
         take_subflows(made.lab, "dst")
-        do = partial(measure, made.lab, connections)
+        do = partial(measure_once, made.lab, connections)
         found = [counting.run(made.lab, "SMOC-6.2", do) for _ in range(runs)]
-    return say("SMOC-6.2", table(found), judge, found, counting, asked.results)
+    return found, table(found)
 
 
 def quantile(delays_s: Sequence[float], share: float) -> float:
@@ -76,7 +76,7 @@ def table(runs: Sequence[Sequence[float]]) -> Sequence[str]:
     return lines
 
 
-def measure(lab: Lab, connections: int) -> list[float]:
+def measure_once(lab: Lab, connections: int) -> list[float]:
     """Return how long it took for each subflow of which it can be seen, in seconds; infinite: for ever."""
     links = {link.name: link for link in lab.topology.links}
     entrance = port_name(links["src-s1"], "s1")
@@ -110,4 +110,4 @@ def _command(lab: Lab) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_counted(options_of(__doc__), measure, judge)

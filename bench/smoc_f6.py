@@ -10,7 +10,7 @@ What it should show, in the median of the runs: in steady state 3.6 times plain 
 times where the network carries twice as much, each reached within 1 s after the connection began.
 """
 
-import sys
+import argparse
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ from many_paths import many_paths
 from mpx_lab.topologies import THESIS_A, THESIS_B
 from smoc.addresses import give_addresses, take_subflows
 from smoc.flow import Flow, measure
-from smoc.runs import Counting, options, say
+from smoc.runs import Counting, options_of, run_counted
 
 TREE, OURS, SMOC = "plain TCP, one path", "Multipath TCP, widest-apart", "Multipath TCP, least-shared"
 TOOLS = {
@@ -36,13 +36,9 @@ STEADY_S, SOON_S = 2.0, 1.0
 Results = dict[tuple[str, str], list[Flow]]  # by case and tool
 
 
-def main() -> int:
-    """Measure and tell."""
-    parser = options(__doc__)
-    parser.add_argument("--figure", type=Path, help="where to draw the first run of each")
-    asked = parser.parse_args()
-    runs, seconds = (1, 8.0) if asked.quick else (5, 20.0)
-    counting = Counting(take_any=asked.any, scale=asked.scale)
+def measure_all(options: argparse.Namespace, counting: Counting) -> tuple[dict[str, Any], Sequence[str]]:
+    """Measure each case with each tool, and draw the first runs."""
+    runs, seconds = (1, 8.0) if options.quick else (5, 20.0)
     results: Results = {}
     for case, (topology, _) in CASES.items():
         for selection in ("widest-apart", "least-shared"):
@@ -50,7 +46,7 @@ def main() -> int:
             config = {"path_sets": f'selection = "{selection}"'}
             with (
                 tempfile.TemporaryDirectory() as folder,
-                many_paths(topology.scaled(asked.scale), "smoc-f6", Path(folder), config) as made,
+                many_paths(topology.scaled(options.scale), "smoc-f6", Path(folder), config) as made,
             ):
                 give_addresses(made.lab, "src", SUBFLOWS)
                 take_subflows(made.lab, "dst")
@@ -61,11 +57,10 @@ def main() -> int:
                         )
                         found = counting.run(made.lab, f"SMOC-{case}", do)
                         results.setdefault((case, name), []).append(found)
-    if asked.figure:
-        draw(results, seconds, asked.figure)
+    if options.figure:
+        draw(results, seconds, options.figure)
     runs_of = {case: {name: results[case, name] for name in TOOLS} for case in CASES}
-    measured = {"seconds": seconds, "runs": runs_of}
-    return say("SMOC-F6", table(results, seconds), judge, measured, counting, asked.results)
+    return {"seconds": seconds, "runs": runs_of}, table(results, seconds)
 
 
 def steady_bps(flow: Flow, seconds: float) -> float:
@@ -116,4 +111,6 @@ def draw(results: Results, seconds: float, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = options_of(__doc__)
+    parser.add_argument("--figure", type=Path, help="where to draw the first run of each")
+    run_counted(parser, measure_all, judge)

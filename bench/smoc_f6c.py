@@ -9,7 +9,7 @@ forwards by itself, and twelve of Multipath TCP with two subflows each, whose pa
 What it should show: Multipath TCP has more from the first 10 s on, and its goodput rises through the run.
 """
 
-import sys
+import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ from many_paths import many_paths
 from mpx_lab.topologies import PRAGMA_2
 from smoc.addresses import give_addresses, take_subflows
 from smoc.flow import Flow, measure
-from smoc.runs import Counting, options, say
+from smoc.runs import Counting, options_of, run_counted
 
 TREE, OURS = "plain TCP, one path", "Multipath TCP, two paths"
 CONNECTIONS, SUBFLOWS = 12, 2
@@ -29,17 +29,13 @@ FIRST_S = 10.0
 Results = Mapping[str, Sequence[Flow]]
 
 
-def main() -> int:
-    """Measure and tell."""
-    parser = options(__doc__)
-    parser.add_argument("--figure", type=Path, help="where to draw the first run of each")
-    asked = parser.parse_args()
-    runs, seconds = (1, 60.0) if asked.quick else (3, 160.0)
-    counting = Counting(take_any=asked.any, scale=asked.scale)
+def measure_all(options: argparse.Namespace, counting: Counting) -> tuple[dict[str, Any], Sequence[str]]:
+    """Measure both, in turns, and draw the first runs."""
+    runs, seconds = (1, 60.0) if options.quick else (3, 160.0)
     results: dict[str, list[Flow]] = {TREE: [], OURS: []}
     with (
         tempfile.TemporaryDirectory() as folder,
-        many_paths(PRAGMA_2.scaled(asked.scale), "smoc-f6c", Path(folder)) as made,
+        many_paths(PRAGMA_2.scaled(options.scale), "smoc-f6c", Path(folder)) as made,
     ):
         give_addresses(made.lab, "naist", SUBFLOWS)
         take_subflows(made.lab, "uf")
@@ -52,11 +48,9 @@ def main() -> int:
                     seconds=seconds,
                 )
                 results[name].append(counting.run(made.lab, "SMOC-F6c", do))
-    measured = {"seconds": seconds, "runs": results}
-    code = say("SMOC-F6c", table(results, seconds), judge, measured, counting, asked.results)
-    if asked.figure:
-        print(drawn(asked.figure, partial(draw, results, seconds)))
-    return code
+    if options.figure:
+        print(drawn(options.figure, partial(draw, results, seconds)))
+    return {"seconds": seconds, "runs": results}, table(results, seconds)
 
 
 def table(results: Results, seconds: float) -> Sequence[str]:
@@ -100,4 +94,6 @@ def draw(results: Results, seconds: float, axes: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = options_of(__doc__)
+    parser.add_argument("--figure", type=Path, help="where to draw the first run of each")
+    run_counted(parser, measure_all, judge)

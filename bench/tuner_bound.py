@@ -1,4 +1,4 @@
-"""How soon could anybody know? A bound for the tuner race: an experimenter who knows all but the curve.
+"""A bound for the tuner race: how soon an experimenter is right who knows everything but the curve.
 
     python bench/tuner_bound.py [--seed N] [--runs N]
 
@@ -14,13 +14,14 @@ Exits 1 where not even this experimenter is right in nine of ten transfers after
 goal of the race (bench/tuner_race.py) cannot be met at all.
 """
 
+import argparse
 import math
-import sys
 from collections.abc import Iterator, Mapping
 from random import Random
 
 import numpy as np
-from figures import Verdict, command, conclude
+from figures import Verdict
+from harness import command, run
 from numpy.typing import NDArray
 from tuner_models import (
     FAMILIES,
@@ -93,12 +94,8 @@ def first_curve(family: str, dice: Random) -> tuple[Curve, float]:
     return network.curve, network.rtt_s
 
 
-def main() -> None:
+def measure(args: argparse.Namespace) -> dict[str, float]:
     """Print, for each family and noise, how often the experimenter is right when the goals' time is up."""
-    parser = command(__doc__)
-    parser.add_argument("--runs", type=int, default=100, help="curves per family")
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
     names = list(FAMILIES)
     dice = Random(f"known {args.seed}")
     curves = [first_curve(names[i % len(names)], dice)[0] for i in range(KNOWN_CURVES)]
@@ -128,8 +125,7 @@ def main() -> None:
             cells += f" |            {best[0]:5.0%} {best[1]:5.0%}"
         print(f"{name:15s}{cells}", flush=True)
     print(f"{'ALL':15s}" + "".join(f" |            {t[0]:5.0%} {t[1]:5.0%}" for t in totals))
-    right = {f"{cv:.0%}": float(total[1]) for cv, total in zip((0.1, 0.25), totals, strict=True)}
-    sys.exit(conclude(judge, right, args.results))
+    return {f"{cv:.0%}": float(total[1]) for cv, total in zip((0.1, 0.25), totals, strict=True)}
 
 
 def judge(right: Mapping[str, float]) -> Iterator[Verdict]:
@@ -140,4 +136,7 @@ def judge(right: Mapping[str, float]) -> Iterator[Verdict]:
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--runs", type=int, default=100, help="curves per family")
+    parser.add_argument("--seed", type=int, default=1)
+    run(parser, measure, judge)

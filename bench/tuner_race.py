@@ -13,10 +13,10 @@ Exits 1 if over all families our tuner ("auto") misses a goal at any noise: the 
 40 RTT), nine of ten within max(5 s, 60 RTT), at most 1 % failed; or if another tuner has fewer that fail.
 """
 
+import argparse
 import json
 import math
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -25,7 +25,8 @@ from random import Random
 from statistics import mean
 from typing import Any
 
-from figures import Verdict, command, conclude
+from figures import Verdict
+from harness import command, run
 from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, Transfer, draw
 from tuner_rivals import AzCopy, Falcon, GaussianProcess
 
@@ -37,7 +38,7 @@ RUN_S = 72.0  # 60 s to reach, and the longest window (60 RTT of 200 ms) to hold
 NOISES = (0.0, 0.1, 0.25)
 OURS, MAY_FAIL = "auto", 0.01
 ROOT = Path(__file__).resolve().parent.parent
-HELD_OUT_FILE = "bench/tuner_heldout.py"
+TUNER, HELD_OUT_FILE = "mpx/tuning", "bench/tuner_heldout.py"
 Family = Callable[[Random], Curve | tuple[Curve, Curve]]
 TUNERS: dict[str, Callable[[], Tuner]] = {
     "auto": lambda: AutoTuner(4, MAX_STREAMS),
@@ -228,7 +229,7 @@ def readings(tuner: str, cv: float, runs: list[Run]) -> str:
 
 
 def last_commit(path: str) -> str:
-    """The commit that last changed a file, or that it is not committed."""
+    """The commit that last changed a file or folder, or that it is not committed."""
     command = ["git", "-C", str(ROOT), "log", "-1", "--format=%h %cI", "--", path]
     return (
         subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "not committed"
@@ -300,26 +301,13 @@ def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> No
     fig.savefig(file, dpi=150)
 
 
-def main() -> None:
-    """Run and print the table."""
-    parser = command(__doc__)
-    parser.add_argument("--quick", action="store_true", help="few runs, noise 0 and 25 %% only")
-    parser.add_argument("--heldout", action="store_true", help="only the family written after the tuner")
-    parser.add_argument("--runs", type=int, help="transfers per row (default 25; quick 5)")
-    parser.add_argument("--noise", type=int, choices=[round(100 * cv) for cv in NOISES], help="only that")
-    parser.add_argument("--tuner", choices=TUNERS, help="only that")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", metavar="FILE", help="keep rows there, and take those that are there")
-    parser.add_argument("--figure", metavar="FILE", help="draw how many have reached over time")
-    args = parser.parse_args()
+def measure(args: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
+    """Race the tuners and print the table."""
     runs = args.runs or (5 if args.quick else 25)
     tuners = [args.tuner] if args.tuner else list(TUNERS)
     noises = (args.noise / 100,) if args.noise is not None else (0.0, 0.25) if args.quick else NOISES
     kept = Kept(args.keep)
-    parts = sorted(
-        f"mpx/{file.name}" for file in (ROOT / "mpx").glob("apt_*.py") if file.name != "apt_gss.py"
-    )
-    for path in (*parts, HELD_OUT_FILE):  # of ours: the other file is the paper's
+    for path in (TUNER, HELD_OUT_FILE):
         print(f"{path:25s} last changed in {last_commit(path)}")
     print("\nGood:" + (__doc__ or "").split("Good:")[1])
     print(f"seed {args.seed}, {runs} transfers per row, {RUN_S:.0f} s each")
@@ -348,8 +336,17 @@ def main() -> None:
     measured: dict[str, dict[str, list[Run]]] = {}
     for (tuner, cv), results in everything.items():
         measured.setdefault(f"{cv:.0%}", {})[tuner] = results
-    sys.exit(conclude(judge, measured, args.results))
+    return measured
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--quick", action="store_true", help="few runs, noise 0 and 25 %% only")
+    parser.add_argument("--heldout", action="store_true", help="only the family written after the tuner")
+    parser.add_argument("--runs", type=int, help="transfers per row (default 25; quick 5)")
+    parser.add_argument("--noise", type=int, choices=[round(100 * cv) for cv in NOISES], help="only that")
+    parser.add_argument("--tuner", choices=TUNERS, help="only that")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", metavar="FILE", help="keep rows there, and take those that are there")
+    parser.add_argument("--figure", metavar="FILE", help="draw how many have reached over time")
+    run(parser, measure, judge)

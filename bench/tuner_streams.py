@@ -1,4 +1,4 @@
-"""The tuner on simulated CUBIC streams, one by one, through one queue: what a switch of streams really costs.
+"""The tuner on simulated CUBIC streams that share one queue: the real cost of changing their number.
 
     python bench/tuner_streams.py [--runs N] [--timeline LINK]
 
@@ -16,6 +16,7 @@ Best: the best of the fixed numbers. Reached: one second at 90 % of it. Steady: 
 first minute or 97 % steady, or if our transfers share less evenly than plain flows.
 """
 
+import argparse
 import math
 import statistics
 import sys
@@ -24,7 +25,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from figures import Spread, Verdict, command, conclude
+import harness
+from figures import Spread, Verdict
+from harness import command
 from mpx_lab.series import jain
 
 from mpx.engine.tuner import Decision, Sample
@@ -353,16 +356,12 @@ def joining_line(link: Link, name: str, found: Sequence[Sequence[float]]) -> str
     return f"{link.name:40s} | {name:5s} | " + " | ".join(cells)
 
 
-def main() -> None:
-    """Run and print the table, or the decisions of one run."""
-    parser = command(__doc__)
-    parser.add_argument("--runs", type=int, default=12, help="transfers per link")
-    parser.add_argument("--timeline", type=int, metavar="LINK", help="decisions on one link, from 1")
-    args = parser.parse_args()
+def measure(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Simulate all links and print the table, or the decisions of one run and nothing else."""
     if args.timeline is not None:
         for at_s, decision in run(LINKS[args.timeline - 1], "run 0").decisions:
             print(f"{at_s:6.1f} {decision.streams:4d}  {decision.reason}")
-        return
+        sys.exit()
     print(f"{args.runs} transfers of {RUN_S} s on each link; worst of them in the second column of a pair\n")
     print(
         f"{'link':48s} {'fixed':>5s} {'Mbit/s':>6s} | {'reached, s':>11s} | {'first minute':>13s} | "
@@ -381,8 +380,11 @@ def main() -> None:
             print(joining_line(link, name, indices), flush=True)
         said["joining"][link.name] = shared
     print()
-    sys.exit(conclude(judge, said, args.results))
+    return said
 
 
 if __name__ == "__main__":
-    main()
+    parser = command(__doc__)
+    parser.add_argument("--runs", type=int, default=12, help="transfers per link")
+    parser.add_argument("--timeline", type=int, metavar="LINK", help="decisions on one link, from 1")
+    harness.run(parser, measure, judge)

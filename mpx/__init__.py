@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from mpx.options import CopyOptions
     from mpx.probing.api import probe
     from mpx.probing.result import ProbeResult
-    from mpx.report import Report
-    from mpx.transfer.control_loop import Progress
+    from mpx.report import Progress, Report
     from mpx.transfer.copy import copy
 
 __all__ = [
@@ -71,7 +70,7 @@ _LAZY = {
     "copy": "mpx.transfer.copy",
     "CopyOptions": "mpx.options",
     "Report": "mpx.report",
-    "Progress": "mpx.transfer.control_loop",
+    "Progress": "mpx.report",
     "probe": "mpx.probing.api",
     "ProbeResult": "mpx.probing.result",
 }

@@ -19,9 +19,10 @@ from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import MAY_HIDE, OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
+from mpx.report import Note, OnNote, Severity, no_note
 
 if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
     from mpx.endpoints.ftp.describe import OtherQuestions
@@ -36,7 +37,7 @@ class GridFtpEndpoint:
     """The files of a server. Opens its session when first used."""
 
     def __init__(
-        self, location: Location, options: SessionOptions, *, writing: bool, note: Note = lambda _: None
+        self, location: Location, options: SessionOptions, *, writing: bool, note: OnNote = no_note
     ) -> None:
         self.location = location
         self._note = note
@@ -224,14 +225,16 @@ class GridFtpEndpoint:
         if listing.promised > listing.count:
             yield from self._links_to_nowhere(full, listing.promised)
 
-    def listing_note(self) -> str:
+    def listing_note(self) -> Note | None:
         """See Endpoint."""
         if self._listing is None or not self._listing.uses_list:
-            return ""
-        from mpx.endpoints.ftp.folder_listing import LIST_NOTE
+            return None
+        from mpx.endpoints.ftp.folder_listing import LIST_NOTE, MAY_HIDE
 
         note = LIST_NOTE.format(peer=self.session.peer)
-        return f"{note}; {MAY_HIDE}, as it takes no LIST -a" if self._listing.may_hide else note
+        if self._listing.may_hide:
+            return Note(Severity.NOTICE, f"{note}; {MAY_HIDE}")
+        return Note(Severity.INFO, note)
 
     def _links_to_nowhere(self, full: str, promised: int) -> Iterator[tuple[str, FileInfo]]:
         """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
@@ -341,11 +344,11 @@ class GridFtpEndpoint:
         if not reply.is_ok and not is_missing(reply) and self.stat(name, follow=False):
             raise self._refused(reply, "remove", name)
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. A server cannot be asked to sync."""
         return self._committing.commit(files, note)
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
 

@@ -1,24 +1,43 @@
 """OPS: recognises the congestion control of the background from round-trip times, and says how sure it is.
 
 The way into `mpx/recognition/`. A `Classifier` reads a series of round-trip times and returns a mix:
-none, C, B, CC, BC, BB (C: CUBIC, B: BBR), or unknown. `load_model` gives the one that comes with mpx, or a
-model of the user's own (docs/recognition.md). After Anvari and Lu, Computers 10(6):76, 2021.
+none, C, B, CC, BC, BB (C: CUBIC, B: BBR), or unknown. `load` gives the model that comes with mpx, or one of
+the user's own (docs/recognition.md). `NearestNeighbours` is the classifier of the paper, which the model is
+compared with (bench/ops_*.py): OPS, "optimization through protocol selection", Anvari and Lu, Computers
+10(6):76, 2021. numpy is imported only where a classifier is used.
 """
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpx_models import BACKGROUND as SHIPPED
 
 from mpx.errors import UsageError
 from mpx.recognition.classifier import Classifier
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of
 from mpx.recognition.model import Model
-from mpx.recognition.observation import MODEL_VARIABLE
+from mpx.recognition.observation import MODEL_VARIABLE, PASSIVE, Own
+from mpx.recognition.pulses.pulse import QueueResponse
+from mpx.rtt.series import Probe
 
-__all__ = ["SHIPPED", "Classifier", "load_model"]
+if TYPE_CHECKING:
+    from mpx.recognition.neighbours import Texts
+    from mpx.recognition.windows import Floats
+
+__all__ = ["SHIPPED", "Classifier", "NearestNeighbours", "load", "model_is_named"]
+
+RADIUS = 10  # the paper's, of the Sakoe-Chiba band: samples may be compared that are so many seconds apart
 
 
-def load_model(path: Path | None = None) -> Model:
+def model_is_named() -> bool:
+    """Tell whether the user asks for another model than the one that came with mpx."""
+    return bool(os.environ.get(MODEL_VARIABLE))
+
+
+def load(path: Path | None = None) -> Model:
     """Read a model: that one, else the one that MPX_MODEL names, else the one that came with mpx.
 
     Raises UsageError where there is none, or it is damaged.
@@ -28,8 +47,8 @@ def load_model(path: Path | None = None) -> Model:
     named = os.environ.get(MODEL_VARIABLE)
     if path is None and not named and not SHIPPED.exists():
         raise UsageError(
-            "this version of mpx comes without a model of who shares a path; make one with mpx train, and "
-            "name its folder in MPX_MODEL"
+            "this version of mpx comes without a model of background traffic; make one with mpx train, and "
+            f"name its folder in {MODEL_VARIABLE}"
         )
     if path is not None or not named:
         return read_model(path or SHIPPED)
@@ -37,5 +56,62 @@ def load_model(path: Path | None = None) -> Model:
         return read_model(Path(named))
     except UsageError as error:
         raise UsageError(
-            f"{MODEL_VARIABLE} cannot be honoured: {error}; unset it for the shipped one"
+            f"the model that {MODEL_VARIABLE} names cannot be used: {error}; unset it for the shipped one"
         ) from None
+
+
+@dataclass(frozen=True)
+class NearestNeighbours:
+    """The paper's classifier: a vote of the k known windows that are nearest in dynamic time warping (DTW).
+
+    A window is a row of round-trip times in milliseconds, one a second; all are equally long. It knows no
+    other way of watching than passive.
+    """
+
+    windows_ms: "Floats"
+    mixes: "Texts"  # one for each window
+    k: int = 1
+
+    def window_s(self, kind: str = PASSIVE) -> float:
+        """Return how long a series has to be; raises UsageError for a kind other than passive."""
+        if kind != PASSIVE:
+            raise UsageError(f"nearest neighbours cannot classify '{kind}' series, only '{PASSIVE}' ones")
+        return float(self.windows_ms.shape[1])
+
+    def distances(self, windows_ms: "Floats") -> "Floats":
+        """Return the distance of each window (a row each) to each known one."""
+        from mpx.recognition.dtw import distances
+
+        return distances(windows_ms, self.windows_ms, RADIUS)
+
+    def predict(self, windows_ms: "Floats") -> "Texts":
+        """Return the mix of each window."""
+        from mpx.recognition.neighbours import vote
+
+        return vote(self.distances(windows_ms), self.mixes, self.k)
+
+    def classify(
+        self,
+        series: Sequence[Probe],
+        base_s: float,  # noqa: ARG002 the paper compares round-trip times as they are
+        goodput: Sequence[tuple[float, float]] | None = None,
+        *,
+        own: Own | None = None,
+        falls: Sequence[QueueResponse] = (),  # noqa: ARG002 these come with data of our own
+    ) -> Mix:
+        """Return the mix of the end of a series; its probability is its share of the votes.
+
+        Unknown where the series is too short, or most of its samples were lost. Raises UsageError where our
+        own data flowed.
+        """
+        from mpx.recognition.neighbours import last_window_ms, votes
+
+        if own is not None or goodput is not None:
+            raise UsageError("nearest neighbours cannot classify a path that carries data of our own")
+        window_ms = last_window_ms(series, self.windows_ms.shape[1])
+        if window_ms is None:
+            return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
+        names, counts = votes(self.distances(window_ms[None]), self.mixes, self.k)
+        shares = {str(name): float(count) / self.k for name, count in zip(names, counts[0], strict=True)}
+        best = max(shares, key=lambda name: shares[name])
+        return Mix(best, shares[best], groups_of([shares.get(mix, 0.0) for mix in MIXES]))

@@ -3,10 +3,11 @@
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
@@ -16,6 +17,52 @@ ONE_SUBFLOW = (
     "each connection of Multipath TCP had one subflow, so one path; for more the host that connects needs "
     "further addresses, each told to Linux by 'ip mptcp endpoint add ADDRESS dev DEVICE subflow'"
 )
+
+
+class Severity(IntEnum):
+    """Who should see a note, in ascending order. The JSON report has all notes."""
+
+    INFO = 0  # who asks for details (-v)
+    NOTICE = 1  # everybody: something asked for is not had, or was left out, or begins anew
+    WARNING = 2  # everybody, beside the result: data was copied and not verified
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line for people about what happened in a copy."""
+
+    severity: Severity
+    text: str
+
+
+class OnNote(Protocol):
+    """Takes a line for the report; the same line counts once. May be called from any thread."""
+
+    def __call__(self, text: str, severity: Severity = Severity.INFO, /) -> None:
+        """Add the line."""
+
+
+def no_note(_text: str, _severity: Severity = Severity.INFO, /) -> None:
+    """Drop a note: there is no report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a caller of copy() is told about ten times a second; bytes and files of this copy so far."""
+
+    elapsed_s: float
+    files_total: int  # found so far
+    files_done: int  # have their final name, or were left alone
+    files_failed: int
+    bytes_total: int  # of the files found so far
+    bytes_done: int
+    goodput_bps: float
+    streams: int
+    is_listed: bool  # no more files will be found
+    reason: str  # of the latest decision
+
+
+OnProgress = Callable[[Progress], None]
 
 
 @dataclass
@@ -87,13 +134,16 @@ class Report:
     algorithm: str = "none"  # the checksum that is compared end to end, as far as that is known before
     compared: dict[str, int] = field(default_factory=dict)  # bytes of files with their final names, by it
     mismatched: bool = False  # a checksum differed although the bytes were sent twice
-    decisions: dict[str, Any] = field(default_factory=dict)
+    decisions: dict[str, Any] = field(
+        default_factory=dict
+    )  # replaced as a whole, as it may be read meanwhile
     mptcp: list[int] | None = None  # most subflows of each stream of Multipath TCP, 0: plain TCP
     timeline: list[Event] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     failures: list[dict[str, str]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
+    # `_lock` guards all that several threads fill: counts, notes, timeline, failures, skipped, mptcp.
+    _notes: dict[str, Note] = field(default_factory=dict, repr=False)  # by text, in the order of arrival
     _skips: dict[str, int] = field(default_factory=dict, repr=False)  # how many for each reason
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -104,11 +154,21 @@ class Report:
         """Seconds since the copy began."""
         return time.monotonic() - self.began_s
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, severity: Severity = Severity.INFO, /) -> None:
         """Add a line for people, once."""
         with self._lock:
-            if text not in self.notes and len(self.notes) < self.MOST_LINES:
-                self.notes.append(text)
+            if text not in self._notes and len(self._notes) < self.MOST_LINES:
+                self._notes[text] = Note(severity, text)
+
+    @property
+    def notes(self) -> list[str]:
+        """The lines for people, as they stand in the JSON report."""
+        return [note.text for note in self.noted()]
+
+    def noted(self, least: Severity = Severity.INFO) -> list[Note]:
+        """Return the notes of this severity and above."""
+        with self._lock:
+            return [note for note in self._notes.values() if note.severity >= least]
 
     def skip(self, name: str, reason: str, size_bytes: int = 0) -> None:
         """Count a file that was left alone."""
@@ -120,6 +180,11 @@ class Report:
             self._skips[reason] = self._skips.get(reason, 0) + 1
             if self._skips[reason] <= self.MOST_LINES:
                 self.skipped.append({"name": name, "reason": reason})
+
+    def mismatch(self) -> None:
+        """Record that a checksum differs although the bytes were sent twice."""
+        with self._lock:
+            self.mismatched = True
 
     def stream_ended(self, subflows: int) -> None:
         """Note how many subflows a stream of Multipath TCP had when it had most; 0: it was plain TCP."""
@@ -184,7 +249,7 @@ class Report:
         """The copy has ended well."""
         self.status = "done"
         if self.mptcp and max(self.mptcp) == 1:
-            self.note(ONE_SUBFLOW)
+            self.note(ONE_SUBFLOW, Severity.NOTICE)
 
     def ended_by(self, error: MpxError) -> None:
         """Record what ended the copy."""
@@ -229,7 +294,7 @@ class Report:
                 "decisions": self.decisions,
                 "mptcp": self._mptcp(),
                 "timeline": [event.as_dict() for event in self.timeline],
-                "notes": list(self.notes),
+                "notes": list(self._notes),
                 "failures": list(self.failures),
                 "skipped": list(self.skipped),
             }

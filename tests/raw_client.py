@@ -3,9 +3,11 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Self
 
 from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.framing import EOD, HEADER_BYTES, BlockHeader, end_of_data, unpack_header
 
 TIMEOUT_S = 30
 CONTENT = bytes(range(256)) * 5000  # of the file to start with: 1.28 MB, more than one block
@@ -95,13 +97,13 @@ def connect(address: wire.Address) -> socket.socket:
 
 
 def block(offset: int, content: bytes, descriptor: int = 0) -> bytes:
-    return wire.HEADER.pack(descriptor, len(content), offset) + content
+    return BlockHeader(descriptor, len(content), offset).pack() + content
 
 
 def end(streams: int | None = None, *, close: bool = False, eod: bool = True) -> bytes:
     """An EOD block, with EOF and the number of connections if `streams` is given."""
-    descriptor = (wire.EOD if eod else 0) | (wire.CLOSE if close else 0)
-    return wire.HEADER.pack(descriptor | (wire.EOF if streams is not None else 0), 0, streams or 0)
+    header = end_of_data(streams, close=close)
+    return (header if eod else replace(header, descriptor=header.descriptor & ~EOD)).pack()
 
 
 def drain(sock: socket.socket) -> bytes:
@@ -111,11 +113,11 @@ def drain(sock: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def read_blocks(sock: socket.socket) -> tuple[list[tuple[int, bytes]], wire.BlockHeader]:
+def read_blocks(sock: socket.socket) -> tuple[list[tuple[int, bytes]], BlockHeader]:
     """Read MODE E blocks up to end of data; return them and the header that ended it."""
     blocks = []
     while True:
-        header = wire.unpack_header(_exactly(sock, wire.HEADER_BYTES))
+        header = unpack_header(_exactly(sock, HEADER_BYTES))
         if header.count:
             blocks.append((header.offset, _exactly(sock, header.count)))
         if header.ends_data:

@@ -1,1 +1,1 @@
-"""GridFTP-APT on the lab: the cells of its experiments, how one is run, kept and judged."""
+"""GridFTP-APT on the lab: the cells of its experiments, and how they are run, stored and judged."""

@@ -1,4 +1,4 @@
-"""One cell of an experiment: a link, who else is on it, and a tool that copies across it for some time."""
+"""One cell of an experiment: a link, the traffic on it, and a tool that copies across it for some time."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from apt.tools import UDT
 
-PAYLOAD_SHARE = 1448 / 1514  # of a full frame: Ethernet, IPv4 and TCP headers with time stamps off it
+PAYLOAD_SHARE = 1448 / 1514  # of a full frame, less the headers of Ethernet, IPv4 and TCP with time stamps
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Link:
     rate_bps: int = 200_000_000
     rtt_s: float = 0.050
     queue_packets: int = 500
-    window_bytes: int | None = 65535  # None: as the kernel tunes it
+    window_bytes: int | None = 65535  # None: tuned by the kernel
     congestion: str = "cubic"
-    loss: float = 0.0  # share of frames, on the way of the data
-    udp_share: float = 0.0  # of the rate, sent across as constant UDP
-    beside: str = ""  # generators of mpx_lab.traffic that send the same way, with " + " between them
+    loss: float = 0.0  # share of frames, in the direction of the data
+    udp_share: float = 0.0  # share of the rate that constant UDP takes
+    beside: str = ""  # generators of mpx_lab.traffic in the same direction, joined by " + "
 
     @property
     def ceiling_bps(self) -> float:
@@ -39,7 +39,7 @@ class Link:
 
     @property
     def name(self) -> str:
-        """What tells it from others, fit for a file name."""
+        """A unique name, usable in file names."""
         parts = [
             f"{self.rate_bps / 1e6:g}M",
             f"{self.rtt_s * 1e3:g}ms",
@@ -69,7 +69,7 @@ class Cell:
     repetition: int = 1
     transfers: int = 1
     every_s: float = 0.0
-    waits: bool = True  # until what is beside it fills the link
+    waits: bool = True  # until the traffic beside it fills the link
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class Cell:
 
     @property
     def can_be_simulated(self) -> bool:
-        """Whether simulated time binds all of it: UDT waits by the processor's counter instead of a clock."""
+        """Whether it can run in simulated time: UDT reads the processor's cycle counter, not a clock."""
         return UDT not in (self.tool, *self.link.neighbours.values())
 
     def described(self) -> dict[str, Any]:

@@ -16,9 +16,9 @@ REACH = 0.90  # of the best fixed setting
 FIRST_S = 60.0
 FIRST_SHARE = 0.92
 STEADY_SHARE = 0.97
-TIE = 0.01  # settings that come so near the best are as good
-LATER_S = 15.0  # at least so much after the first minute is called steady
-WORST_S = 10.0  # the worst so long a time after the first minute is told, too
+TIE = 0.01  # settings so close to the best count as equally good
+LATER_S = 15.0  # the shortest time after the first minute that counts as steady
+WORST_S = 10.0  # length of the worst period after the first minute, which is printed, too
 
 
 def steady_bps(run: Result) -> float:
@@ -69,7 +69,7 @@ def best_fixed(by_tool: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[int,
 def claims_of(link: Link, by_tool: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Verdict]:
     """Say whether our default is near the best fixed setting of this link soon, over a minute, and later.
 
-    What it is held against is always the steady goodput of that setting, also in the first minute.
+    The reference is always the steady goodput of that setting, also in the first minute.
     `by_tool`: what was read of the runs of each.
     """
     runs = by_tool["auto"]

@@ -1,4 +1,4 @@
-"""Which code has measured a cell: that of mpx, of the lab and of the bench, by the contents of their folders.
+"""The versions of mpx, lab and bench that measured a cell, by the contents of their folders.
 
 Written `MPX.LAB.BENCH`, each the tree that git has of it, and behind a + what was changed since.
 """
@@ -13,11 +13,11 @@ from apt.tools import is_mpx
 HERE = Path(__file__).resolve().parents[2]
 PARTS = {"mpx": "mpx", "lab": "lab/mpx_lab", "bench": "bench/apt"}
 DIGITS = 10  # of a hash; git's own abbreviations grow with the repository
-UNKNOWN = "unknown"  # what a cell of before says of the parts that were not named then
+UNKNOWN = "unknown"  # of parts that older cells did not name
 
 
 def code(root: Path = HERE) -> str:
-    """Return what names the code in a work tree; raises OSError or CalledProcessError where git has none."""
+    """Return the version of a work tree; raises OSError or CalledProcessError where git has none."""
     return ".".join(_part(root, folder) for folder in PARTS.values())
 
 
@@ -35,7 +35,7 @@ def _git(root: Path, *words: str) -> bytes:
 
 
 def agree(one: str, other: str, tool: str) -> bool:
-    """Whether both name the same code, as far as it takes part where that tool copies."""
+    """Whether two versions are equal in the parts that matter for a tool."""
     first = 0 if is_mpx(tool) else 1
     return _parts(one)[first:] == _parts(other)[first:]
 
@@ -46,7 +46,7 @@ def _parts(name: str) -> list[str]:
 
 
 def told(runs: Iterable[tuple[str, str]]) -> str:
-    """Return in words which code ran, of the tool and the code of each run, and whether it was several."""
+    """Return a text that names the versions of all runs, given as (tool, version)."""
     seen: dict[str, set[str]] = {part: set() for part in PARTS}
     for tool, name in runs:
         for part, found in zip(PARTS, _parts(name), strict=True):

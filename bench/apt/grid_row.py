@@ -1,4 +1,4 @@
-"""A row that varies one thing of the link: goodput of every tool and the streams found, link by link."""
+"""A row that varies one parameter of the link: goodput of every tool and the streams found."""
 
 import statistics
 from abc import abstractmethod
@@ -22,9 +22,9 @@ STEADY = "steady Mbit/s: median (min to max), mean and 95 %"
 
 
 class GridRow(Row):
-    """One curve per tool over what is varied."""
+    """One curve per tool over the parameter that is varied."""
 
-    axis: str  # what is varied, with its unit
+    axis: str  # the parameter that is varied, with its unit
     numbers: Sequence[int] = (4, 8, 16, 32)  # the same on every link
     repetitions: Mapping[str, int] = {"quick": 3, "full": 5}
 

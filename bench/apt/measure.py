@@ -1,4 +1,4 @@
-"""What is read from the goodput of a transfer: means, when a share of a rate is reached, ranks."""
+"""Figures of the goodput of a transfer: means, time until a rate is reached; statistics."""
 
 import math
 import statistics
@@ -10,10 +10,10 @@ from itertools import accumulate
 from mpx_lab import series
 from mpx_lab.series import Sample
 
-WINDOW_S = 1.0  # over which a rate is a rate
+WINDOW_S = 1.0  # over which a rate is averaged
 STEP_S = 0.1
-FIRST_BYTES = 40_000  # more than any conversation before the data
-ENDING_S = 1.0  # of a run: a tool that was interrupted sends no more, but is still watched
+FIRST_BYTES = 40_000  # more than the dialogue before the data
+ENDING_S = 1.0  # at the end of a run, in which the interrupted tool sends nothing
 T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided, 2 to 10 values
 
 
@@ -25,7 +25,7 @@ class Goodput:
 
     @property
     def end_s(self) -> float:
-        """When it was last looked at."""
+        """The time of the last sample."""
         return self.samples[-1].t_s
 
     def mean_bps(self, from_s: float, to_s: float) -> float:
@@ -50,7 +50,7 @@ class Goodput:
 def reached_s(risen: Sequence[Sequence[float]], rate_bps: float) -> float:
     """Return the end of the first second that carried so much, of `Goodput.risen`; infinite if none did.
 
-    Carried within `x` seconds, so, means that the last of them did; a transfer that is there at once has 1.
+    A transfer that has the rate from its beginning has 1 s.
     """
     return next((end_s for end_s, carried_bps in risen if carried_bps >= rate_bps), math.inf)
 

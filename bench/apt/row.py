@@ -1,21 +1,19 @@
-"""What every row of the reproduction is: its cells, a table, a figure, and what it should show.
+"""The rows of the reproduction of APT: cells that are measured, a table, a figure.
 
 In simulated time (`mpx lab simulate python bench/...`) cells with UDT are left out; the same without
 `mpx lab simulate` measures them.
 """
 
-import os
+import argparse
 import sys
-import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from figures import Spread, Verdict, command, conclude, drawn, machine
+import harness
+from figures import Spread, machine
 from mpx_lab.simulated import is_simulated
 
 from apt.cell import Cell, Link
@@ -30,27 +28,58 @@ Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a to
 Read = Mapping[tuple[Link, str], Sequence[Any]]  # what a row has read of them
 
 
-class Row(ABC):
-    """One experiment. `doc` is what --help says; `name` is that of its folder and figure."""
+class Row(harness.CellRow[Results]):
+    """One experiment: several tools on several links, repeated."""
 
-    name: str
-    doc: str
+    folder = "reports/apt"
 
     @abstractmethod
     def cells(self, effort: str) -> Sequence[Cell]:
         """Return what is to be measured, quick or full."""
 
     @abstractmethod
-    def table(self, results: Results) -> Sequence[str]:
-        """Return the lines of the table."""
-
-    @abstractmethod
     def read(self, run: Result) -> Any:
         """Return what is judged of a run, in plain values."""
 
-    @abstractmethod
-    def draw(self, results: Results, axes: Any) -> None:
-        """Draw the figure on the axes of matplotlib."""
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add how many links run at the same time, and whose runs count."""
+        super().arguments(parser)
+        parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
+        parser.add_argument(
+            "--any-code", action="store_true", help="also use cells that another version of the code measured"
+        )
+
+    def results(self, options: argparse.Namespace) -> Results:
+        """Measure missing cells, print the table and the quality of the runs."""
+        store = Store(options.data / self.name, None if options.any_code else code())
+        cells = self.cells(options.effort)
+        missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
+        if is_simulated():
+            missing = [cell for cell in missing if cell.can_be_simulated]
+        print(machine(", ".join(sorted({cell.link.congestion for cell in cells}))))
+        if missing:
+            with harness.measuring(len(missing), len(cells)):
+                for failed in run_all(
+                    missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once
+                ):
+                    sys.stderr.write(f"{failed}\n")
+        results = gather(store, cells)
+        if not results:
+            raise UsageError(f"no run of this row is stored in {store.folder}")
+        print("\n".join(self.table(results)))
+        print(account(store, cells, results))
+        if absent := [cell.name for cell in cells if not store.has(cell)]:
+            raise UsageError(
+                f"no verdicts: {len(absent)} of {len(cells)} cells are missing, the first {absent[0]}"
+            )
+        return results
+
+    def measured(self, results: Results) -> dict[str, Any]:
+        """Return what is judged of all runs, as JSON holds it."""
+        return {
+            f"{tool}, {link.name}": {"link": asdict(link), "tool": tool, "runs": list(map(self.read, runs))}
+            for (link, tool), runs in results.items()
+        }
 
 
 def repeated(cells: Callable[[int], Sequence[Cell]], repetitions: int) -> list[Cell]:
@@ -73,21 +102,13 @@ def bps_of(values: Sequence[float]) -> str:
     return f"{Spread(values).times(1e-6):.1f}, {mean:.1f} ± {half:.1f}"
 
 
-def measured(row: Row, results: Results) -> dict[str, Any]:
-    """Return what is judged of all runs, as JSON holds it."""
-    return {
-        f"{tool}, {link.name}": {"link": asdict(link), "tool": tool, "runs": [row.read(run) for run in runs]}
-        for (link, tool), runs in results.items()
-    }
-
-
 def by_link_and_tool(stored: Mapping[str, Any]) -> Read:
-    """Return what `measured` returned, by link and tool; what is not said of a link is as usual."""
+    """Return what `Row.measured` returned, by link and tool; missing fields of a link have their defaults."""
     return {(Link(**each["link"]), each["tool"]): each["runs"] for each in stored.values()}
 
 
 def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
-    """Return how good the runs were: how late, how busy, how many did not count, and which code they ran."""
+    """Return the quality of the runs: lateness, load, how many did not count, and the version of the code."""
     runs = [run for found in results.values() for run in found]
     measures = [run.about["validity"]["measures"] for run in runs]
     late_ms = max(link["late_p99_s"] for each in measures for link in each["links"]) * 1e3
@@ -102,42 +123,3 @@ def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
         f"{len(runs)} runs, {invalid} more were not valid and {failed} failed; 99 % of the frames at most "
         f"{late_ms:.2f} ms late in any, processors at most {busy:.0%} busy; {told(codes)}"
     )
-
-
-def main(row: Row, judge: Callable[[Any], Iterable[Verdict]]) -> None:
-    """Read the command line, measure what is missing, and say what came out."""
-    parser = command(row.doc)
-    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
-    parser.add_argument("--data", type=Path, default=Path("reports/apt"), help="where cells are kept")
-    parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
-    parser.add_argument("--any-code", action="store_true", help="also count what other code has measured")
-    parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
-    options = parser.parse_args()
-    folder = options.data / row.name
-    store = Store(folder, None if options.any_code else code())
-    cells = row.cells(options.effort)
-    missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
-    if is_simulated():
-        missing = [cell for cell in missing if cell.can_be_simulated]
-    print(machine(", ".join(sorted({cell.link.congestion for cell in cells}))))
-    if missing:
-        if os.geteuid() != 0:
-            sys.exit("the lab makes network namespaces, which needs root; run this as root")
-        began = time.monotonic()
-        for failed in run_all(
-            missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once
-        ):
-            sys.stderr.write(f"{failed}\n")
-        print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began:.0f} s")
-    try:
-        results = gather(store, cells)
-    except UsageError as error:
-        sys.exit(str(error))
-    if not results:
-        sys.exit(f"there is nothing of this row in {folder}")
-    print("\n".join(row.table(results)))
-    print(account(store, cells, results))
-    if absent := [cell.name for cell in cells if not store.has(cell)]:
-        sys.exit(f"no verdicts: {len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
-    print(drawn(folder.with_suffix(".png"), partial(row.draw, results)))
-    sys.exit(conclude(judge, measured(row, results), options.results))

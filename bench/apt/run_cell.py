@@ -1,4 +1,4 @@
-"""Running one cell: a lab, the transfers that join one after another, and whether the run counts.
+"""Runs one cell: builds a lab, starts the transfers one after another, and judges the run.
 
 Goodput is what arrived, as the receiver's kernel counts it for each connection, so alike for every tool. A
 run that was late, saturated, or lost frames anywhere but in the emulator's queue does not count.
@@ -26,15 +26,15 @@ from apt.transfer import ToolFailed, place, transfer
 
 TRIES = 4  # until a run is valid
 UDP_HEADERS_BYTES = 42  # Ethernet, IPv4, UDP
-FULL_SHARE = 0.95  # of the bottleneck's rate: what keeps it so full has come up
-LOOK_S = 1.0  # over which that is seen
-COMES_UP_WITHIN_S = 20.0  # after so long a neighbour is what it is
+FULL_SHARE = 0.95  # of the bottleneck's rate: when it is reached the neighbours fill the link
+LOOK_S = 1.0  # over which that is measured
+COMES_UP_WITHIN_S = 20.0  # after which the transfers begin in any case
 
 
 def measure(cell: Cell, store: Store, slot: int) -> None:
     """Run a cell until a run is valid and kept; raises RuntimeError when too many in a row were not.
 
-    It does so, too, when the code was changed meanwhile, so that the run is not of the store's. A run whose
+    It also raises it when the code was changed meanwhile. A run whose
     tool failed is laid aside and tried again; one that met any other error is laid aside. What is left of an
     interrupted run in the same slot is removed.
     """
@@ -49,7 +49,9 @@ def measure(cell: Cell, store: Store, slot: int) -> None:
             raise
         else:
             if store.keep(cell) and not store.has(cell):
-                raise RuntimeError(f"{cell.name}: the code was changed since the row began; begin it anew")
+                raise RuntimeError(
+                    f"{cell.name}: the code was changed since the row began; start the row again"
+                )
             if store.has(cell):
                 return
     where = f"{store.folder}/{cell.name}"
@@ -102,7 +104,7 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
                 spec = f"udp(rate={payload_bps:.0f}bit/s)"
                 udp = Background(spec, "udp", source, sink, sink.addresses[0], run.flows, run.epoch_s)
                 stack.enter_context(udp)
-            other = sink.addresses[1]  # IPv6, since the tool's connections are known by their address
+            other = sink.addresses[1]  # IPv6, as the tool's connections are recognised by their IPv4 address
             for name, spec in link.neighbours.items():
                 stack.enter_context(Background(spec, name, source, sink, other, run.flows, run.epoch_s))
             if link.beside and cell.waits:
@@ -118,12 +120,12 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
 
 
 def _lose(lab: Lab, cell: Cell) -> None:
-    """Lose frames on the way of the data, and none of what answers; each repetition other ones, from now."""
+    """Lose frames in the direction of the data only, from now on; other frames in each repetition."""
     lab.link("wan").change(Direction.A_TO_B, loss=cell.link.loss, seed=cell.repetition)
 
 
 def _come_up(lab: Lab, rate_bps: int) -> None:
-    """Wait until the bottleneck is full of what runs already, but not for longer than it may take."""
+    """Wait until the traffic that runs fills the bottleneck, at most COMES_UP_WITHIN_S."""
     wan, began_s = lab.link("wan"), time.monotonic()
     until_s, before = began_s, wan.stats().a_to_b.delivered.bytes
     while until_s - began_s < COMES_UP_WITHIN_S:

@@ -9,7 +9,7 @@ from mpx_lab.room import Room
 
 from apt.cell import Cell
 
-# Of all links that run at once: less than what is valid, for the tools need a part.
+# Of all links that run at once: less than the emulator's limit, as the tools need processor time, too.
 CAPACITY_BPS = 400_000_000
 MOST_AT_ONCE = 4
 

@@ -1,4 +1,4 @@
-"""Cells that were measured, a folder each as docs/lab-format.md has it: none is measured twice."""
+"""Stores measured cells, a folder each (docs/lab-format.md), so that none is measured twice."""
 
 import json
 import shutil
@@ -27,10 +27,10 @@ class Transfer:
     # (time, streams from then on); mpx only. The time counts from its first decision, some round trips before
     # the first byte, and no report says how many: too little to matter to what is read of it, spans of 10 s.
     streams: Sequence[tuple[float, int]]
-    started_s: float | None = None  # when its tool was started, in the run's time; None: nobody wrote it down
+    started_s: float | None = None  # when its tool was started, in the run's time; None: not recorded
 
     def mean_streams(self, from_s: float, to_s: float) -> float | None:
-        """Return the mean number of streams between two times; None where the tool does not tell."""
+        """Return the mean number of streams between two times; None where the tool does not report it."""
         if not self.streams:
             return None
         ends = [since_s for since_s, _ in self.streams[1:]] + [to_s]
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def searches_for_ever(self) -> bool:
-        """Whether its tuner never settles: ours looks elsewhere now and then."""
+        """Whether its tuner explores for ever, as that of mpx does."""
         return not str(self.about["parameters"].get("tool", "")).startswith(PAPER)
 
     def late_streams(self) -> float | None:
@@ -87,7 +87,7 @@ class Store:
     """
 
     def __init__(self, folder: Path, code: str | None = None) -> None:
-        """`code`: only what this code has measured counts, see apt.code; None: whichever it was."""
+        """`code`: only cells measured by this version count, see apt.code; None: all count."""
         self.folder, self._code = folder, code
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -99,12 +99,12 @@ class Store:
         return unfinished
 
     def keep(self, cell: Cell) -> bool:
-        """Keep the run that was begun, if it is valid, and lay it aside otherwise; return whether it is."""
+        """Keep the run that was begun if it is valid, else set it aside; return whether it is valid."""
         unfinished = self.folder / f"{cell.name}.running"
         valid = RecordedRun.open(unfinished).valid
         if valid:
             kept = self.folder / cell.name
-            if kept.is_dir():  # by other code
+            if kept.is_dir():  # measured by another version
                 aside = self.folder / f"{cell.name}.{_code_of(kept)}.other"
                 shutil.rmtree(aside, ignore_errors=True)
                 kept.rename(aside)
@@ -114,7 +114,7 @@ class Store:
         return valid
 
     def fail(self, cell: Cell, reason: str) -> None:
-        """Lay the run that was begun aside, which came to no end; its folder says why."""
+        """Set the run that was begun aside as failed, with the reason in its folder."""
         (self.folder / f"{cell.name}.running" / "failed.txt").write_text(f"{reason}\n")
         self._lay_aside(cell, FAILED)
 
@@ -123,11 +123,11 @@ class Store:
         (self.folder / f"{cell.name}.running").rename(self.folder / f"{cell.name}.{turn}.{kind}")
 
     def thrown_out(self, cell: Cell, kind: str) -> int:
-        """Return how many runs of the cell did not count: INVALID ones, or FAILED; by whichever code."""
+        """Return how many runs of the cell did not count (INVALID or FAILED), of all versions."""
         return len(list(self.folder.glob(f"{cell.name}.*.{kind}")))
 
     def has(self, cell: Cell) -> bool:
-        """Tell whether the cell has been measured, by this code as far as it takes part in it."""
+        """Tell whether the cell has been measured by this version, see code.agree."""
         folder = self.folder / cell.name
         if not folder.is_dir():
             return False

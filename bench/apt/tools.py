@@ -9,10 +9,10 @@ PAPER = "paper"
 PAPER_LONG = "paper-10s"
 PLAIN = "plain"  # TCP streams of the lab's own, as the kernel sends them: plain, plain-bbr, plain-cubic-4
 UDT = "udt"  # a stream of libudt
-IDLE = "mpx-idle"  # hardly anything, for what is beside it alone
+IDLE = "mpx-idle"  # sends next to nothing, to measure what is beside it alone
 CHOOSING = "mpx-"  # a policy or a congestion control, and perhaps how many streams: mpx-fair, mpx-bbr-1
-DOWN = "-down"  # after the name of a tool: it fetches, and the server sends
-TOOLS = (  # of those with brackets a part may be left out
+DOWN = "-down"  # after the name of a tool: it downloads
+TOOLS = (  # parts in brackets are optional
     "auto",
     PAPER,
     PAPER_LONG,

@@ -1,4 +1,4 @@
-"""One transfer of a cell: a stock server at its sink, the tool at its source, what arrives watched."""
+"""One transfer of a cell: a stock server at the sink, the tool at the source, a watcher of what arrives."""
 
 import contextlib
 import json
@@ -18,17 +18,17 @@ from mpx_lab.traffic.background import Background, Watched
 
 from apt.tools import DOWN, command_of, plain_spec, started_file
 
-SOURCE_BYTES = 50 * 10**9  # the paper's; a hole, so it takes no room
-FETCHED_BYTES = 4 * 10**9  # what comes down is kept in memory, or said to have room there
+SOURCE_BYTES = 50 * 10**9  # the paper's size; a sparse file
+FETCHED_BYTES = 4 * 10**9  # downloads are stored in memory
 ENDS_WITHIN_S = 20.0
 
 
 class ToolFailed(RuntimeError):
-    """A tool ended before it was told to, or did not when it was."""
+    """A tool ended before it was interrupted, or did not end when it was."""
 
 
 class Tool:
-    """A tool that copies, and what it says."""
+    """A tool that copies, and its output."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self._process = process
@@ -41,7 +41,7 @@ class Tool:
             raise ToolFailed(self._told(f"ended with {self._process.returncode}"))
 
     def interrupt(self) -> None:
-        """End it as a user does; raises ToolFailed if it has to be killed, after a time that would count."""
+        """End it with SIGINT; raises ToolFailed if it has to be killed, as it would still have sent data."""
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(ENDS_WITHIN_S)
@@ -72,7 +72,7 @@ def place(slot: int) -> Iterator[Path]:
     """Yield an empty folder in memory, of root alone; what an interrupted run left there is removed."""
     folder = Path(f"/dev/shm/mpx-apt-{slot}")
     if folder.is_symlink() or (folder.exists() and folder.stat().st_uid != os.getuid()):
-        raise RuntimeError(f"{folder} is somebody else's; remove it")
+        raise RuntimeError(f"{folder} belongs to another user; remove it")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o711)
     try:

@@ -1,4 +1,4 @@
-"""One cell: a topology, over how many of its paths, with how many streams, and how they are put on them."""
+"""One cell: a topology, numbers of paths and streams, and how streams are assigned to paths."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,7 +9,7 @@ class Cell:
     """One of several repetitions of a copy by globus-url-copy to a stock server.
 
     `paths` 0: the tool alone, where there is no controller. `selection`: how paths are chosen. `a`: streams
-    for each Mbit/s and ms, as the thesis prints it, which the controller is taught beforehand; 0: not.
+    for each Mbit/s and ms, as the thesis prints it, set in the controller beforehand; 0: not set.
     """
 
     topology: str
@@ -19,13 +19,13 @@ class Cell:
     in_turn: bool = False  # one stream after the other on each path (round robin), not as predicted
     selection: str = "widest-apart"
     a: float = 0.0
-    window_bytes: int | None = None  # of each stream; None: as the kernel tunes it
+    window_bytes: int | None = None  # of each stream; None: tuned by the kernel
     scale: float = 1.0  # of all rates
     repetition: int = 1
 
     @property
     def way(self) -> str:
-        """How streams are put on paths, in a word."""
+        """How streams are assigned to paths, in a word."""
         if self.paths == 0:
             return "alone"
         return "single" if self.paths == 1 else "in turn" if self.in_turn else "by prediction"

@@ -1,4 +1,4 @@
-"""One copy in a lab, each of its streams watched at the sender: what its kernel counts as acknowledged."""
+"""One copy in a lab, with a record of the acknowledged bytes of each stream."""
 
 import contextlib
 import json
@@ -22,18 +22,18 @@ from mpx_lab.traffic.socket_table import SocketTable
 
 LOOK_S = 0.05
 DATA_BYTES = 20_000  # a connection with less acknowledged is for commands
-TEACHINGS = 30  # until a prediction is what it was taught
+TEACHINGS = 30  # reports until the prediction has converged
 
 
 class CopyFailed(RuntimeError):
-    """The tool did not copy, or not all."""
+    """The tool failed, or copied only a part."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """What a copy was: seconds from the start of the tool to its end; of each stream its path and its bytes.
+    """One copy: seconds from the start of the tool to its end, and path and bytes of each stream.
 
-    So asking the controller and login are in them; globus-url-copy verifies nothing.
+    The seconds include the request to the controller and login; globus-url-copy verifies nothing.
     """
 
     seconds: float
@@ -54,14 +54,14 @@ class Copy:
 
 
 class Watcher:
-    """Looks at all connections from one host to another that begin in the block, until its end."""
+    """Samples all connections from one host to another that begin in the block, until its end."""
 
     def __init__(self, netns: str, peer: str) -> None:
         self._table, self._peer = inside(netns, SocketTable), peer
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._acked: dict[int, list[tuple[float, int]]] = defaultdict(list)  # by port
-        self._before: frozenset[int] = frozenset()  # ports of what has not quite ended yet
+        self._before: frozenset[int] = frozenset()  # ports of connections that have not quite ended
 
     def __enter__(self) -> "Watcher":
         self._look()
@@ -131,7 +131,7 @@ def copy(site: ManyPaths | Lab, streams: int, size_bytes: int, paths: int, *, in
 
 
 def teach(site: ManyPaths, a: float) -> list[int]:
-    """Have the controller predict with `a` (streams for each Mbit/s and ms); return what it predicts then."""
+    """Report measurements to the controller until it predicts with `a`; return its predictions."""
     source, sink = site.addresses
     for _ in range(TEACHINGS):
         made = site.ask("POST", "path-sets", {"source": source, "sink": sink})
@@ -158,7 +158,7 @@ def _placed(site: ManyPaths | Lab, process: "subprocess.Popen[bytes]") -> dict[i
 
 @contextlib.contextmanager
 def _place() -> Iterator[Path]:
-    """Yield a folder in memory, and in it one of the server's."""
+    """Yield a folder in memory that contains the server's folder."""
     with tempfile.TemporaryDirectory(prefix="mpx-huang-", dir="/dev/shm") as made:
         folder = Path(made)
         folder.chmod(0o711)

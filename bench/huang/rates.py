@@ -1,4 +1,4 @@
-"""What is read from copies: rates of streams and of paths, and how even they are over time."""
+"""Figures of copies: rates of streams and of paths, and their variation over time."""
 
 import statistics
 from bisect import bisect_left
@@ -12,8 +12,8 @@ from huang.copies import Copy
 from huang.row import Result
 
 STEP_S = 1.0
-SETTLED_S = 1.0  # after its begin a stream is as fast as it gets on a path without delay
-EDGE = 0.15  # of a stream or copy, at both of its ends, that is not called steady
+SETTLED_S = 1.0  # after which a stream on a path without delay has its full rate
+EDGE = 0.15  # share of a stream or copy at both ends that does not count as steady
 
 
 def seconds(results: Sequence[Result]) -> Spread:

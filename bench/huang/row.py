@@ -1,19 +1,17 @@
-"""What every row is: its cells, a table, a figure, and what it should show."""
+"""What every row of the thesis is: its cells, a table, a figure."""
 
-import os
+import argparse
 import shutil
-import sys
 import tempfile
-import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from figures import Verdict, command, conclude, drawn, machine
+import harness
+from figures import machine
 from many_paths import ManyPaths, many_paths
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
@@ -23,6 +21,7 @@ from mpx_lab.topology import Topology
 
 from huang.cell import Cell
 from huang.copies import Copy, copy, teach
+from mpx.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,10 @@ class Result:
 Results = Mapping[Cell, Sequence[Result]]  # by the cell with repetition 1
 
 
-class Row(ABC):
-    """One experiment. `doc` is what --help says; `name` is that of its folder and figure."""
+class Row(harness.CellRow[Results]):
+    """One experiment: copies of one file with different numbers of paths and streams, repeated."""
 
-    name: str
-    doc: str
+    folder = "reports/huang"
     sizes_bytes: Mapping[str, int]  # of the file, quick and full
 
     @abstractmethod
@@ -53,20 +51,57 @@ class Row(ABC):
         """Return what is to be measured, quick or full."""
 
     @abstractmethod
-    def table(self, results: Results) -> Sequence[str]:
-        """Return the lines of the table."""
-
-    @abstractmethod
     def read(self, result: Result) -> Any:
         """Return what is judged of a run, in plain values."""
 
-    @abstractmethod
-    def draw(self, results: Results, axes: Any) -> None:
-        """Draw the figure on the axes of matplotlib."""
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the size of the file, the scale of the lab, and the number of tries."""
+        super().arguments(parser)
+        parser.add_argument("--size", type=int, metavar="MB", help="of the file (default: what the row says)")
+        parser.add_argument("--scale", type=float, default=1.0, help="factor of all rates, for slow machines")
+        parser.add_argument("--tries", type=int, default=3, help="until a run is valid")
+
+    def results(self, options: argparse.Namespace) -> Results:
+        """Measure what is missing, print the table and which runs are not valid."""
+        folder = options.data / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        size_bytes = options.size * 1_000_000 if options.size else self.sizes_bytes[options.effort]
+        cells = [scaled(cell, options.scale) for cell in self.cells(options.effort, size_bytes)]
+        missing = [] if options.measure_nothing else [cell for cell in cells if not _is_valid(folder, cell)]
+        print(machine("cubic"))
+        if missing:
+            with harness.measuring(len(missing), len(cells)):
+                groups = defaultdict(list)
+                for cell in missing:
+                    groups[cell.group].append(cell)
+                for group in groups.values():
+                    _measure(self, group, folder, options.tries)
+        if absent := [cell.name for cell in cells if not _has(folder, cell)]:
+            raise UsageError(f"{len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
+        found: dict[Cell, list[Result]] = defaultdict(list)
+        for cell in cells:
+            found[replace(cell, repetition=1)].append(_load(folder, cell))
+        print("\n".join(self.table(found)))
+        invalid = _invalid(found)
+        print(f"{len(cells)} runs, {len(invalid)} of them not valid")
+        for each in invalid:
+            print(f"not valid / {each.cell.name} / {'; '.join(each.reasons)}")
+        return found
+
+    def measured(self, results: Results) -> dict[str, Any]:
+        """Return what is judged of each cell; raises UsageError where a run is not valid."""
+        if _invalid(results):
+            raise UsageError(
+                "no verdicts: runs that are not valid are among these; run it again to repeat them"
+            )
+        return {
+            cell.name: {"cell": cell.described(), "runs": list(map(self.read, runs))}
+            for cell, runs in results.items()
+        }
 
 
 def by_cell(stored: Mapping[str, Any]) -> dict[Cell, list[Any]]:
-    """Return what rows have read of the runs of each cell; what is not said of a cell is as usual."""
+    """Return what was read of the runs of each cell; missing fields of a cell have their defaults."""
     return {Cell(**each["cell"]): each["runs"] for each in stored.values()}
 
 
@@ -81,51 +116,8 @@ def scaled(cell: Cell, scale: float) -> Cell:
     return replace(cell, scale=scale, a=cell.a / scale, window_bytes=window)
 
 
-def main(row: Row, judge: Callable[[Any], Iterable[Verdict]]) -> None:
-    """Read the command line, measure what is missing, and say what came out."""
-    parser = command(row.doc)
-    parser.add_argument("--effort", choices=("quick", "full"), default="quick")
-    parser.add_argument("--data", type=Path, default=Path("reports/huang"), help="where cells are kept")
-    parser.add_argument("--size", type=int, metavar="MB", help="of the file, not what the row says")
-    parser.add_argument("--scale", type=float, default=1.0, help="of all rates, where this machine is slow")
-    parser.add_argument("--tries", type=int, default=3, help="until a run is valid")
-    parser.add_argument("--measure-nothing", action="store_true", help="only what is stored already")
-    options = parser.parse_args()
-    folder = options.data / row.name
-    folder.mkdir(parents=True, exist_ok=True)
-    size_bytes = options.size * 1_000_000 if options.size else row.sizes_bytes[options.effort]
-    cells = [scaled(cell, options.scale) for cell in row.cells(options.effort, size_bytes)]
-    missing = [] if options.measure_nothing else [cell for cell in cells if not _is_valid(folder, cell)]
-    print(machine("cubic"))
-    if missing:
-        if os.geteuid() != 0:
-            sys.exit("the lab makes network namespaces, which needs root; run this as root")
-        began_s = time.monotonic()
-        groups = defaultdict(list)
-        for cell in missing:
-            groups[cell.group].append(cell)
-        for group in groups.values():
-            _measure(row, group, folder, options.tries)
-        print(f"measured {len(missing)} of {len(cells)} cells in {time.monotonic() - began_s:.0f} s")
-    absent = [cell.name for cell in cells if not _has(folder, cell)]
-    if absent:
-        sys.exit(f"{len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
-    found: dict[Cell, list[Result]] = defaultdict(list)
-    for cell in cells:
-        found[replace(cell, repetition=1)].append(_load(folder, cell))
-    print("\n".join(row.table(found)))
-    invalid = [each for results in found.values() for each in results if each.reasons]
-    print(f"{len(cells)} runs, {len(invalid)} of them not valid")
-    for each in invalid:
-        print(f"not valid / {each.cell.name} / {'; '.join(each.reasons)}")
-    print(drawn(folder.with_suffix(".png"), partial(row.draw, found)))
-    if invalid:
-        sys.exit("no verdicts: runs that are not valid are among these; run it again to repeat them")
-    measured = {
-        cell.name: {"cell": cell.described(), "runs": list(map(row.read, runs))}
-        for cell, runs in found.items()
-    }
-    sys.exit(conclude(judge, measured, options.results))
+def _invalid(results: Results) -> list[Result]:
+    return [each for runs in results.values() for each in runs if each.reasons]
 
 
 def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:
@@ -172,5 +164,5 @@ def _is_valid(folder: Path, cell: Cell) -> bool:
 
 def _load(folder: Path, cell: Cell) -> Result:
     run = RecordedRun.open(folder / cell.name)
-    validity = run.about["validity"] or {"reasons": ["it was not judged"]}
+    validity = run.about["validity"] or {"reasons": ["the run was not judged"]}
     return Result(cell, Copy.load(folder / cell.name / "copy.json"), validity["reasons"])

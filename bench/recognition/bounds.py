@@ -1,7 +1,7 @@
 """Where recognition fails: which mixes overlap, on which links, and what would help.
 
-If the links were known (split by run), the windows longer, or the base RTT known for sure, how much better
-would it be? What none of these mends is in the series themselves.
+How much better it would be if the links were known (split by run), the windows longer, or the base RTT known
+exactly. Errors that remain in all of these are in the series themselves.
 """
 
 from collections.abc import Sequence

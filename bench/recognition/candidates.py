@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mpx_train.cut import Gridded, Labelled, Texts, drawn, even
-from mpx_train.dtw import distances
+from mpx_train.cut import Gridded, Labelled, drawn, even
 from mpx_train.learn import DEFAULT, Kind
-from mpx_train.paper import OTHERS, RADIUS, fit_other, vote
+from mpx_train.paper import OTHERS, fit_other
 from mpx_train.quant import quantiles
 from mpx_train.rocket import Rocket
 from numpy.typing import NDArray
@@ -21,7 +20,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.features import features
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.windows import Windows
 
 Floats = NDArray[np.float64]
@@ -57,8 +58,7 @@ def neighbours(series: Callable[[Labelled], Floats], k: int) -> Callable[[Task],
 
     def said(task: Task) -> Texts:
         known = task.known()
-        apart = distances(series(task.judge), series(known), RADIUS)
-        return vote(apart, known.mix, k)
+        return NearestNeighbours(series(known), known.mix, k).predict(series(task.judge))
 
     return said
 
@@ -99,7 +99,7 @@ def rocket(task: Task) -> Texts:
 
 
 def extra_trees(seed: int) -> ExtraTreesClassifier:
-    """Our forest as all others are here: without knowing outside traffic, see mpx_train.learn."""
+    """Our forest, like all others here without knowledge of outside traffic, see mpx_train.learn."""
     return ExtraTreesClassifier(
         DEFAULT.trees,
         min_samples_leaf=DEFAULT.least_in_leaf,
@@ -110,14 +110,14 @@ def extra_trees(seed: int) -> ExtraTreesClassifier:
 
 
 def random_forest(seed: int) -> RandomForestClassifier:
-    """As many trees with thresholds that are searched for."""
+    """As many trees, with optimised thresholds."""
     return RandomForestClassifier(
         DEFAULT.trees, min_samples_leaf=2, max_features=0.1, n_jobs=-1, random_state=seed
     )
 
 
 def boosted(seed: int) -> HistGradientBoostingClassifier:
-    """Trees that mend each other's faults."""
+    """Gradient-boosted trees."""
     return HistGradientBoostingClassifier(max_iter=150, max_leaf_nodes=15, random_state=seed)
 
 

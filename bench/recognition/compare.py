@@ -1,4 +1,4 @@
-"""Every classifier on every split: what was computed is kept, so a comparison can be made in pieces."""
+"""Every classifier on every split; results are stored, so that a comparison can run in parts."""
 
 import hashlib
 import json
@@ -18,7 +18,8 @@ from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_link, by_range, by_run
 from numpy.typing import NDArray
 
-from mpx.recognition import features, mix
+from mpx import ops_classifier
+from mpx.recognition import features
 from mpx.rtt import series
 from recognition import candidates
 from recognition.candidates import CANDIDATES, Task
@@ -106,7 +107,7 @@ class Comparison:
 
     @cached_property
     def _which(self) -> str:
-        """What names the series and the code: what was computed of others does not count."""
+        """A key of the series and the code: results of others do not count."""
         found = hashlib.sha256(json.dumps([self.kind.window_s, self.effort, SEED, _code()]).encode())
         for grid in self.grids:
             found.update(f"{grid.example.run} {grid.example.link} {grid.example.mix}\n".encode())
@@ -116,14 +117,16 @@ class Comparison:
 
 @cache
 def _code() -> str:
-    """Return what names the code that computes all this."""
-    files = [
-        *Path(features.__file__).parent.glob("ops_*.py"),
-        *Path(learn.__file__).parent.glob("*.py"),
-        *(Path(module.__file__) for module in (candidates, load, mix, series)),
-    ]
-    told = b"".join(file.read_bytes() for file in sorted(files)) + sklearn.__version__.encode()
+    """Return a key of the code of all computations."""
+    told = b"".join(file.read_bytes() for file in code_files()) + sklearn.__version__.encode()
     return hashlib.sha256(told).hexdigest()
+
+
+def code_files() -> list[Path]:
+    """Return the files of that code: of what mpx recognises by, of learning, and of the classifiers here."""
+    folders = (Path(module.__file__).parent for module in (features, learn))
+    files = [file for folder in folders for file in folder.glob("*.py")]
+    return sorted([*files, *(Path(module.__file__) for module in (candidates, load, ops_classifier, series))])
 
 
 def comparison_lines(outcomes: Mapping[tuple[str, str], Outcome]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Traffic that is none of the mixes: how much of it is said to be unknown, and how many known ones are.
 
-Judged on unseen links twice: with traffic of the same kind from other links among what was learnt from, and
-without it, as something that nobody has thought of.
+Judged on unseen links twice: with traffic of the same kind from other links in the training data, and without
+it, as traffic of an unforeseen kind.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ def rejection(judged: Judged) -> Rejection:
 def never_seen(
     known: Sequence[Gridded], outside: Sequence[Gridded], kind: Kind, by: Settings = DEFAULT
 ) -> Mapping[str, float]:
-    """Return the share of each kind that is rejected by what has never seen it."""
+    """Return the share of each kind that is rejected by a model trained without that kind."""
     found = {}
     for name in sorted({grid.example.mix for grid in outside}):
         others = [grid for grid in outside if grid.example.mix not in (name, *LIKE)]

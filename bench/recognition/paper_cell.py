@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 from mpx_lab.dataset.load import Example
-from mpx_train.cut import Texts
-from mpx_train.dtw import distances
-from mpx_train.paper import FOLDS, RADIUS, SECONDS, fit_other, raw_windows, vote
+from mpx_train.paper import FOLDS, SECONDS, fit_other, raw_windows
 from mpx_train.scores import Scores
 from mpx_train.splits import Split, by_run, shuffled
 
 from mpx.errors import UsageError
+from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts, vote
 from mpx.recognition.windows import Floats
-from recognition.row import SEED
+from recognition.row import SEED, Row
 
 QUICK_SECONDS = (5, 10, 20, 35, 40, 50, 60)
 Curves = Mapping[str, Mapping[int, Scores]]  # by classifier, then by seconds
@@ -49,7 +49,7 @@ class Cell:
     def neighbours(self, seconds: int, ks: Sequence[int], *, by_piece: bool = False) -> dict[int, Scores]:
         """Return how right the k nearest neighbours are in windows of so many seconds."""
         windows, mixes, splits = self._windows(seconds, by_piece)
-        apart = distances(windows, windows, RADIUS)
+        apart = NearestNeighbours(windows, mixes).distances(windows)
         return {
             k: _judged(
                 mixes,
@@ -85,33 +85,34 @@ def seconds_of(effort: str) -> Sequence[int]:
     return SECONDS if effort == "full" else QUICK_SECONDS
 
 
-def curve_lines(curves: Curves) -> list[str]:
-    """Return a table of accuracies: a line for each length of window, a column for each classifier."""
-    lines = [
-        "| w, s | " + " | ".join(f"{name}: mean (folds)" for name in curves) + " |",
-        "|---" * (len(curves) + 1) + "|",
-    ]
-    for seconds in next(iter(curves.values())):
-        cells = [str(curve[seconds].six) if seconds in curve else "-" for curve in curves.values()]
-        lines.append(f"| {seconds} | " + " | ".join(cells) + " |")
-    return lines
+class CurveRow(Row[Curves]):
+    """A row of accuracies over the length of the window, a curve for each classifier."""
 
+    def table(self, results: Curves) -> Sequence[str]:
+        """A line for each length, a column for each classifier: mean, least and most of the folds."""
+        lines = [
+            "| w, s | " + " | ".join(f"{name}: mean (folds)" for name in results) + " |",
+            "|---" * (len(results) + 1) + "|",
+        ]
+        for seconds in next(iter(results.values())):
+            cells = [str(curve[seconds].six) if seconds in curve else "-" for curve in results.values()]
+            lines.append(f"| {seconds} | " + " | ".join(cells) + " |")
+        return lines
 
-def accuracies(curves: Curves) -> dict[str, dict[int, float]]:
-    """Return the share of windows that are right, by classifier and seconds."""
-    return {
-        name: {seconds: scores.six.mean for seconds, scores in curve.items()}
-        for name, curve in curves.items()
-    }
+    def measured(self, results: Curves) -> Any:
+        """The share of windows that are right, by classifier and seconds."""
+        return {
+            name: {seconds: scores.six.mean for seconds, scores in curve.items()}
+            for name, curve in results.items()
+        }
 
-
-def draw_curves(curves: Curves, axes: Any) -> None:
-    """Draw accuracy over the length of the window."""
-    for name, curve in curves.items():
-        axes.plot(list(curve), [scores.six.mean for scores in curve.values()], marker="o", label=name)
-    axes.set(xlabel="window w, s", ylabel="accuracy, six mixes", ylim=(0, 1.02))
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small", ncols=2)
+    def draw(self, results: Curves, axes: Any) -> None:
+        """Accuracy over the length of the window."""
+        for name, curve in results.items():
+            axes.plot(list(curve), [scores.six.mean for scores in curve.values()], marker="o", label=name)
+        axes.set(xlabel="window w, s", ylabel="accuracy, six mixes", ylim=(0, 1.02))
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small", ncols=2)
 
 
 def draw_confusion(scores: Scores, title: str, axes: Any) -> None:

@@ -28,5 +28,5 @@ def take_subflows(lab: Lab, host: str) -> None:
 
 
 def told(lab: Lab, host: str, lines: Sequence[str]) -> None:
-    """Have `ip` of a host do what these lines say."""
+    """Run lines of `ip -batch` on a host."""
     lab.host(host).run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)

@@ -1,28 +1,27 @@
 """What the benches of Multipath TCP have on the command line, and whether a run counts."""
 
 import argparse
-import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from figures import Verdict, command, conclude, machine
+from figures import machine
+from harness import Judge, command, require_root, run
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
 from mpx_lab.record import Run
 
+from mpx.errors import UsageError
+
 TRIES = 4  # until a run counts
 
 
-def options(text: str | None) -> argparse.ArgumentParser:
-    """Return what all of them take; they end at once where nobody is root."""
-    if os.geteuid() != 0:
-        sys.exit("labs need root")
+def options_of(text: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a bench of Multipath TCP."""
     parser = command(text)
     parser.add_argument("--quick", action="store_true", help="few and short runs")
-    parser.add_argument("--scale", type=float, default=1.0, help="multiplies rates and queues of the lab")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of the lab's rates and queues")
     parser.add_argument("--any", action="store_true", help="show what does not count, without verdicts")
     return parser
 
@@ -40,7 +39,7 @@ class Counting:
         self.reasons: list[str] = []
 
     def run(self, lab: Lab, what: str, do: Callable[[], Any]) -> Any:
-        """Return what the first run that counts brought; ends the program where none of several does."""
+        """Return what the first run that counts brought; raises UsageError where none of several does."""
         for _ in range(1 if self._any else TRIES):
             with tempfile.TemporaryDirectory() as folder:
                 run = Run(Path(folder) / "run", what, {}, routes=lab.routes(), scale=self._scale)
@@ -53,7 +52,7 @@ class Counting:
                 self.invalid += 1
                 self.reasons = list(run.validity.reasons)
         if not self._any:
-            sys.exit(f"no verdicts: none of {TRIES} runs of {what} counts: {'; '.join(self.reasons)}")
+            raise UsageError(f"no verdicts: none of {TRIES} runs of {what} counts: {'; '.join(self.reasons)}")
         self.shows_invalid = True
         return found
 
@@ -64,20 +63,23 @@ class Counting:
         return f"{self.valid} runs count, {self.invalid} do not{why}; scale {self._scale:g}"
 
 
-def say(
-    title: str,
-    lines: Iterable[str],
-    judge: Callable[[Any], Iterable[Verdict]],
-    measured: Any,
-    counting: Counting,
-    results: Path | None,
-) -> int:
-    """Print it all; return the exit code: 1 where a limit was not kept, or a run does not count."""
-    print(f"{title}\n{machine('cubic')}\n{counting.told}\n")
-    for line in lines:
-        print(line)
-    print()
-    if counting.shows_invalid:
-        print("no verdicts: runs that do not count are in these figures")
-        return 1
-    return conclude(judge, measured, results)
+def run_counted(
+    parser: argparse.ArgumentParser,
+    measure: Callable[[argparse.Namespace, Counting], tuple[Any, Iterable[str]]],
+    judge: Judge,
+) -> NoReturn:
+    """Run a bench in labs, see harness.run; there is no verdict where a run that does not count is shown.
+
+    `measure` returns what is judged, and the lines of a table.
+    """
+
+    def counted(options: argparse.Namespace) -> Any:
+        require_root()
+        counting = Counting(take_any=options.any, scale=options.scale)
+        measured, lines = measure(options, counting)
+        print("\n".join([machine("cubic"), counting.told, "", *lines, ""]))
+        if counting.shows_invalid:
+            raise UsageError("no verdicts: runs that do not count are in these figures")
+        return measured
+
+    run(parser, counted, judge)

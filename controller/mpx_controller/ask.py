@@ -87,6 +87,6 @@ def _show(
         told = asked(controller)
         text = [json.dumps(told, indent=2)] if lines is None else [shown(line) for line in lines(told)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"what answers at {url} is no controller of this version ({error!r})") from None
+        raise UsageError(f"what answers at {url} is not a controller of this version ({error!r})") from None
     for line in text:
         click.echo(line)

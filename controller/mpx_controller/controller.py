@@ -197,7 +197,7 @@ class Controller:
         await self.switches.confirmed(others.union(switch for switch, _ in messages))
 
     def _network_changed(self) -> None:
-        self.switches.send(self.network.ask_astray(self._used_hosts, self._now()))
+        self.switches.send(self.network.ask_stray(self._used_hosts, self._now()))
         if self.mptcp is not None:
             self.switches.send(self.mptcp.network_changed(self._now()))
         if self.network.graph is self._graph:

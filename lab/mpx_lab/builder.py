@@ -1,4 +1,4 @@
-"""Carry out the steps of a plan; every function here makes one thing of a lab."""
+"""Carries out the steps of a plan; every function here makes one part of a lab."""
 
 import json
 import os
@@ -19,6 +19,7 @@ from mpx_lab.namespace import RUN_NETNS, inside
 from mpx_lab.ovs import OpenVSwitch
 from mpx_lab.programs import find, run
 from mpx_lab.reach import wait_reachable
+from mpx_lab.shape import Shape
 from mpx_lab.simulated import is_simulated
 from mpx_lab.state import LabError, Owner, environment, folder_of
 from mpx_lab.steps import (
@@ -43,7 +44,7 @@ from mpx_lab.steps import (
 
 
 class Builder:
-    """Builds the lab of an ID, whose lock is held."""
+    """Builds the lab with an ID; the caller holds the lab's lock."""
 
     def __init__(self, lab_id: str) -> None:
         self.folder = folder_of(lab_id)
@@ -52,7 +53,7 @@ class Builder:
         self._switches = OpenVSwitch(self.folder, netns_name(lab_id, SWITCHES), self._environment)
 
     def build(self, steps: Iterable[Step]) -> None:
-        """Do all `steps`; raises LabError or OSError where one fails, and leaves what was made."""
+        """Carry out all `steps`; raises LabError or OSError where one fails, and leaves what is built."""
         before = os.umask(0o022)  # commands of any user read the hosts file, and write nothing of the lab's
         try:
             self.folder.mkdir()
@@ -62,7 +63,7 @@ class Builder:
             os.umask(before)
 
     def reap_links(self) -> None:
-        """Collect what is left of the links it has started, which have ended, and end any other."""
+        """End the links that it started and that still run, and collect the exit codes of all."""
         for link in self.links.values():
             link.stop()
 
@@ -104,13 +105,13 @@ class Builder:
             sides = (*step.a[:2], step.a_to_b), (*step.b[:2], step.b_to_a)
             KernelLink(self.folder, step.name).start(*sides)
             return
-        ends = _end(*step.a), _end(*step.b)
-        link = EmulatedLink(step.name, self.folder, *ends, step.a_to_b, step.b_to_a, pause_s=step.pause_s)
+        ends = _end(*step.a, step.a_to_b), _end(*step.b, step.b_to_a)
+        link = EmulatedLink(step.name, self.folder, *ends, pause_s=step.pause_s)
         link.start(self._environment)
         self.links[step.name] = link
 
     def _start_relay(self, controller: Controller) -> None:
-        """Start the relay with a socket that listens already, so the switches find it at once."""
+        """Start the relay on a socket that already listens, so that the first connection succeeds."""
         log = self.folder / "relay.log"
         with socket.socket(socket.AF_UNIX) as listening, log.open("wb") as errors:
             listening.bind(str(self._switches.controller_socket))
@@ -152,5 +153,5 @@ def ip(netns: str, lines: Iterable[str], environment: dict[str, str]) -> None:
     run([find("ip"), "-n", netns, "-batch", "-"], environment, "\n".join(lines) + "\n")
 
 
-def _end(netns: str, device: str, mac: str | None) -> End:
-    return End(str(RUN_NETNS / netns), device, mac)
+def _end(netns: str, device: str, mac: str | None, shape: Shape) -> End:
+    return End(str(RUN_NETNS / netns), device, mac, shape)

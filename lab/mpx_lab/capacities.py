@@ -1,4 +1,4 @@
-"""What a controller cannot see of a lab: the rate and the delay of each link, and what is at its ends."""
+"""What a controller cannot discover in a lab: rate and delay of each link, and the ports at its ends."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def capacities_text(topology: Topology, shapes: Mapping[str, Shape] | None = Non
 def capacities(topology: Topology, shapes: Mapping[str, Shape]) -> list[dict[str, object]]:
     """Return each link with rate (bit/s, None: unlimited), delay (s, one way), datapath ids and ports.
 
-    `shapes` are those that links have by now, by their name; other links are as the topology says.
+    `shapes`: current shapes by link name; links that are not in it have those of the topology.
     """
 
     def end(link: Link, name: str) -> dict[str, object]:

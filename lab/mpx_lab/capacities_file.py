@@ -1,4 +1,4 @@
-"""Keeps the capacities that a lab hands to its controller as its links are."""
+"""Keeps the file of capacities, which a lab gives its controller, up to date with its links."""
 
 from mpx_lab import state
 from mpx_lab.capacities import CAPACITIES, capacities_text
@@ -6,9 +6,9 @@ from mpx_lab.emulator.running import running_link
 
 
 def rewrite_capacities(lab_id: str) -> None:
-    """Write them anew, whole; nothing happens where the lab is gone. Raises LinkError where a link has ended.
+    """Replace the file; does nothing where the lab is gone. Raises LinkError where a link has ended.
 
-    Who changes a link calls this afterwards: of two at once the later writer sees both changes.
+    To be called after every change of a link. Of two at once the later one writes both changes.
     """
     with state.locked(lab_id):
         there = state.load(lab_id)

@@ -1,7 +1,7 @@
-"""Take away what a lab has made, whatever became of the program that made it, and nothing else.
+"""Removes what a lab has made, and nothing else, whatever happened to the program that made it.
 
 Processes are a lab's when they run in one of its namespaces, or carry its ID in their environment and are
-root's: other users may write there what they like. Devices go with their namespaces.
+root's: other users can set any environment. Devices are removed with their namespaces.
 """
 
 import os
@@ -40,7 +40,7 @@ def remove(lab_id: str) -> None:
         for path in _namespaces(lab_id):
             unmount(path)
             path.unlink()
-        _end_all(lab_id, namespaces)  # whoever was just entering; from now on nobody can
+        _end_all(lab_id, namespaces)  # processes that were just entering; from now on none can
     if folder.exists():
         shutil.rmtree(folder)
 
@@ -52,23 +52,23 @@ def _end_all(lab_id: str, namespaces: set[Identity]) -> None:
         if not pids:
             return
         end(pids, PATIENCE_S, belongs)
-    raise LabError(f"processes of the lab '{lab_id}' do not end: {' '.join(map(str, pids))}; try again")
+    raise LabError(f"processes of the lab '{lab_id}' did not end: {' '.join(map(str, pids))}; try again")
 
 
 def _namespaces(lab_id: str) -> list[Path]:
-    """Return the names of its namespaces; one that was interrupted may be a file only."""
+    """Return the names of its namespaces; one whose creation was interrupted may be only a file."""
     return sorted(RUN_NETNS.glob(netns_name(lab_id, "*")))
 
 
 @contextmanager
 def _held_namespaces(lab_id: str) -> Iterator[set[Identity]]:
-    """Give its namespaces, which last until the end, so that their numbers mean no others meanwhile."""
+    """Hold its namespaces open for the block, so that their inode numbers are not reused meanwhile."""
     held = []
     try:
         for path in _namespaces(lab_id):
             with suppress(FileNotFoundError):
                 held.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-        # Whatever a name says, the namespace we are in is no lab's to end.
+        # Never end the namespace that this process is in, whatever its name.
         yield {_identity(os.stat(fd)) for fd in held} - {_identity(os.stat("/proc/self/ns/net"))}
     finally:
         for fd in held:
@@ -85,7 +85,7 @@ def _all_pids() -> list[int]:
 
 
 def _belongs(lab_id: str, namespaces: set[Identity], pid: int) -> bool:
-    """Whether a process is the lab's; not when it has ended."""
+    """Whether a process belongs to the lab; False where it has ended."""
     entry = Path(f"/proc/{pid}")
     try:
         if _identity(os.stat(entry / "ns" / "net")) in namespaces:
@@ -106,9 +106,9 @@ def _identity(found: os.stat_result) -> Identity:
 
 
 def end(pids: list[int], patience_s: float, meant: Callable[[int], bool] = lambda _: True) -> None:
-    """Ask processes to end, and end those that have not after `patience_s`.
+    """End processes: SIGTERM, then SIGKILL after `patience_s`.
 
-    A number may come to mean another process: `meant` is asked again once it cannot.
+    Process ids may be reused: `meant` is asked again once a pidfd pins the process.
     """
     fds = set()
     for pid in pids:

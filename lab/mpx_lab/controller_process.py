@@ -1,19 +1,17 @@
-"""The process of a lab's own controller: starts it, and waits for what it finds."""
+"""The process of a lab's own controller: starts it, and waits until it has found the network."""
 
-import http.client
 import json
 import select
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mpx.errors import UsageError
+from mpx.errors import ControllerError, UsageError
 from mpx_lab import namespace
 from mpx_lab.own_controller import API_PORT, LOG, LOOPBACK, arguments, missing
 from mpx_lab.state import LabError, Owner
@@ -22,13 +20,13 @@ from mpx_lab.steps import WaitFound
 NEEDS = ("fastapi", "os_ken", "uvicorn")
 START_S = 60.0  # 1 s where nothing else runs
 ANSWER_S = 10.0
-AGAIN_S = 0.1  # between two questions
+AGAIN_S = 0.1  # between two requests
 LAST_WORDS = 5  # lines of its log
-_NO_ANSWER = (OSError, http.client.HTTPException, ValueError)
+MOST_ANSWER = 64 << 20  # bytes
 
 
 def check_installed() -> None:
-    """Raise UsageError where something that the controller needs is not installed."""
+    """Raise UsageError where a package that the controller needs is not installed."""
     lacking = [name for name in NEEDS if find_spec(name) is None]
     if lacking:
         raise UsageError(
@@ -38,7 +36,7 @@ def check_installed() -> None:
 
 
 class OwnController:
-    """That of the lab with a folder, whether it runs or not."""
+    """The controller of the lab with this folder, whether it runs or not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,7 +50,7 @@ class OwnController:
         # -P: root runs no code of the folder that the caller happens to be in.
         run = [sys.executable, "-P", "-m", "mpx", "controller", *arguments(self._folder)]
         self._log.write_bytes(b"")
-        with self._log.open("ab") as log:  # as it opens it itself, but for what Python says of its own
+        with self._log.open("ab") as log:  # which it opens itself, too; Python's own errors go there
             process = subprocess.Popen(
                 [*enter, str(self._folder / "hosts"), *nobody_else, *run],
                 stdin=subprocess.DEVNULL,
@@ -63,12 +61,12 @@ class OwnController:
                 start_new_session=True,
             )
         assert process.stdout is not None
-        with process.stdout as told:
-            ready = select.select([told], [], [], START_S)[0] and told.readline()
+        with process.stdout as output:
+            ready = select.select([output], [], [], START_S)[0] and output.readline()
         if not ready:
             process.kill()
             process.wait()
-            raise LabError(f"the lab's controller does not start{self.last_words()}")
+            raise LabError(f"the lab's controller did not start{self.last_words()}")
         self._process.write_text(json.dumps(asdict(Owner.of(process.pid))))
 
     def lives(self) -> bool:
@@ -76,25 +74,25 @@ class OwnController:
         return Owner(**json.loads(self._process.read_text())).lives()
 
     def last_words(self) -> str:
-        """Return the end of its log, as the end of a sentence; empty where it said nothing."""
+        """Return the end of its log, to be appended to a message; empty where the log is empty."""
         said = self._log.read_text(errors="replace").strip().splitlines()[-LAST_WORDS:]
         return f"; its log ends: {' | '.join(said)}" if said else ""
 
     def connected(self, netns: str) -> set[int]:
         """Return the datapath ids of the switches that are connected; raises LabError."""
         try:
-            told = namespace.inside(netns, _topology)
-        except _NO_ANSWER as error:
+            answer = namespace.inside(netns, _topology)
+        except (OSError, ControllerError) as error:
             raise LabError(f"the lab's controller does not answer ({error}){self.last_words()}") from None
-        return {int(switch["id"], 16) for switch in told["switches"] if switch["connected"]}
+        return {int(switch["id"], 16) for switch in answer["switches"] if switch["connected"]}
 
     def wait_found(self, step: WaitFound) -> None:
-        """Return when it knows the links and the addresses; raises LabError, naming what it does not."""
+        """Return when it knows the links and the addresses; raises LabError, naming what is missing."""
         deadline_s = time.monotonic() + step.within_s
         while True:
             try:
                 lacks = missing(namespace.inside(step.netns, _topology), step.links, step.addresses)
-            except _NO_ANSWER as error:
+            except (OSError, ControllerError) as error:
                 lacks = f"it does not answer ({error})"
             if not lacks:
                 return
@@ -104,9 +102,7 @@ class OwnController:
 
 
 def _topology() -> Any:
-    with closing(http.client.HTTPConnection(LOOPBACK, API_PORT, timeout=ANSWER_S)) as asking:
-        asking.request("GET", "/topology")
-        answer = asking.getresponse()
-        if answer.status != http.client.OK:
-            raise ValueError(f"{answer.status} {answer.reason}")
-        return json.load(answer)
+    from mpx.sdn_client import ControllerClient
+
+    client = ControllerClient(f"http://{LOOPBACK}:{API_PORT}", "", answer_s=ANSWER_S, most_bytes=MOST_ANSWER)
+    return client.ask("GET", "/topology")

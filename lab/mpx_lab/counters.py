@@ -1,6 +1,7 @@
-"""What a host's kernel lost by itself: counters of its devices, queues and sockets, and their increase.
+"""Packets that a host's kernel dropped: counters of devices, queues and sockets, and their increase.
 
-A packet may be lost in the emulator's queue or by its random loss, and nowhere else; here is where else.
+In a valid run packets are lost in the emulator's queue or by its random loss only; these counters show
+all other places.
 """
 
 import json
@@ -69,7 +70,7 @@ def parse_sockets(text: str) -> Counters:
 def parse_queues(text: str, of_links: Collection[str] = ()) -> Counters:
     """Return the drops of the queues in front of the devices from `tc -statistics -json qdisc show`.
 
-    `of_links` are the kinds that are links, whose drops are told by them.
+    `of_links`: queueing disciplines that belong to emulated links, which count their own drops.
     """
     found: Counters = {}
     for queue in json.loads(text or "[]"):
@@ -83,7 +84,7 @@ def parse_queues(text: str, of_links: Collection[str] = ()) -> Counters:
 def parse_backlog(text: str) -> Counters:
     """Return the drops of the queues between devices, a plain cable's two ends, from /proc/net/softnet_stat.
 
-    The kernel keeps them for each processor, and so for all hosts and the rest of the machine together.
+    The kernel counts them per processor, so for all hosts and the rest of the machine together.
     """
     return {"machine packet backlog drops": sum(int(line.split()[1], 16) for line in text.splitlines())}
 
@@ -113,7 +114,7 @@ def _output(host: Host, command: list[str]) -> str:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise MpxError(f"'{' '.join(command)}' did not end on a host of the lab") from None
+        raise MpxError(f"'{' '.join(command)}' did not end in time on a host of the lab") from None
     if process.returncode:
         said = bytes(errors).decode(errors="replace").strip()
         raise MpxError(f"'{' '.join(command)}' failed on a host of the lab: {said}")

@@ -9,7 +9,7 @@ from typing import Self
 
 from mpx_lab.traffic.log import Log, next_tick, now_s
 
-INTERVAL_S = 1.0  # the kernel counts in steps of 10 ms, so shorter looks would tell little
+INTERVAL_S = 1.0  # the kernel counts in steps of 10 ms, so shorter intervals would be inexact
 COLUMNS = ("t_s", "core", "user", "system", "interrupts", "steal", "idle")
 ALL = "all"
 _STAT = Path("/proc/stat")
@@ -17,7 +17,7 @@ _STAT = Path("/proc/stat")
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """Shares (0 to 1) of the time since the look before, for one core or for all together."""
+    """Shares (0 to 1) of the time since the previous sample, for one core or for all together."""
 
     t_s: float
     core: str  # its number, or `all`
@@ -29,7 +29,7 @@ class CpuUse:
 
     @property
     def busy(self) -> float:
-        """The share in which nothing else could have run; what was stolen is among it."""
+        """The share in which nothing else could have run, time stolen by the hypervisor included."""
         return 1 - self.idle
 
 
@@ -46,10 +46,10 @@ def parse_stat(text: str) -> dict[str, tuple[int, ...]]:
 def use_between(
     t_s: float, before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
 ) -> list[CpuUse]:
-    """Return what each core did between two looks; cores that were in only one of them are left out."""
+    """Return what each core did between two samples; cores that are in only one of them are left out."""
     uses = []
     for core in sorted(before.keys() & after.keys(), key=lambda core: (core != ALL, len(core), core)):
-        # Counters of waiting for disks may run backwards.
+        # The counter of waiting for disks may decrease.
         spent = [max(0, late - early) for early, late in zip(before[core], after[core], strict=True)]
         user, nice, system, idle, waiting, hard, soft, steal = spent
         total = sum(spent)
@@ -64,7 +64,7 @@ def use_between(
 
 
 def busy_over(seconds: float, wait: Callable[[float], object]) -> float:
-    """Return the share of the next seconds in which all processors are busy; `wait` lets them pass."""
+    """Return the busy share of all processors over the next seconds; `wait` sleeps for them."""
     before = parse_stat(_STAT.read_text())
     wait(seconds)
     return use_between(0.0, before, parse_stat(_STAT.read_text()))[0].busy
@@ -90,7 +90,7 @@ class CpuLog:
         self.stop()
 
     def stop(self) -> None:
-        """Write the last lines."""
+        """Write the last lines and end."""
         self._ended.set()
         self._thread.join()
 

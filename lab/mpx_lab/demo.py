@@ -1,7 +1,7 @@
 """`make demo`: copies a tree up and down through a path of 30 ms, with the tuner on, and shows what it did.
 
 Starts `mpx serve` on loopback behind the delaying proxy, which caps each connection and all of them
-together, so that one stream is not enough and too many bring nothing. Removes everything but the reports.
+together, so that one stream is not enough and too many bring no gain. Removes everything but the reports.
 """
 
 import filecmp
@@ -26,7 +26,7 @@ ROOM_BYTES = 3 * LARGE_BYTES + (64 << 20)  # the tree, what is served, and what 
 RTT_S = 0.03
 RATE_BPS = 80e6  # of each connection
 TOTAL_RATE_BPS = 640e6  # of all together
-WINDOW_BYTES = 200_000  # a little more than one connection has under way, so that no long queue builds up
+WINDOW_BYTES = 200_000  # a little more than the rate times RTT, so that no long queue builds up
 REPORTS = Path("reports")
 
 Run = Callable[..., "subprocess.CompletedProcess[Any]"]  # takes what subprocess.run takes
@@ -74,7 +74,7 @@ def main() -> int:
                 print(f"\n--- {way}: mpx copy -r {source} {target}", flush=True)
                 whole &= copy(source, target, REPORTS / f"demo-{way}.json", folder / "state")
         whole &= same(folder / "tree", folder / "back")
-    print(f"\n{'both copies are whole' if whole else 'SOMETHING IS WRONG'}: compared byte for byte")
+    print(f"\n{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
     return 0 if whole else 1
 
 
@@ -107,7 +107,7 @@ def make_tree(root: Path) -> None:
 
 
 def make_file(name: Path, size_bytes: int) -> None:
-    """Write one that does not compress, of whole MiB."""
+    """Write a file of whole MiB that does not compress."""
     with name.open("wb") as out:
         for _ in range(size_bytes >> 20):
             out.write(os.urandom(1 << 20))
@@ -121,7 +121,7 @@ def copy(
     run: Run = subprocess.run,
     options: Sequence[str] = (),
 ) -> bool:
-    """Run `mpx copy`, elsewhere if `run` says so, and print what it decided."""
+    """Run `mpx copy` (through `run`, where it is given) and print what it decided."""
     progress = "auto" if sys.stderr.isatty() else "plain"
     command = [sys.executable, "-m", "mpx", "copy", "-r", "--progress", progress, "--report", str(report)]
     environment = {**os.environ, "MPX_STATE_DIR": str(state)}
@@ -130,11 +130,12 @@ def copy(
     took = time.monotonic() - began
     if done.returncode:
         return False
-    told: dict[str, Any] = json.loads(report.read_text())
+    record: dict[str, Any] = json.loads(report.read_text())
     print(
-        f"what was decided, and why (checksum {told['checksum']['algorithm']}: {told['checksum']['result']}):"
+        "what was decided, and why "
+        f"(checksum {record['checksum']['algorithm']}: {record['checksum']['result']}):"
     )
-    for event in told["timeline"]:
+    for event in record["timeline"]:
         rate = format_rate(event["goodput_bps"])
         path = "" if event["path"] == DEFAULT_PATH else f"  path {event['path']}"
         print(f"  {event['t_s']:6.2f} s{path}  {event['streams']:3d} streams  {rate:>13}  {event['reason']}")

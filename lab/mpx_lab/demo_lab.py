@@ -1,8 +1,8 @@
 """`make demo-lab`: copies 256 MiB up and down across 200 Mbit/s and 60 ms, between two hosts of a lab.
 
 What `make demo` shows with a proxy this shows with the kernel's own TCP over an emulated link: slow start,
-a queue that fills, losses. Needs root; removes everything but the reports, which belong to whom this folder
-belongs to.
+a queue that fills, losses. Needs root; removes everything but the reports, which get the owner of this
+folder.
 """
 
 import filecmp
@@ -52,19 +52,19 @@ def main() -> int:
                 server.terminate()
         whole = whole and filecmp.cmp(folder / "large.bin", folder / "back.bin", shallow=False)
         print(f"\nthe link: {_account(lab)}")
-    print(f"{'both copies are whole' if whole else 'SOMETHING IS WRONG'}: compared byte for byte")
+    print(f"{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
     return 0 if whole else 1
 
 
 def hand_over(made: Path) -> None:
-    """Give what was made here to whoever has this folder: root made it, and only for them."""
-    if made.exists():  # no report of a copy that did not begin
+    """Give the reports, which root wrote, to the owner of this folder."""
+    if made.exists():  # a copy that did not begin has no report
         here = Path.cwd().stat()
         os.chown(made, here.st_uid, here.st_gid)
 
 
 def open_to(sink: LabHost, source: LabHost) -> list[str]:
-    """Return what has the server listen on the lab's network, which is as private as loopback."""
+    """Return the option that lets the server listen on the lab's network, as private as loopback."""
     return ["--host", sink.addresses[0], "--insecure", "--allow-from", f"{source.addresses[0]}/32"]
 
 

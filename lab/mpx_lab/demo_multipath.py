@@ -25,13 +25,13 @@ from mpx_lab.topologies import named
 
 LAB_ID = "demo-multipath"
 SIZE_BYTES = 64 << 20
-SCALE = 0.2  # so slow that a small machine carries every frame through three switches in time
+SCALE = 0.2  # low enough for a small machine to forward every frame through three switches in time
 PATHS = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")  # the first link of each
 EVERY_S = 0.5
 
 
 class Watched:
-    """What each path carries, asked every half second."""
+    """The rate of each path, sampled every half second."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -43,7 +43,7 @@ class Watched:
         return [self._lab.link(name).stats().a_to_b.delivered.bytes for name in PATHS]
 
     def _watch(self) -> None:
-        """Keep the fullest three seconds of all together: slow start and the end are not what is shown."""
+        """Keep the three seconds with the highest total rate: slow start and the end are left out."""
         rows = [(time.monotonic(), self._carried())]
         most = 0.0
         while not self._ended.wait(EVERY_S):
@@ -105,7 +105,7 @@ def main() -> int:
                     )
             finally:
                 server.terminate()
-    print(f"\n{'both copies are whole' if whole else 'SOMETHING IS WRONG'}: compared byte for byte")
+    print(f"\n{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
     return 0 if whole else 1
 
 

@@ -13,7 +13,7 @@ _OFFLOADS = {"rx": 0x15, "tx": 0x17, "sg": 0x19, "tso": 0x1F, "gso": 0x24, "gro"
 
 
 def without_offloads(device: str) -> None:
-    """Have the stack hand over frames as they would be on a wire, checksum and all; raises OSError."""
+    """Turn offloads off, so that frames are as on a wire, checksums included; raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for command in _OFFLOADS.values():
             value = array.array("I", (command, 0))
@@ -22,7 +22,7 @@ def without_offloads(device: str) -> None:
 
 
 def is_up(device: str) -> bool:
-    """Whether a device was set up; raises OSError where there is none."""
+    """Whether a device is up; raises OSError where there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         answer = fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sH14x", device.encode(), 0))
     return bool(struct.unpack_from("16xH", answer)[0] & _IFF_UP)

@@ -28,7 +28,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def lab_root() -> None:
-    """Skip the test where no lab can be made, with a line that says what is missing; fail it in CI."""
+    """Skip the test where no lab can be built, saying what is missing; fail it in CI."""
     try:
         require_root()
         for program in PACKAGES:
@@ -46,7 +46,10 @@ def take_down_abandoned() -> None:
     for lab_id in state.lab_ids():
         of_tests = OF_TESTS.fullmatch(lab_id)
         if of_tests and not Path("/proc", of_tests[1]).exists():
-            with suppress(state.LabError), state.locked(lab_id, wait=False):  # another run is at it already
+            with (
+                suppress(state.LabError),
+                state.locked(lab_id, wait=False),
+            ):  # another test run does it already
                 cleanup.remove(lab_id)
 
 

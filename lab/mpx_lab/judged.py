@@ -1,4 +1,4 @@
-"""A run in a lab, judged by what its links, hosts and switches say before and after it.
+"""Judges a run in a lab by the counters of its links, hosts and switches before and after it.
 
 with Run(folder, "example", {}) as run, judged(lab, run):
     with Background("udp(rate=50Mbit/s)", "udp", source, sink, address, run.flows, run.epoch_s):
@@ -24,7 +24,7 @@ from mpx_lab.validity import STRICTLY, Punctual, Validity, judge, link_facts
 
 @dataclass(frozen=True)
 class Stock:
-    """What a lab has counted since it was built."""
+    """All counters of a lab since it was built."""
 
     links: Mapping[str, LinkStats]  # the emulated ones, by name
     lost: Counters  # frames that were lost on hosts and at switches, by where
@@ -56,7 +56,7 @@ def verdict(
     given_up: Mapping[str, float],
     punctual: Punctual = STRICTLY,
 ) -> Validity:
-    """Return whether a run counts, from stock that was taken before and after it; the rest as for `judge`."""
+    """Return whether a run counts, from the counters before and after it; the rest as for `judge`."""
     facts = [
         link_facts(f"{name} {direction}", earlier, later)
         for name, stats in after.links.items()
@@ -67,7 +67,7 @@ def verdict(
     ]
     found = judge(facts, cpu, increase(before.lost, after.lost), given_up, punctual)
     unlogged = tuple(
-        f"not logged: the log of {name} could not be written on and ends too early"
+        f"not logged: the log of {name} could not be continued and ends too early"
         for name, stats in after.links.items()
         if stats.log_failed
     )
@@ -75,7 +75,7 @@ def verdict(
 
 
 def take_stock(lab: Lab) -> Stock:
-    """Ask all parts of a lab for what they have counted; raises MpxError or OSError where one cannot be."""
+    """Read the counters of all parts of a lab; raises MpxError or OSError where one does not answer."""
     links = {link.name: link.stats() for link in lab.links if link.emulated}
     lost = {
         f"{host.name} {where}": count for host in lab.hosts for where, count in read_counters(host).items()

@@ -1,4 +1,4 @@
-"""A lab: built from a topology, asked and changed while it runs, and taken down without a trace."""
+"""A lab: built from a topology, queried and changed while it runs, and removed completely."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Lab:
     def __init__(
         self, complete: State, started: dict[str, EmulatedLink] | None = None, replaced: bool = False
     ) -> None:
-        self.replaced = replaced  # there was something left of another of its ID
+        self.replaced = replaced  # whether remains of another lab of its ID were removed
         self.id = complete.lab_id
         self.topology = complete.topology
         self.controller = complete.controller
@@ -100,9 +100,9 @@ class Lab:
                 complete = state.load(lab_id)
                 if complete is None and cleanup.remains(lab_id):
                     cleanup.remove(lab_id)
-                    raise LabError(f"the lab '{lab_id}' was interrupted; what it had left is removed now")
+                    raise LabError(f"the lab '{lab_id}' was interrupted; its remains have been removed")
         if complete is None:
-            raise LabError(f"there is no lab '{lab_id}'; begin one with 'mpx lab up NAME --lab {lab_id}'")
+            raise LabError(f"there is no lab '{lab_id}'; build one with 'mpx lab up NAME --lab {lab_id}'")
         return cls(complete)
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ class Lab:
         self.down()
 
     def down(self) -> None:
-        """Take it down; nothing happens when it is down already, whatever has its ID now."""
+        """Take it down; does nothing where it is down already, even if another lab has its ID now."""
         with state.locked(self.id):
             there = state.load(self.id)
             if there is None or there.token == self._token:
@@ -133,22 +133,22 @@ class Lab:
         return [self.link(link.name) for link in self.topology.links]
 
     def host(self, name: str) -> LabHost:
-        """Return a host; raises UsageError, naming those there are."""
+        """Return a host; raises UsageError, naming the hosts there are."""
         return LabHost(self.id, self.topology, name)
 
     def link(self, name: str) -> LabLink:
-        """Return a link; raises UsageError, naming those there are."""
+        """Return a link; raises UsageError, naming the links there are."""
         return LabLink(self.id, self.topology, name)
 
     def routes(self) -> list[Route]:
-        """Return what was set for the TCP connections of hosts; of the others all is as at first."""
+        """Return the routes that were set for TCP connections of hosts; all others are the default."""
         return [route for name in self.topology.hosts for route in routes_of(self.folder, name)]
 
     def faults(self) -> list[str]:
-        """Return what of it does not work any more, in words."""
+        """Return a sentence for each part that has failed."""
         names = [*self.topology.hosts, *([SWITCHES] if self.topology.switches else [])]
         found = [
-            f"the namespace of {name} is gone"
+            f"the namespace of {name} does not exist any more"
             for name in names
             if not (RUN_NETNS / netns_name(self.id, name)).exists()
         ]
@@ -180,7 +180,7 @@ class Lab:
         return OpenVSwitch(self.folder, "", {}).connected(self.topology.switches)
 
     def controller_failure(self) -> str:
-        """Return why a switch last had no connection to its controller; empty where none ever failed."""
+        """Return why a switch last failed to connect to its controller; empty where none ever failed."""
         log = self.folder / "relay.log"
         said = log.read_text().splitlines() if log.exists() else []
         return said[-1] if said else ""
@@ -190,9 +190,9 @@ class Lab:
         return OpenVSwitch(self.folder, "", {}).lost() if self.topology.switches else 0
 
     def lost_elsewhere(self) -> int:
-        """Return how many frames were lost anywhere but in an emulated queue, or by a loss or cut asked for.
+        """Return how many frames were lost anywhere but in an emulated queue, by a set loss or a cut.
 
-        A run in which this grows shows the machine, not the network, and does not count.
+        A run in which this grows was limited by the machine, not the network, and does not count.
         """
         links = [link.stats() for link in self.links if link.emulated]
         lost = sum(link.a_to_b.dropped_elsewhere + link.b_to_a.dropped_elsewhere for link in links)
@@ -212,7 +212,7 @@ class Lab:
             "lab": self.id,
             "scale": self.topology.scale,
             "hosts": [{"name": host.name, "addresses": list(host.addresses)} for host in self.hosts],
-            "links": [link.status().told() for link in self.links],
+            "links": [link.status().as_json() for link in self.links],
             "routes": [asdict(route) for route in self.routes()],
             "controller": self.controller
             and {
@@ -227,14 +227,14 @@ class Lab:
 
 @dataclass(frozen=True)
 class TakenDown:
-    """What was there of a lab."""
+    """What a removed lab consisted of."""
 
     anything: bool
     complete: bool
 
 
 def take_down(lab_id: str) -> TakenDown:
-    """Remove all that there is of a lab and return what it was; waits for who builds it."""
+    """Remove a lab and return what it consisted of; waits while another process builds it."""
     require_root()
     with state.locked(state.check_id(lab_id)):
         there = TakenDown(cleanup.remains(lab_id), state.is_complete(lab_id))
@@ -248,8 +248,8 @@ def _check_known(controller: Controller) -> None:
         socket.getaddrinfo(controller.host, controller.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise UsageError(
-            f"the controller's host '{controller.host}' is not known: {error}; "
-            "write tcp:HOST:PORT with a name or an address that this machine knows"
+            f"the controller's host '{controller.host}' cannot be resolved: {error}; "
+            "write tcp:HOST:PORT with a name or an address that this machine can resolve"
         ) from None
 
 

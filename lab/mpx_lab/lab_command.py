@@ -26,7 +26,7 @@ from mpx_lab.traffic_command import traffic_command
 
 
 class CannotRun(MpxError):
-    """The command of `mpx lab exec` is not there, or is no program; as shells say it."""
+    """The command of `mpx lab exec` was not found or cannot be executed; exit codes as of a shell."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -48,9 +48,11 @@ lab.add_command(traffic_command)
 
 
 @lab.command("list")
-@click.option("--lab", "lab_id", metavar="ID", help="Only this lab; what an interrupted one left is removed.")
+@click.option(
+    "--lab", "lab_id", metavar="ID", help="Only this lab; if it was interrupted its remains are removed."
+)
 def list_command(lab_id: str | None) -> None:
-    """List the topologies that have a name, and the labs there are."""
+    """List the named topologies, and the labs there are."""
     lines = found() if lab_id is None else [meant(lab_id)]
     for topology in TOPOLOGIES:
         click.echo(f"{topology.name:15} {topology.text}")
@@ -61,16 +63,16 @@ def list_command(lab_id: str | None) -> None:
 @lab.command("up")
 @click.argument("name", metavar="NAME|FILE.py")
 @lab_option
-@click.option("--scale", type=float, default=1.0, help="Multiply rates and byte queues; delays stay.")
+@click.option("--scale", type=float, default=1.0, help="Factor of rates and byte queues; delays stay.")
 @click.option(
     "--controller",
     metavar="[tcp:HOST:PORT]",
     is_flag=False,
     flag_value="own",
-    help="Who tells the switches what to do (OpenFlow); without an address the lab runs `mpx controller`.",
+    help="OpenFlow controller of the switches; without an address the lab runs `mpx controller`.",
 )
-@click.option("--rest", metavar="URL", help="Where that controller answers REST; shown by status.")
-@click.option("--xmlrpc", metavar="URL", help="Where that controller answers XML-RPC; shown by status.")
+@click.option("--rest", metavar="URL", help="REST URL of that controller, shown by status.")
+@click.option("--xmlrpc", metavar="URL", help="XML-RPC URL of that controller, shown by status.")
 def up_command(
     name: str, lab_id: str, scale: float, controller: str | None, rest: str | None, xmlrpc: str | None
 ) -> None:
@@ -78,20 +80,20 @@ def up_command(
     require_root()
     if (rest or xmlrpc) and not controller:
         raise UsageError("--rest and --xmlrpc belong to a controller: give --controller tcp:HOST:PORT too")
-    told = parse_controller(controller, rest, xmlrpc) if controller else None
+    chosen = parse_controller(controller, rest, xmlrpc) if controller else None
     topology = _from_file(Path(name)) if name.endswith(".py") else named(name)
     with sigterm_ends():
-        running = Lab.up(topology, lab_id, scale=scale, controller=told, keep=True)
+        running = Lab.up(topology, lab_id, scale=scale, controller=chosen, keep=True)
     if running.replaced:
-        click.echo(f"what was left of an earlier lab '{lab_id}' is removed")
+        click.echo(f"remains of an earlier lab '{lab_id}' have been removed")
     _print_status(running)
 
 
 @lab.command("status")
 @lab_option
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status_command(lab_id: str, as_json: bool) -> None:
-    """Show hosts, addresses and what each link is now."""
+    """Show hosts, addresses and the current state of each link."""
     running = Lab.attach(lab_id)
     if as_json:
         click.echo(json.dumps(running.status(), indent=1))
@@ -105,11 +107,13 @@ def status_command(lab_id: str, as_json: bool) -> None:
 @click.argument("host")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]) -> NoReturn:
-    """Become COMMAND on a host: its exit code, streams and signals are the command's own.
+    """Run COMMAND on a host; exit code, standard streams and signals are the command's own.
 
     Options stand before HOST. Write `--` before a COMMAND. It runs as the user who called sudo.
     """
-    if command[0].startswith("-") and command[0] != "--":  # or an ID would be taken for a command
+    if (
+        command[0].startswith("-") and command[0] != "--"
+    ):  # or the value of an option would be taken for the command
         raise UsageError(
             f"'{command[0]}' stands after the host: options of 'mpx lab exec' stand before it, and before "
             "the command stands '--'; write for example: mpx lab exec --lab ID src -- ping dst"
@@ -137,8 +141,8 @@ def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]
 @click.option("--rate", metavar="RATE|unlimited", help="For example 130Mbit/s.")
 @click.option("--delay", metavar="DURATION", help="One way, for example 22.5ms.")
 @click.option("--queue", metavar="SIZE|unlimited", help="Bytes (512000, 1MiB) or packets (100p).")
-@click.option("--loss", metavar="PERCENT", help="Of frames, at random, for example 0.01%.")
-@click.option("--down", is_flag=True, help="Drop the carrier at both ends.")
+@click.option("--loss", metavar="PERCENT", help="Random loss of frames, for example 0.01%.")
+@click.option("--down", is_flag=True, help="Cut the link: both ends lose their carrier.")
 @click.option("--up", is_flag=True, help="Restore it.")
 def link_command(
     lab_id: str,
@@ -171,10 +175,13 @@ def link_command(
     "--congestion", metavar="NAME", default=DEFAULT_CONGESTION, show_default=True, help="cubic, bbr, reno."
 )
 @click.option(
-    "--window", metavar="SIZE|off", default="off", help="The window it advertises; with --to 65535 or off."
+    "--window",
+    metavar="SIZE|off",
+    default="off",
+    help="Receive window that it advertises; with --to only 65535 or off.",
 )
 def route_command(lab_id: str, host: str, to: str | None, congestion: str, window: str) -> None:
-    """Set congestion control and window of a host's connections; what is not given is the default again."""
+    """Set congestion control and window of a host's connections; values not given return to the default."""
     window_bytes = None if window == "off" else parse_size(window)
     Lab.attach(lab_id).host(host).set_route(to, congestion, window_bytes)
 
@@ -187,7 +194,7 @@ def down_command(lab_id: str) -> None:
     if not took.anything:
         click.echo(f"there is no lab '{lab_id}'")
     elif not took.complete:
-        click.echo(f"the lab '{lab_id}' was interrupted; what it had left is removed")
+        click.echo(f"the lab '{lab_id}' was interrupted; its remains have been removed")
 
 
 def invoking_user(environment: "os._Environ[str] | dict[str, str]") -> tuple[int, int]:
@@ -203,7 +210,7 @@ def invoking_user(environment: "os._Environ[str] | dict[str, str]") -> tuple[int
 def parse_changes(
     rate: str | None = None, delay: str | None = None, queue: str | None = None, loss: str | None = None
 ) -> dict[str, Any]:
-    """Return fields of Shape from what was written; raises UsageError."""
+    """Return the fields of Shape that the options name; raises UsageError."""
     changes: dict[str, Any] = {}
     if rate is not None:
         changes["rate_bps"] = None if rate == UNLIMITED else round(parse_rate(rate))
@@ -229,7 +236,7 @@ def parse_share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"'{text}' is no share in percent: write for example 0.01%")
+        raise UsageError(f"'{text}' is not a share in percent: write for example 0.01%")
     return share
 
 
@@ -240,7 +247,7 @@ def _from_file(path: Path) -> Topology:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except MpxError as error:
         raise UsageError(f"{path}: {error}") from None
-    except Exception as error:  # it is the user's program, and so is what it raises
+    except Exception as error:  # it is the user's program, which may raise anything
         raise UsageError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
     if not isinstance(found, Topology):
         raise UsageError(f"{path} has no value called 'topology' that is a Topology; see docs/lab.md")

@@ -25,7 +25,7 @@ from mpx_lab.topology import Interface, Topology
 
 CONGESTION_NAME = re.compile(r"[a-z0-9_]{1,15}")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-SMALLEST_WINDOW_BYTES = 4096  # with less connections stand still
+SMALLEST_WINDOW_BYTES = 4096  # with less, connections stall
 LARGEST_WINDOW_BYTES = 1 << 30  # of TCP
 
 
@@ -75,7 +75,9 @@ class LabHost:
         UsageError, also where the kernel has no such congestion control, and LabError where the lab is gone.
         """
         if not CONGESTION_NAME.fullmatch(congestion):
-            raise UsageError(f"'{congestion}' is no congestion control; write for example cubic or bbr")
+            raise UsageError(
+                f"'{congestion}' is not the name of a congestion control; write for example cubic or bbr"
+            )
         if window_bytes is not None and not SMALLEST_WINDOW_BYTES <= window_bytes <= LARGEST_WINDOW_BYTES:
             raise UsageError(f"a window must be {SMALLEST_WINDOW_BYTES} bytes to 1 GiB, not {window_bytes}")
         if to is not None and fixes_buffers(window_bytes):
@@ -106,12 +108,14 @@ class LabHost:
         return self._pairs(other)[0][1].ipv4
 
     def _lines(self, fresh: Route) -> list[str]:
-        """Return what `ip` is to be told."""
-        told = fresh.congestion, fresh.window_bytes
+        """Return the lines for `ip -batch`."""
+        settings = fresh.congestion, fresh.window_bytes
         if fresh.to is not None:
-            return [line for face, target in self._pairs(fresh.to) for line in routes(face, target, *told)]
+            return [
+                line for face, target in self._pairs(fresh.to) for line in routes(face, target, *settings)
+            ]
         mine = self._topology.interfaces(self.name)
-        lines = [line for face in mine for line in routes(face, None, *told)]
+        lines = [line for face in mine for line in routes(face, None, *settings)]
         return lines + [line for pair in self._neighbours() for line in no_routes(*pair)]
 
     def _pairs(self, to: str) -> list[tuple[Interface, Interface]]:
@@ -119,13 +123,11 @@ class LabHost:
         other = LabHost(self._lab_id, self._topology, to).name
         pairs = [(face, target) for face, target in self._neighbours() if target.host == other]
         if not pairs:
-            raise UsageError(
-                f"{self.name} and {to} are in no network together, so there is no route between them"
-            )
+            raise UsageError(f"{self.name} and {to} share no network, so there is no route between them")
         return pairs
 
     def _check_there(self) -> None:
-        """Raise LabError where the lab was taken down meanwhile, or another has its ID."""
+        """Raise LabError where the lab was taken down meanwhile, also where another lab has its ID now."""
         there = load(self._lab_id)
         if there is None or there.topology != self._topology:
             raise LabError(f"the lab '{self._lab_id}' was taken down meanwhile")

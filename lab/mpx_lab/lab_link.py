@@ -22,7 +22,7 @@ from mpx_lab.topology import Link, Topology
 
 @dataclass(frozen=True)
 class WayStatus:
-    """What one direction of a link is now."""
+    """The state of one direction of a link."""
 
     rate_bps: int | None = None  # None: unlimited
     delay_s: float = 0.0
@@ -32,7 +32,7 @@ class WayStatus:
 
     @classmethod
     def of(cls, shape: Shape) -> "WayStatus":
-        """Return what a shape is to a user."""
+        """Return a shape in the units that users see."""
         queue_bytes = shape.queue_bytes
         if shape.queue_packets is not None:
             queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
@@ -41,7 +41,7 @@ class WayStatus:
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """What a link is now."""
+    """The state of a link."""
 
     name: str
     ends: list[str]
@@ -50,7 +50,7 @@ class LinkStatus:
     up: bool
     hindrances: tuple[str, ...] = ()  # what makes its emulator late, in words
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return it as `mpx lab status --json` prints it: `back` only where it is not as `there`."""
         return {
             "name": self.name,
@@ -84,14 +84,14 @@ class LabLink:
         if "seed" in changes:
             both = self._topology.direction_seeds(self.name, changes["seed"])
             seeds = dict(zip(Direction, both, strict=True))
-            for one, told in each.items():
-                told["seed"] = seeds[one]
+            for one, fields in each.items():
+                fields["seed"] = seeds[one]
         self._emulator().change_each(each)
         if self._topology.switches and changes.keys() & {"rate_bps", "delay_s"}:
             rewrite_capacities(self._lab_id)
 
     def set_up(self, up: bool) -> None:
-        """Let the link work, or drop the carrier at both of its ends."""
+        """Connect the link, or cut it: both ends lose their carrier."""
         if self.emulated:
             self._emulator().set_up(up)
         else:
@@ -103,7 +103,7 @@ class LabLink:
         return self._emulator().stats()
 
     def status(self) -> LinkStatus:
-        """Return what it is now."""
+        """Return its state."""
         ends = list(self._link.ends)
         if not self.emulated:
             return LinkStatus(self.name, ends, WayStatus(), WayStatus(), self._cable_is_up())
@@ -114,8 +114,8 @@ class LabLink:
     def _emulator(self) -> RunningLink | KernelLink:
         if not self.emulated:
             raise UsageError(
-                f"the link {self.name} is a plain cable, which can only be taken --down and --up; "
-                "give it a rate or a delay in the topology to have it emulated"
+                f"the link {self.name} is a plain cable, on which only --down and --up work; "
+                "give it a rate or a delay in the topology for an emulated link"
             )
         return running_link(folder_of(self._lab_id), self.name)
 
@@ -134,5 +134,5 @@ def _known(direction: str) -> Direction:
         return Direction(direction)
     except ValueError:
         raise UsageError(
-            f"'{direction}' is no direction of a link: write {' or '.join(map(repr, map(str, Direction)))}"
+            f"'{direction}' is not a direction of a link: write {' or '.join(map(repr, map(str, Direction)))}"
         ) from None

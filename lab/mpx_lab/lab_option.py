@@ -1,4 +1,4 @@
-"""Every subcommand of `mpx lab` takes the ID of the lab it means."""
+"""The option `--lab ID` of the subcommands of `mpx lab`."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,5 +18,5 @@ def lab_option(command: F) -> F:
         metavar="ID",
         default=DEFAULT_ID,
         show_default=True,
-        help="Which lab, where there are several.",
+        help="ID of the lab, where there are several.",
     )(command)

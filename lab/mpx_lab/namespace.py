@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 RUN_NETNS = Path("/run/netns")  # where `ip netns` keeps them, so that other tools find them by name
 SAME_USER = -1
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells say it
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes as of a shell
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUTS = 0x04000000
@@ -63,7 +63,7 @@ def enter(netns: Path) -> None:
     fd = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check(_LIBC.setns(fd, _CLONE_NEWNET), str(netns))
-        # Who takes a lab down first takes its names away and then looks who is still inside.
+        # Taking a lab down removes the names first and then ends the processes inside.
         if not netns.exists() or not os.path.samestat(os.fstat(fd), netns.stat()):
             raise OSError(errno.ESTALE, "the lab was just taken down", str(netns))
     finally:
@@ -71,7 +71,7 @@ def enter(netns: Path) -> None:
 
 
 def unmount(path: Path) -> None:
-    """Take away what is mounted on `path`, at once; nothing happens where nothing is."""
+    """Unmount `path` at once; does nothing where nothing is mounted."""
     _LIBC.umount2(os.fsencode(path), _MNT_DETACH)
 
 
@@ -79,8 +79,8 @@ def become(netns: Path, hosts: Path, uid: int, gid: int, command: list[str]) -> 
     """Replace this process by `command` inside the namespace; OSError where it cannot be run."""
     enter(netns)
     _check(_LIBC.unshare(_CLONE_NEWNS | _CLONE_NEWUTS), "namespaces for mounts and the host's name")
-    socket.sethostname(netns.name.rpartition(".")[2])  # a program looks its own name up in that file
-    # Nothing that is mounted here is seen outside; what is unmounted outside is gone here, too.
+    socket.sethostname(netns.name.rpartition(".")[2])  # programs look up their host's name in that file
+    # Mounts here are not seen outside; unmounting outside propagates here.
     _mount(None, Path("/"), _MS_REC | _MS_SLAVE)
     _mount(hosts, Path("/etc/hosts"), _MS_BIND)
     if uid != SAME_USER:
@@ -91,10 +91,10 @@ def become(netns: Path, hosts: Path, uid: int, gid: int, command: list[str]) -> 
 
 
 def become_user(uid: int, gid: int) -> None:
-    """Give up root for the user, with all groups and the environment that go with an account."""
+    """Change from root to the user, with the groups and the environment of the account."""
     try:
         account = pwd.getpwuid(uid)
-    except KeyError:  # a number without a name is a user all the same
+    except KeyError:  # a user id without an account is valid, too
         os.setgroups([])
     else:
         os.initgroups(account.pw_name, gid)

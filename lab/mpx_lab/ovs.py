@@ -1,4 +1,4 @@
-"""A private Open vSwitch in the namespace of a lab's switches; all its files are in the lab's folder."""
+"""A private Open vSwitch in the namespace of a lab's switches, with all files in the lab's folder."""
 
 import socket
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 
 
 class OpenVSwitch:
-    """The one of a lab; `environment` is what its processes get."""
+    """The Open vSwitch of a lab; `environment` is that of its processes."""
 
     def __init__(self, folder: Path, netns: str, environment: dict[str, str]) -> None:
         self._folder = folder / "ovs"
@@ -24,7 +24,7 @@ class OpenVSwitch:
 
     @property
     def controller_socket(self) -> Path:
-        """Where the switches look for their controller."""
+        """The socket at which the switches connect to their controller."""
         return self._folder / "controller.sock"
 
     def start_database(self) -> None:
@@ -38,20 +38,20 @@ class OpenVSwitch:
         self._daemon("ovs-vswitchd", f"unix:{self._folder}/db.sock")
 
     def configure(self, *arguments: str) -> None:
-        """Run one transaction of ovs-vsctl and return when the switches work accordingly."""
+        """Run one transaction of ovs-vsctl; returns when the switches have applied it."""
         self._run("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", "--timeout=30", *arguments)
         give_room(self._pid())
 
     def lost(self) -> int:
-        """Return the frames that came to a port and were dropped because the daemon did not read in time."""
+        """Return how many frames at ports were dropped because the daemon did not read them in time."""
         return lost(self._pid())
 
     def connected(self, switches: Sequence[str]) -> dict[str, bool]:
         """Return for each switch whether its controller answers it; raises LabError."""
         asked = (word for name in switches for word in ("--", "get", "controller", name, "is_connected"))
         database = f"--db=unix:{self._folder}/db.sock"
-        told = run([find("ovs-vsctl"), database, f"--timeout={ANSWER_S:.0f}", *asked])
-        return {name: word == "true" for name, word in zip(switches, told.split(), strict=True)}
+        output = run([find("ovs-vsctl"), database, f"--timeout={ANSWER_S:.0f}", *asked])
+        return {name: word == "true" for name, word in zip(switches, output.split(), strict=True)}
 
     def serves(self) -> bool:
         """Whether database and daemon answer."""

@@ -1,9 +1,9 @@
-"""The controller that a lab runs for itself: where it is, how hosts reach it, what it has found.
+"""A lab's own controller: where it runs, how hosts reach it, and what it has to find.
 
-It runs where the switches are, and each host has a cable to there, beside the network: what is asked of it
-loads no link. Hosts have no address on that cable. They ask from one of their addresses in the network, by
-which the controller knows for whom they may ask, and the answer goes back over their own cable only. From
-there nothing is forwarded, so hosts do not reach each other that way.
+It runs in the namespace of the switches. Each host has a control cable to it beside the network, so requests
+load no link. Hosts have no address on that cable: they send from one of their addresses in the network, by
+which the controller knows what they may ask for, and the answer returns over the same cable only. Nothing is
+forwarded between these cables, so hosts do not reach each other over them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ OWN = Controller(LOOPBACK, OPENFLOW_PORT, _API, f"{_API}/RPC2", own=True)
 
 
 def check_steers(topology: Topology) -> None:
-    """Raise UsageError where a controller would have nothing to do."""
+    """Raise UsageError for a topology without switches."""
     if not topology.switches:
         raise UsageError(
             f"the topology {topology.name} has no switches, so a controller of its own would steer nothing; "
@@ -35,7 +35,7 @@ def check_steers(topology: Topology) -> None:
 
 
 def arguments(folder: Path) -> list[str]:
-    """Return what `mpx controller` of a lab is told."""
+    """Return the arguments of a lab's `mpx controller`."""
     return [
         *("--listen", f"{LOOPBACK}:{OPENFLOW_PORT}", "--api", f"0.0.0.0:{API_PORT}"),
         *("--insecure", "--allow-from", CALLERS, "--verbose"),
@@ -45,13 +45,13 @@ def arguments(folder: Path) -> list[str]:
 
 
 def begin_steps(switches: str) -> Iterator[Step]:
-    """Yield what starts it in the namespace of the switches."""
+    """Yield the steps that start it in the namespace of the switches."""
     yield Ip(switches, ("link set lo up", f"address add {ADDRESS}/32 dev lo"))
     yield StartController(switches)
 
 
 def way_steps(topology: Topology, lab_id: str) -> Iterator[Step]:
-    """Yield what joins each host with it; hosts have their addresses already."""
+    """Yield the steps that connect each host with it; hosts have their addresses already."""
     switches = netns_name(lab_id, SWITCHES)
     for number, host in enumerate(topology.hosts, 1):
         netns, there = netns_name(lab_id, host), f"{DEVICE}.{number}"
@@ -59,12 +59,12 @@ def way_steps(topology: Topology, lab_id: str) -> Iterator[Step]:
         mine = topology.interfaces(host)
         asks_from = next(iter(_at_switches(topology, host)), mine[0]).ipv4
         yield Ip(netns, (f"route add {ADDRESS} dev {DEVICE} src {asks_from}",))
-        # Programs may bind to another address of their host.
+        # For programs that bind to another address of their host.
         yield Ip(switches, tuple(f"route add {face.ipv4} dev {there}" for face in mine))
 
 
 def found_step(topology: Topology, switches: str, within_s: float, *, hosts: bool) -> WaitFound:
-    """Return what waits for all links between switches, and with `hosts` for who has a neighbour there."""
+    """Return the step that waits for all links between switches, and with `hosts` for their hosts."""
     links = [link for link in topology.links if set(link.ends) <= set(topology.switches)]
     heard = {one for one, _ in topology.neighbours()} if hosts else set()
     known = [face for host in topology.hosts for face in _at_switches(topology, host) if face in heard]
@@ -72,7 +72,7 @@ def found_step(topology: Topology, switches: str, within_s: float, *, hosts: boo
 
 
 def missing(told: Mapping[str, Any], links: int, addresses: tuple[str, ...]) -> str:
-    """Return in words what a controller's `/topology` lacks; empty: nothing."""
+    """Return what is missing in a controller's `/topology`, as a sentence; empty where nothing is."""
     known = {address for host in told["hosts"] for address in host["addresses"]}
     if len(told["links"]) < links:
         return f"it has found {len(told['links'])} of {links} directions of links"

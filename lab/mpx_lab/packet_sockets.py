@@ -1,4 +1,4 @@
-"""Packet sockets of another process: room for more than 90 frames, and what they have lost.
+"""Packet sockets of another process: larger buffers than 90 frames, and the frames they dropped.
 
 User-space Open vSwitch reads its ports from packet sockets with the kernel's default buffer, and has no
 option for that. A burst of a sender in slow start overflows it, and frames would be lost where no emulated
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-ROOM_BYTES = 32 << 20  # the kernel doubles it for its own accounts
+ROOM_BYTES = 32 << 20  # the kernel doubles it for its bookkeeping
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PIDFD_GETFD = 438  # the same number on every architecture

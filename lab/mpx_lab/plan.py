@@ -34,21 +34,21 @@ TUNED_BUFFERS = ("net/ipv4/tcp_rmem", f"4096 131072 {LARGEST_BUFFER_BYTES}")
 HOST_SETTINGS = (
     TUNED_BUFFERS,
     ("net/ipv4/tcp_wmem", f"4096 16384 {LARGEST_BUFFER_BYTES}"),
-    ("net/ipv4/tcp_no_metrics_save", "1"),  # or a run inherits what the one before has learned
+    ("net/ipv4/tcp_no_metrics_save", "1"),  # or a run would inherit what the one before has learned
     ("net/ipv4/ping_group_range", "0 2147483647"),
-    ("net/ipv6/conf/default/accept_dad", "0"),  # addresses serve at once
+    ("net/ipv6/conf/default/accept_dad", "0"),  # so that addresses can be used at once
     ("net/ipv6/conf/default/accept_ra", "0"),
     ("net/ipv6/conf/default/router_solicitations", "0"),
 )
 SWITCH_SETTINGS = (
-    # Switches are no hosts: nothing of their own goes out of their ports.
+    # Switches are not hosts: they send nothing of their own.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
-    ("net/ipv4/ip_forward", "0"),  # or hosts would reach each other by their ways to the controller
+    ("net/ipv4/ip_forward", "0"),  # or hosts would reach each other over their cables to the controller
 )
-PACKETS_PER_S = 1000  # that each switch tells its controller of, so that nobody can keep it busy with more
-REACH_S = 30.0  # until all hosts reach each other, besides what their links take
-REACH_ROUND_TRIPS = 4  # through all links: asking for the address, and some that are lost
+PACKETS_PER_S = 1000  # that each switch sends to its controller at most, to bound the controller's load
+REACH_S = 30.0  # until all hosts reach each other, besides the delay of their links
+REACH_ROUND_TRIPS = 4  # round trips through all links: address resolution, and some losses
 ROOT_PRIORITY = 4096  # of the switch that becomes the root of the spanning tree; others have 32768
 
 
@@ -69,7 +69,7 @@ def parse_controller(text: str, rest: str | None = None, xmlrpc: str | None = No
     kind, _, where = text.partition(":")
     host, _, port = where.rpartition(":")
     if kind != "tcp" or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UsageError(f"'{text}' is no controller: write tcp:HOST:PORT, for example tcp:127.0.0.1:6653")
+        raise UsageError(f"'{text}' is not a controller: write tcp:HOST:PORT, for example tcp:127.0.0.1:6653")
     return Controller(host.strip("[]"), int(port), rest, xmlrpc)
 
 
@@ -93,7 +93,7 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None, in_ke
         yield AddNamespace(switches, SWITCH_SETTINGS)
         yield StartDatabase(switches)
         yield StartSwitches(switches)
-    if topology.switches and controller:  # it serves before the switches look for it
+    if topology.switches and controller:  # it serves before the switches connect
         yield from begin_steps(switches) if controller.own else (StartRelay(controller),)
     for link in topology.links:
         if topology.emulated(link):
@@ -126,11 +126,11 @@ def _steps(topology: Topology, lab_id: str, controller: Controller | None, in_ke
     )
     if topology.switches and controller and controller.own:
         yield from way_steps(topology, lab_id)
-        # A host that speaks before the links are found may be taken for one at a link.
+        # A host that sends before the links are found may be located at a link.
         yield found_step(topology, switches, within_s, hosts=False)
         yield reach
         yield found_step(topology, switches, within_s, hosts=True)
-    elif not (topology.switches and controller):  # with a controller elsewhere it is for that to join them
+    elif not (topology.switches and controller):  # with a controller elsewhere it is that controller's task
         yield reach
 
 
@@ -153,8 +153,8 @@ def routes(face: Interface, to: Interface | None, congestion: str, window_bytes:
 
 
 def no_routes(face: Interface, to: Interface) -> list[str]:
-    """Return lines for `ip -batch`: `face` has no routes to the one interface `to`, if it ever had."""
-    # What is not there cannot be deleted without an error.
+    """Return lines for `ip -batch` that remove the routes of `face` to the one interface `to`, if any."""
+    # Deleting what does not exist would be an error.
     return [
         f"route {action} {target} dev {face.device}"
         for target in _host_targets(to)
@@ -172,7 +172,7 @@ def fixes_buffers(window_bytes: int | None) -> bool:
 
 
 def window_settings(window_bytes: int | None) -> tuple[tuple[str, str], ...]:
-    """Return what keeps a host's windows at that of its routes; None: the kernel tunes them, as at first.
+    """Return settings that keep a host's windows at that of its routes; None: the kernel tunes them.
 
     65535 is exact, since a route with so little forbids window scaling. Any other window the kernel lets grow
     with the buffer once data flow (Linux 6.9 and later), so there the buffer has to hold it, untuned.
@@ -201,11 +201,11 @@ def _end(topology: Topology, lab_id: str, link: Link, name: str) -> tuple[str, s
 
 
 def _bridges(topology: Topology, controller: Controller | None, in_kernel: bool) -> Iterator[str]:
-    """Yield one transaction for all switches, so that the daemon sets them up at once."""
-    # A tree of switches needs no protocol, whose own frames could get lost in a full queue.
+    """Yield one transaction for all switches, so that the daemon sets them up together."""
+    # A tree of switches needs no spanning tree protocol, whose frames could be lost in a full queue.
     spanning_tree = controller is None and topology.has_loop
     datapath = "system" if in_kernel else "netdev"
-    if in_kernel:  # or Open vSwitch would take away what limits the links at its ports
+    if in_kernel:  # or Open vSwitch would remove the queueing disciplines at its ports
         yield from ("--", "--id=@as-it-is", "create", "qos", "type=linux-noop")
     for switch in topology.switches:
         number = topology.datapath_id(switch)

@@ -26,7 +26,7 @@ def find(program: str) -> str:
 
 
 def run(command: list[str], environment: dict[str, str] | None = None, text: str = "") -> str:
-    """Run a program with `text` as its input and return its output; raises LabError with what it said."""
+    """Run a program with `text` as its input and return its output; raises LabError with its error output."""
     done = subprocess.run(
         command,
         input=text,

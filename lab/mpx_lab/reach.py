@@ -1,4 +1,4 @@
-"""Ask until datagrams have gone from each of some addresses to each of others."""
+"""Waits until datagrams get through between given pairs of addresses."""
 
 import select
 import socket
@@ -11,12 +11,12 @@ from mpx_lab.namespace import inside
 from mpx_lab.state import LabError
 
 Place = tuple[str, str]  # a namespace and an address in it
-AGAIN_S = 0.1  # between two tries
-PORT = 9  # of the discard service; these namespaces are new, so nothing else is there
+AGAIN_S = 0.1  # between two attempts
+PORT = 9  # the discard service; nothing listens there in new namespaces
 
 
 def wait_reachable(pairs: Iterable[tuple[Place, Place]], within_s: float) -> None:
-    """Return when each first place has reached its second; raises LabError naming one that has not."""
+    """Return when every pair has been reached; raises LabError naming one that has not."""
     missing = set(pairs)
     places = {place for pair in missing for place in pair}
     with ExitStack() as open_sockets:
@@ -38,7 +38,7 @@ def wait_reachable(pairs: Iterable[tuple[Place, Place]], within_s: float) -> Non
                     "nearly all, build the lab without that and change the link once it is up"
                 )
             for source_place, target_place in missing:
-                with suppress(OSError):  # nobody has answered for the address yet
+                with suppress(OSError):  # the address is not resolved yet
                     sockets[source_place].sendto(b"reach", (target_place[1], PORT))
             again_s = time.monotonic() + AGAIN_S
             while missing and (rest_s := again_s - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""One run, one folder: what was done, on what, and everything that was seen (docs/lab-format.md).
+"""Records a run in a folder: parameters, environment, and everything measured (docs/lab-format.md).
 
 with Run(folder, "APT-F5", {"streams": 4}, routes=lab.routes()) as run, judged(lab, run):
     with Background("udp(rate=50Mbit/s)", "udp", source, sink, address, run.flows, run.epoch_s):
@@ -46,7 +46,7 @@ class Run:
         self.folder = folder
         self.flows, self.links, self.rtt = folder / "flows", folder / "links", folder / "rtt"
         if folder.exists() and any(folder.iterdir()):
-            raise UsageError(f"{folder} holds something already; give each run a folder of its own")
+            raise UsageError(f"{folder} is not empty; give each run a folder of its own")
         for subfolder in (self.flows, self.links, self.rtt):
             subfolder.mkdir(parents=True, exist_ok=True)
         self.epoch_s = now_s()
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def cpu(self) -> CpuLog:
-        """What the processors did so far."""
+        """The use of the processors so far."""
         return self._cpu
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Run:
             validity = {**asdict(self.validity), "reasons": list(self.validity.reasons)}
         seen = {"status": status, "duration_s": self.now_s, "validity": validity}
         about = {**self._about, "versions": self.versions, **seen}
-        # Replaced whole, so that a reader never meets half of it.
+        # Replaced as a whole, so that a reader never sees half of it.
         fresh = self.folder / "run.json.new"
         fresh.write_text(json.dumps(about, indent=2) + "\n")
         fresh.replace(self.folder / "run.json")

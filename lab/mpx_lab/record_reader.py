@@ -19,16 +19,16 @@ class Probe:
 
     t_s: float  # when it was sent
     rtt_s: float | None
-    noise_s: float | None  # of which both programs slept though the packet was there
+    noise_s: float | None  # of rtt_s, in which the packet was there and the program did not run
 
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """What became of the datagrams of a UDP generator."""
+    """How many datagrams a UDP generator sent, and did not."""
 
     sent: int
-    given_up: int  # the machine kept the sender waiting for longer than it makes up for
-    refused: int  # the kernel said that nobody listens
+    given_up: int  # not sent: the machine delayed the sender for longer than it makes up for
+    refused: int  # the kernel reported that nobody listens
 
     @property
     def given_up_share(self) -> float:
@@ -50,14 +50,14 @@ class RecordedRun:
         try:
             about = json.loads((folder / "run.json").read_text())
         except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"{folder} is no folder of a run: {error}") from None
-        told = about.get("format") if isinstance(about, dict) else None
-        if told != FORMAT:
-            raise UsageError(f"{folder} has the format {told!r}, this reads {FORMAT!r}")
+            raise UsageError(f"{folder} is not the folder of a run: {error}") from None
+        found = about.get("format") if isinstance(about, dict) else None
+        if found != FORMAT:
+            raise UsageError(f"{folder} has the format {found!r}, this reads {FORMAT!r}")
         validity = about.get("validity", "")
         is_judged = isinstance(validity, dict) and "valid" in validity
         if "status" not in about or not (validity is None or is_judged):
-            raise UsageError(f"{folder} is no folder of a run: it does not say whether the run counts")
+            raise UsageError(f"{folder} is not the folder of a run: run.json does not say whether it counts")
         return cls(folder, about)
 
     @property
@@ -76,17 +76,17 @@ class RecordedRun:
         return [Sample(float(row["t_s"]), int(row["bytes"])) for row in rows]
 
     def streams(self, flow: str) -> dict[int, list[Sample]]:
-        """Return the same for each stream; each begins with the look before its first bytes.
+        """Return the same for each stream; each begins with the sample before its first bytes.
 
-        A stream has no lines while it brings nothing. After such a pause it begins again in the same way, so
-        that what came then is not taken for what came all along.
+        A stream has no lines while nothing arrives. After such a pause it begins again in the same way, so
+        that what came then is not spread over the pause.
         """
-        looks = [sample.t_s for sample in self.goodput(flow)]
+        times = [sample.t_s for sample in self.goodput(flow)]
         found: dict[int, list[Sample]] = {}
         for row in self.rows(f"flows/{flow}.streams.csv"):
             t_s, series = float(row["t_s"]), found.setdefault(int(row["stream"]), [])
-            number = bisect.bisect_left(looks, t_s)
-            before_s = looks[number - 1] if number else 0.0
+            number = bisect.bisect_left(times, t_s)
+            before_s = times[number - 1] if number else 0.0
             if not series or series[-1].t_s < before_s:
                 series.append(Sample(before_s, 0))
             series.append(Sample(t_s, int(row["bytes"])))
@@ -96,18 +96,18 @@ class RecordedRun:
         """Return what a UDP generator sent and did not; raises UsageError unless it is one and has ended."""
         file = self.folder / "flows" / f"{flow}.json"
         try:
-            told = json.loads(file.read_text())
-            counts = (told[f"datagrams_{what}"] for what in ("sent", "given_up", "refused"))
+            summary = json.loads(file.read_text())
+            counts = (summary[f"datagrams_{what}"] for what in ("sent", "given_up", "refused"))
             return Datagrams(*counts)
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(
-                f"{file} says nothing of datagrams ({error!r}); it is written when a UDP generator is stopped"
+                f"{file} has no counts of datagrams ({error!r}); they are written when a UDP generator stops"
             ) from None
 
     def given_up(self) -> dict[str, float]:
         """Return the share of its datagrams that each UDP generator did not send in time.
 
-        Raises UsageError while any generator runs, as they say it at their end.
+        Raises UsageError while any generator runs, as they write it at their end.
         """
         flows = self.folder / "flows"
         shares = {}
@@ -129,7 +129,7 @@ class RecordedRun:
         return sorted(probes, key=lambda probe: probe.t_s)
 
     def cpu(self) -> list[CpuUse]:
-        """Return what each core did."""
+        """Return the use of each core over time."""
         shares = ("user", "system", "interrupts", "steal", "idle")
         return [
             CpuUse(float(row["t_s"]), row["core"], *(float(row[share]) for share in shares))
@@ -137,7 +137,7 @@ class RecordedRun:
         ]
 
     def rows(self, file: str) -> list[dict[str, str]]:
-        """Return the lines of any CSV file of the run, by column; one that a kill cut short is left out."""
+        """Return the lines of any CSV file of the run, by column; an incomplete last line is left out."""
         with (self.folder / file).open(newline="") as lines:
             return list(csv.DictReader(line for line in lines if line.endswith("\n")))
 

@@ -1,10 +1,10 @@
-"""Carry the switches' connections to their controller, which is in another network namespace.
+"""Relays the switches' connections to a controller in another network namespace.
 
     python -I -S relay.py HOST PORT < a listening Unix socket
 
-Uses nothing but the standard library. Prints `ready` once it serves, and ends when it is told to (SIGTERM).
-A controller that cannot be reached ends the switch's connection, and the switch tries again. Why it could not
-is told on standard error, once for as long as the reason stays the same: switches try again for ever.
+Uses only the standard library. Prints `ready` once it serves, and ends on SIGTERM. Where the controller
+cannot be reached the switch's connection is closed, and the switch tries again. The reason is printed on
+standard error once for as long as it stays the same, as switches try again for ever.
 """
 
 import asyncio

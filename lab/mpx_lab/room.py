@@ -1,4 +1,4 @@
-"""How much of the machine runs at once: links wait until there is room for them."""
+"""How many links run at the same time: each waits until the machine has capacity for it."""
 
 import contextlib
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class Room:
-    """So many bit/s of all links together, and so many links; who asks for a part waits until it is free."""
+    """A capacity in bit/s of all links together and in links; `part` waits for a share of it."""
 
     def __init__(self, capacity_bps: int, most: int) -> None:
         self._free_bps = self._capacity_bps = capacity_bps
@@ -15,7 +15,7 @@ class Room:
 
     @contextlib.contextmanager
     def part(self, rate_bps: int) -> Iterator[None]:
-        """Wait for that much, at most all there is, and give it back at the end of the block."""
+        """Reserve a rate (at most the whole capacity) and a place; waits until both are free."""
         taken_bps = min(rate_bps, self._capacity_bps)
         with self._changed:
             self._changed.wait_for(lambda: self._free and self._free_bps >= taken_bps)

@@ -1,4 +1,4 @@
-"""What was set for the TCP connections of each host, kept in the lab's folder so that `status` can tell."""
+"""What was set for the TCP connections of each host, kept in the lab's folder for `status`."""
 
 import json
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from mpx_lab.state import LabError
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What every program on a host uses towards another, or towards all (`to` None)."""
+    """What TCP connections of a host to another use, or to all (`to` None)."""
 
     host: str
     to: str | None = None
     congestion: str = DEFAULT_CONGESTION
-    window_bytes: int | None = None  # None: as the kernel tunes it
+    window_bytes: int | None = None  # None: tuned by the kernel
 
     @property
     def is_default(self) -> bool:
-        """Whether it is as in a lab where nothing was set."""
+        """Whether it is the default of a lab."""
         return self == Route(self.host)
 
 
 def routes_of(folder: Path, host: str) -> list[Route]:
-    """Return what was set on a host, that towards all first; nothing for what is the default.
+    """Return what was set on a host, that for all destinations first; defaults are left out.
 
     Raises LabError where that cannot be read.
     """
@@ -39,13 +39,13 @@ def routes_of(folder: Path, host: str) -> list[Route]:
 
 
 def with_route(before: Sequence[Route], fresh: Route) -> list[Route]:
-    """Return the routes of a host after one more was set; one towards all takes the place of every other."""
+    """Return the routes of a host after one more was set; one for all destinations replaces every other."""
     kept = [] if fresh.to is None else [route for route in before if route.to != fresh.to]
     return [*kept, *([] if fresh.is_default else [fresh])]
 
 
 def save_routes(folder: Path, host: str, routes: Sequence[Route]) -> None:
-    """Remember them, whole or not at all."""
+    """Write the routes of all hosts, as a whole."""
     file = _file(folder, host)
     fresh = file.with_suffix(".new")
     fresh.write_text(json.dumps([asdict(route) for route in routes]) + "\n")

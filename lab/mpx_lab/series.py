@@ -1,4 +1,4 @@
-"""Series of what arrived over time, and what is computed from them. Pure.
+"""Series of bytes that arrived over time, and figures computed from them. No I/O.
 
 A series is a list of samples in order of time. Each says how many bytes came since the sample before it; the
 first only says when counting began, so its bytes belong to no interval and are zero.
@@ -19,9 +19,9 @@ class Sample:
 
 
 def bytes_between(series: Sequence[Sample], begin_s: float, end_s: float) -> float:
-    """Return the bytes that came in an interval; a sample that it cuts is taken to be even within itself.
+    """Return the bytes that came in an interval; within a sample the rate is taken to be even.
 
-    What lies outside of the series counts as nothing.
+    Outside of the series there are none.
     """
     if end_s < begin_s:
         raise ValueError(f"the interval ends at {end_s:g} s, before it begins at {begin_s:g} s")
@@ -35,7 +35,7 @@ def bytes_between(series: Sequence[Sample], begin_s: float, end_s: float) -> flo
         if width_s > 0 and covered_s > 0:
             total += after.size_bytes * (covered_s / width_s)
         elif width_s <= 0:
-            total += after.size_bytes  # two samples of the same instant: all of it came then
+            total += after.size_bytes  # two samples at the same time: all bytes came then
     return total
 
 
@@ -56,9 +56,9 @@ def resample(series: Sequence[Sample], begin_s: float, end_s: float, step_s: flo
 
 
 def jain(shares: Sequence[float]) -> float:
-    """Return Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 is equal, 1/n is all to one.
+    """Return Jain's fairness index, (sum x)^2 / (n sum x^2): 1 where all are equal, 1/n where one has all.
 
-    Nobody having anything counts as equal. Raises ValueError without any share, or for a negative one.
+    All zero counts as equal. Raises ValueError without any share, or for a negative one.
     """
     if not shares:
         raise ValueError("fairness among nobody: there must be at least one share")

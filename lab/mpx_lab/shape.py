@@ -1,4 +1,4 @@
-"""What one direction of an emulated link does to frames: rate, delay, queue, loss."""
+"""The shape of one direction of an emulated link: rate, delay, queue, loss."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from mpx.errors import UsageError
 MAX_RATE_BPS = 100_000_000_000
 MAX_DELAY_S = 60.0
 SEEDS = 2**64
-PAUSE_S = 50e-6  # of an emulator between two looks at its frames, unless it is told otherwise
+PAUSE_S = 50e-6  # how long an emulator sleeps between two polls of its frames, by default
 FULL_FRAME_BYTES = 1514  # 1500 of the packet, 14 of the Ethernet header
 
 
@@ -24,8 +24,8 @@ class Shape:
     """One direction of a link.
 
     A frame counts with its Ethernet header, without checksum and preamble: 1514 bytes for a full one.
-    The queue holds what waits for the serialiser and what is on it; it drops at its tail. Whole numbers may
-    be floats, as 50e6. Raises UsageError where a value is impossible.
+    The queue holds the frames that wait for the serialiser and the one on it; it drops at its tail. Whole
+    numbers may be floats, as 50e6. Raises UsageError where a value is impossible.
     """
 
     rate_bps: int | None = None  # bits of frames per second; None: unlimited

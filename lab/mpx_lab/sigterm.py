@@ -10,12 +10,12 @@ from mpx.errors import Terminated
 
 
 class _Sigterm(BaseException):
-    """SIGTERM came; nobody who expects an MpxError takes it for the fault of a part of a lab."""
+    """SIGTERM came; not an MpxError, so that it is not taken for a failure of the lab."""
 
 
 @contextmanager
 def sigterm_ends() -> Iterator[None]:
-    """Let SIGTERM end what is within, which removes what it has built; a second one does not disturb that."""
+    """Let SIGTERM end the block, which removes what it has built; a second one is ignored."""
 
     def end(_number: int, _frame: FrameType | None) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -25,6 +25,6 @@ def sigterm_ends() -> Iterator[None]:
     try:
         yield
     except _Sigterm:
-        raise Terminated("interrupted; what was built is removed") from None
+        raise Terminated("interrupted; the lab has been removed") from None
     finally:
         signal.signal(signal.SIGTERM, before)

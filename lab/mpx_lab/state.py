@@ -1,4 +1,4 @@
-"""What a lab has on disk, below /run/mpx-lab: a folder and a lock for each, by the lab's ID.
+"""The files of labs below /run/mpx-lab: a folder and a lock for each, by the lab's ID.
 
 A lab whose folder holds `state.json` is complete; that file is written last and removed first. Whatever
 else of a lab is found while nobody holds its lock is remains of one that was interrupted.
@@ -26,7 +26,7 @@ PATIENCE_S = 2.0
 
 
 class LabError(MpxError):
-    """A lab is not as it has to be for what was asked."""
+    """A lab is not in the state that was expected, or a part of it failed."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class State:
     topology: Topology
     controller: Controller | None = None
     owner: Owner | None = None  # None: it stays until it is taken down
-    token: str = field(default_factory=lambda: secrets.token_hex(8))  # tells it from any other of its ID
+    token: str = field(
+        default_factory=lambda: secrets.token_hex(8)
+    )  # distinguishes it from later labs of its ID
 
     def to_json(self) -> str:
         """Return it as text."""
@@ -71,23 +73,23 @@ class State:
     @classmethod
     def from_json(cls, text: str) -> "State":
         """Return what `to_json` wrote."""
-        told = json.loads(text)
-        topology = told["topology"]
+        stored = json.loads(text)
+        topology = stored["topology"]
         names = {key: tuple(topology[key]) for key in ("sources", "sinks", "switches")}
         links = tuple(Link(**link) for link in topology["links"])
         return cls(
-            lab_id=told["lab_id"],
+            lab_id=stored["lab_id"],
             topology=Topology(**{**topology, **names, "links": links}),
-            controller=told["controller"] and Controller(**told["controller"]),
-            owner=told["owner"] and Owner(**told["owner"]),
-            token=told["token"],
+            controller=stored["controller"] and Controller(**stored["controller"]),
+            owner=stored["owner"] and Owner(**stored["owner"]),
+            token=stored["token"],
         )
 
 
 def check_id(lab_id: str) -> str:
     """Return `lab_id`; raises UsageError unless it can be one."""
     if not LAB_ID.fullmatch(lab_id):
-        raise UsageError(f"'{lab_id}' is no ID of a lab: write 1 to 16 of a-z, 0-9 and -")
+        raise UsageError(f"'{lab_id}' is not the ID of a lab: write 1 to 16 of a-z, 0-9 and -")
     return lab_id
 
 
@@ -129,7 +131,7 @@ def is_complete(lab_id: str) -> bool:
 
 
 def save(state: State) -> None:
-    """Say that a lab is complete."""
+    """Mark a lab as complete."""
     folder = folder_of(state.lab_id)
     (folder / "state.new").touch(0o600)
     (folder / "state.new").write_text(state.to_json())
@@ -148,7 +150,7 @@ def locked(lab_id: str, wait: bool = True) -> Iterator[None]:
     A process that is killed while it starts a program leaves a copy of itself, which holds the lock for the
     milliseconds until it has become that program. So also without `wait` PATIENCE_S have to pass.
     """
-    LABS.mkdir(exist_ok=True)  # it stays, or whoever locks another lab would miss it
+    LABS.mkdir(exist_ok=True)  # it stays, or another process could lock a new file of that name
     LABS.chmod(0o755)
     path = LABS / f"{lab_id}.lock"
     fd = _lock(path, wait, lab_id)
@@ -179,7 +181,7 @@ def _lock(path: Path, wait: bool, lab_id: str) -> int:
                 return fd
         except FileNotFoundError:
             pass
-        os.close(fd)  # who held it has removed it, so it locks nothing any more
+        os.close(fd)  # its holder has removed the file, so this lock is void
 
 
 def _started(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""What `mpx lab status` prints, from what `Lab.status` tells."""
+"""The text of `mpx lab status`, from what `Lab.status` returns."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,31 +8,31 @@ from mpx.units import counted, format_duration, format_rate, format_size
 UNLIMITED = "unlimited"
 
 
-def status_lines(told: Mapping[str, Any], failure: str) -> Iterator[str]:
+def status_lines(status: Mapping[str, Any], failure: str) -> Iterator[str]:
     """Yield the lines; `failure` is why a switch last had no connection to its controller, if any."""
-    scale = "" if told["scale"] == 1 else f", rates times {told['scale']:g} when it was built"
-    yield f"lab {told['lab']}: {told['name']}{scale}"
-    for host in told["hosts"]:
+    scale = "" if status["scale"] == 1 else f", rates times {status['scale']:g} when it was built"
+    yield f"lab {status['lab']}: {status['name']}{scale}"
+    for host in status["hosts"]:
         yield f"  host {host['name']:15} {' '.join(host['addresses'])}"
-    for link in told["links"]:
+    for link in status["links"]:
         back = f"; back: {_way(link['back'])}" if link["back"] else ""
         what = f"{_way(link)}{back}{'' if link['up'] else ', DOWN'}"
         yield f"  link {link['name']:15} {' - '.join(link['ends'])}: {what}"
         for hindrance in link["hindrances"]:
             yield f"    may be late: {hindrance}"
-    for route in told["routes"]:
+    for route in status["routes"]:
         window = f", window {route['window_bytes']} bytes" if route["window_bytes"] else ""
         yield f"  route {route['host']} to {route['to'] or 'all'}: {route['congestion']}{window}"
-    if told["capacities"]:
-        yield f"  capacities for a controller: {told['capacities']}"
-    urls = told["controller"] or {}
+    if status["capacities"]:
+        yield f"  capacities for a controller: {status['capacities']}"
+    urls = status["controller"] or {}
     if urls.get("rest") or urls.get("xmlrpc"):
-        yield f"  controller: REST {urls['rest'] or 'not told'}, XML-RPC {urls['xmlrpc'] or 'not told'}"
-    waiting = [name for name, connected in (told["connected"] or {}).items() if not connected]
+        yield f"  controller: REST {urls['rest'] or 'unknown'}, XML-RPC {urls['xmlrpc'] or 'unknown'}"
+    waiting = [name for name, connected in (status["connected"] or {}).items() if not connected]
     if waiting:
         why = failure or "it has not answered yet"
         yield f"  NOT connected to the controller: {', '.join(waiting)}; {why}"
-    elif told["connected"]:
+    elif status["connected"]:
         yield "  all switches are connected to the controller"
 
 

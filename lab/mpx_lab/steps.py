@@ -10,13 +10,13 @@ SWITCHES = "switches"  # the namespace of all switches of a lab; no host may be 
 
 @dataclass(frozen=True)
 class Controller:
-    """Where the switches take their orders from, and how programs ask it."""
+    """Address of the controller for switches, and its URLs for programs."""
 
     host: str
     port: int
     rest: str | None = None
     xmlrpc: str | None = None
-    own: bool = False  # the lab runs it, where its switches are; see own_controller.py
+    own: bool = False  # the lab runs it itself; see own_controller.py
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class StartSwitches:
 
 @dataclass(frozen=True)
 class StartRelay:
-    """The way from the switches' namespace to a controller of somebody else's."""
+    """The relay from the switches' namespace to a controller outside."""
 
     controller: Controller
 
@@ -65,7 +65,7 @@ class Ip:
 
 @dataclass(frozen=True)
 class PlainFrames:
-    """A device that hands over frames as they would be on a wire: no offloads."""
+    """A device without offloads, so that frames are as on a wire."""
 
     netns: str
     device: str
@@ -100,7 +100,7 @@ class WriteFile:
 
 @dataclass(frozen=True)
 class WaitReachable:
-    """Until datagrams have gone from every `from` to every `to`: (namespace, address) each."""
+    """Waits until datagrams have passed between all pairs: (namespace, address) each."""
 
     pairs: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
     within_s: float
@@ -108,7 +108,7 @@ class WaitReachable:
 
 @dataclass(frozen=True)
 class WaitFound:
-    """Until the lab's own controller knows so many links (each direction is one) and these addresses."""
+    """Waits until the lab's own controller knows so many links (one per direction) and the addresses."""
 
     netns: str
     links: int
@@ -138,7 +138,7 @@ def netns_name(lab_id: str, host: str) -> str:
 
 
 def cable(a: tuple[str, str, str | None], b: tuple[str, str, str | None]) -> Iterator[Step]:
-    """Yield what makes a plain cable between two ends: namespace, device and hardware address (None: any)."""
+    """Yield the steps of a plain cable between two ends: namespace, device, hardware address (None: any)."""
     address = [f" address {mac}" if mac else "" for _, _, mac in (a, b)]
     yield Ip(
         a[0],

@@ -41,17 +41,17 @@ def stock_server(
             said = _first_line(process)  # Server listening at HOST:PORT
             port = re.search(r":(\d+)$", said)
             if port is None:
-                end([process.pid], ENDS_WITHIN_S)  # what it said is whole then
+                end([process.pid], ENDS_WITHIN_S)  # its output is complete then
                 errors.seek(0)
-                why = f"{said} {errors.read()}".strip() or f"it said nothing within {STARTS_WITHIN_S:g} s"
-                raise LabError(f"globus-gridftp-server does not start on {host.name}: {why}")
+                why = f"{said} {errors.read()}".strip() or f"no output within {STARTS_WITHIN_S:g} s"
+                raise LabError(f"globus-gridftp-server did not start on {host.name}: {why}")
             yield f"ftp://{address}:{port[1]}"
         finally:
             end([process.pid, *_children_of(process.pid)], ENDS_WITHIN_S)
 
 
 def _first_line(process: "subprocess.Popen[str]") -> str:
-    """Return what it says first; nothing if it does not in time, or ends."""
+    """Return its first line; empty where none came in time, or it ended."""
     stdout: IO[str] | None = process.stdout
     assert stdout is not None
     came, _, _ = select.select([stdout], [], [], STARTS_WITHIN_S)

@@ -1,8 +1,8 @@
-"""The topologies that have a name, as data.
+"""The named topologies, as data.
 
 Where one of several links in a row limits a path, only that one is emulated and the others are cables, since
-every emulated link costs processor time. A latency that the papers print for a path counts as its round
-trip, and is put on that one link.
+every emulated link costs processor time. A latency that the papers print for a path is read as its round
+trip, and set on that one link.
 """
 
 from itertools import pairwise
@@ -16,7 +16,7 @@ SHORT_QUEUE_BYTES = 250_000
 
 
 def named(name: str) -> Topology:
-    """Return the topology called `name`; raises UsageError, naming all there are."""
+    """Return the topology called `name`; raises UsageError, naming all topologies."""
     for topology in TOPOLOGIES:
         if topology.name == name:
             return topology

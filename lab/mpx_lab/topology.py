@@ -1,4 +1,4 @@
-"""What a lab is made of, as plain values: hosts, switches and the links between them.
+"""A lab as plain values: hosts, switches and the links between them.
 
 Sources and sinks are hosts; a link ends at hosts or switches. A link that is given no rate, delay, queue
 or loss between two things of which one is a switch is a plain cable; every other link is emulated.
@@ -38,14 +38,14 @@ class Link:
     queue_packets: int | None = None
     loss: float = 0.0  # share of frames
     seed: int = 0  # of the losses: in the same place of a topology the same seed loses the same frames
-    pause_s: float = PAUSE_S  # of its emulator between two looks; longer is cheaper, and so much less exact
+    pause_s: float = PAUSE_S  # of its emulator between two polls; longer is cheaper and less exact
 
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", f"{self.a}-{self.b}")
         if not LINK_NAME.fullmatch(self.name):
             raise UsageError(
-                f"'{self.name}' is no name for the link {self.a}-{self.b}: "
+                f"'{self.name}' is not a valid name for the link {self.a}-{self.b}: "
                 "write 1 to 13 of a-z, 0-9 and -, for example Link(..., name='wan')"
             )
         if self.a == self.b:
@@ -53,7 +53,7 @@ class Link:
         if not 0 <= self.seed < LINK_SEEDS:
             raise UsageError(f"the seed of the link {self.name} must be 0 to 2**32-1, not {self.seed}")
         told = self.shape(seed=0)
-        for name in ("rate_bps", "queue_bytes", "queue_packets"):  # which it may have been told as floats
+        for name in ("rate_bps", "queue_bytes", "queue_packets"):  # which may have been given as floats
             object.__setattr__(self, name, getattr(told, name))
 
     @property
@@ -87,7 +87,7 @@ def wan(a: str, b: str, rate_bps: int, rtt_s: float, bdp: float = 1.0, name: str
 
 @dataclass(frozen=True)
 class Interface:
-    """Where a host meets one of its links."""
+    """The end of a link at a host."""
 
     host: str
     link: str
@@ -122,7 +122,9 @@ class Topology:
 
     def __post_init__(self) -> None:
         if not HOST_NAME.fullmatch(self.name):
-            raise UsageError(f"'{self.name}' is no name for a topology: write 1 to 15 of a-z, 0-9 and -")
+            raise UsageError(
+                f"'{self.name}' is not a valid name for a topology: write 1 to 15 of a-z, 0-9 and -"
+            )
         for what, names, most in (
             ("hosts", self.hosts, MAX_HOSTS),
             ("switches", self.switches, MAX_SWITCHES),
@@ -190,7 +192,7 @@ class Topology:
         return tuple(link for link in self.links if switch in link.ends)
 
     def datapath_id(self, switch: str) -> int:
-        """Return the number a switch is known by to a controller: 1 for the first."""
+        """Return the datapath ID of a switch for its controller: 1 for the first."""
         return self.switches.index(switch) + 1
 
     def neighbours(self) -> Iterator[tuple[Interface, Interface]]:
@@ -209,7 +211,7 @@ class Topology:
 
     @cached_property
     def _islands(self) -> dict[str, str]:
-        """For each switch the one that stands for all it can reach over switches."""
+        """For each switch the representative of all switches that it can reach over switches."""
         stands_for = {switch: switch for switch in self.switches}
         for link in self.links:
             if link.a in stands_for and link.b in stands_for:
@@ -238,11 +240,11 @@ class Topology:
         for name in self.hosts + self.switches:
             if not HOST_NAME.fullmatch(name) or name in ("switches", "localhost"):
                 raise UsageError(
-                    f"'{name}' is no name for a host or a switch: write 1 to 15 of a-z, 0-9 and -, "
+                    f"'{name}' is not a valid name for a host or a switch: write 1 to 15 of a-z, 0-9 and -, "
                     "not 'switches' or 'localhost'"
                 )
             if name in seen:
-                raise UsageError(f"'{name}' is there twice in the topology {self.name}")
+                raise UsageError(f"'{name}' occurs twice in the topology {self.name}")
             seen.add(name)
 
     def _check_links(self) -> None:
@@ -253,11 +255,13 @@ class Topology:
             names.add(link.name)
             for end in link.ends:
                 if end not in self.hosts + self.switches:
-                    raise UsageError(f"the link {link.name} ends at '{end}', which is no host and no switch")
+                    raise UsageError(
+                        f"the link {link.name} ends at '{end}', which is neither a host nor a switch"
+                    )
         linked = {end for link in self.links for end in link.ends}
         for name in self.hosts + self.switches:
             if name not in linked:
-                raise UsageError(f"nothing is linked to '{name}' in the topology {self.name}")
+                raise UsageError(f"'{name}' has no link in the topology {self.name}")
 
 
 def _prefix6(network: int) -> str:

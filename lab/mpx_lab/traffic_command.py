@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpx_lab.traffic.spec import Spec
 
 FLOW = "traffic"
-LOOK_S = 0.2  # between two looks whether it still runs
+LOOK_S = 0.2  # between two checks whether it still runs
 
 
 @click.command("traffic")
@@ -26,28 +26,32 @@ LOOK_S = 0.2  # between two looks whether it still runs
 @click.argument("source", metavar="SRC")
 @click.argument("sink", metavar="DST")
 @click.argument("generator")
-@click.option("--for", "seconds", metavar="TIME", help="End after so long, as 60s; else with Ctrl-C.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Keep the record there; new or empty.")
+@click.option(
+    "--for", "seconds", metavar="TIME", help="End after this time, for example 60s (default: at Ctrl-C)."
+)
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Keep the record in this folder, new or empty."
+)
 def traffic_command(
     lab_id: str, source: str, sink: str, generator: str, seconds: str | None, folder: Path | None
 ) -> None:
     """Send from SRC to DST what GENERATOR says, such as 'tcp(congestion=cubic)' or 'udp(rate=50Mbit/s)'."""
-    from mpx_lab.record import Run  # here, as other commands of the lab need nothing of this
+    from mpx_lab.record import Run  # imported here, as other commands of the lab do not need it
     from mpx_lab.traffic.spec import parse, show
 
     spec = parse(generator)
     limit_s = float("inf") if seconds is None else parse_duration(seconds)
     if limit_s <= 0:
-        raise UsageError("--for must be more than nothing; write for example 60s")
+        raise UsageError("--for must be above zero; write for example 60s")
     lab = Lab.attach(lab_id)
-    lab.host(source).address_of(sink)  # or there is nothing to send
+    lab.host(source).address_of(sink)  # else there is nothing to report
     told = {
         "generator": show(spec),
         "source": source,
         "sink": sink,
         "seconds": None if seconds is None else limit_s,
         "topology": lab.topology.name,
-        "links": [link.status().told() for link in lab.links],
+        "links": [link.status().as_json() for link in lab.links],
     }
     with tempfile.TemporaryDirectory(prefix="mpx-lab-traffic-") as spare:
         record = folder or Path(spare, "run")
@@ -66,7 +70,7 @@ def traffic_command(
 
 
 def _sent(spec: "Spec", source: str, sink: str, limit_s: float, lab: Lab, run: "Run") -> tuple[float, float]:
-    """Let the generator run so long, or until a signal; return what arrived (bit/s), and how long it ran."""
+    """Run the generator for a time, or until a signal; return the rate that arrived (bit/s) and the time."""
     from mpx_lab.judged import judged
     from mpx_lab.record_reader import RecordedRun
     from mpx_lab.series import goodput_bps

@@ -1,7 +1,7 @@
-"""Whether a run may be believed: not late, not saturated, and no packet lost but where the emulator says so.
+"""Whether a run is valid: not late, not saturated, and no packet lost but by the emulator.
 
 Judged by the 99th percentile of lateness and by the share of very late frames, not by the largest: nearly
-every long run has one late frame, so that rule would keep the short runs and throw away the long ones.
+every long run has one late frame, so that rule would keep short runs and reject long ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ from mpx_lab.cpu import ALL, CpuUse
 from mpx_lab.emulator.accounting import DirectionStats
 
 VERY_LATE_S = 0.001
-BUSY = 0.97  # of all cores together, over one look
+BUSY = 0.97  # of all cores together, over one sample
 FEWEST_LOOKS = 3
 
 
 @dataclass(frozen=True)
 class Punctual:
-    """How late frames may be in a run that counts, how much UDP left out, how often no processor idle."""
+    """Limits of a valid run: lateness of frames, skipped datagrams, time without an idle processor."""
 
     late_p99_s: float = 0.0003
     very_late_share: float = 0.002  # of the frames, over VERY_LATE_S late
     pickup_p99_s: float = 0.001
     given_up_share: float = 0.01  # of the datagrams of a generator
-    busy_share: float = 0.05  # of the looks at the processors, in which all were BUSY
+    busy_share: float = 0.05  # of the samples of the processors in which all were BUSY
 
 
 STRICTLY = Punctual()
@@ -32,13 +32,13 @@ STRICTLY = Punctual()
 
 @dataclass(frozen=True)
 class LinkFacts:
-    """What a run needs to know of one direction of a link; counts are frames."""
+    """What a run is judged by in one direction of a link; counts are frames."""
 
     name: str
     late_p99_s: float
     late_max_s: float
     very_late_share: float
-    pickup_p99_s: float  # frames may have waited so long for being read, before they were stamped
+    pickup_p99_s: float  # how long frames may have waited to be read, before their time stamp
     delivered: int
     dropped_queue: int
     dropped_loss: int
@@ -58,7 +58,7 @@ class Validity:
 
 
 def link_facts(name: str, before: DirectionStats, after: DirectionStats) -> LinkFacts:
-    """Return what happened in one direction between two looks at the emulator."""
+    """Return what happened in one direction between two statistics of the emulator."""
     late = after.late.since(before.late)
     return LinkFacts(
         name=name,
@@ -85,7 +85,7 @@ def judge(
 ) -> Validity:
     """Return whether a run counts.
 
-    `cpu` is what was seen during the run; `lost` are packets lost on the hosts, by where, as the increase of
+    `cpu` are the samples during the run; `lost` are packets lost on the hosts, by where, as the increase of
     their counters says; `given_up` is the share of its datagrams that each UDP generator did not send.
     """
     unsent = dict(given_up or {})

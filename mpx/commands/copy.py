@@ -185,25 +185,6 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
     return sources, targets
 
 
-def _is_said(note: str) -> bool:
-    """Tell whether a note is no detail."""
-    from mpx.engine.endpoint import MAY_HIDE
-    from mpx.engine.source_change import END_DECIDES
-    from mpx.recognition.observation import MODEL_VARIABLE
-    from mpx.report import ONE_SUBFLOW
-    from mpx.transfer.congestion_plan import FAST_NOT_HAD
-    from mpx.transfer.option_checks import WHOLE_FILES
-    from mpx.transfer.planner import STARTING_OVER
-    from mpx.transfer.tree_walk import LISTS_MANY
-
-    by_hand = (  # what was asked for by hand and is not had
-        *(FAST_NOT_HAD, MODEL_VARIABLE, ONE_SUBFLOW),
-        *("the controller at ", "one path is used: ", "plain TCP instead"),
-    )
-    said = (*by_hand, STARTING_OVER, END_DECIDES, WHOLE_FILES, LISTS_MANY, MAY_HIDE)
-    return any(words in note for words in said)
-
-
 def _say(line: str) -> None:
     print(shown(line))
 
@@ -239,6 +220,7 @@ def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:
 def _surprises(report: "Report", *, verbose: bool) -> None:
     """Print what was left out or began anew; if `verbose`, every decision and note."""
     from mpx.engine.path_set import DEFAULT_PATH
+    from mpx.report import Severity
     from mpx.transfer.planner import EXISTS, SAME
 
     if verbose:
@@ -251,9 +233,9 @@ def _surprises(report: "Report", *, verbose: bool) -> None:
         for each in report.decisions.get("paths") or ():
             if "carried_bytes" in each:
                 _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
-    for note in report.notes:
-        if verbose or _is_said(note):
-            _say(f"note: {note}")
+    for note in report.noted():
+        if verbose or note.severity is Severity.NOTICE:
+            _say(f"note: {note.text}")
     if report.dry_run:
         return  # it has told what it would leave alone
     for entry in report.skipped:
@@ -270,7 +252,7 @@ def _rehearsed(report: "Report") -> None:
 
 def _summary(report: "Report", *, verbose: bool) -> None:
     """Print what was done, in one line."""
-    from mpx.engine.checksum_choice import UNVERIFIED
+    from mpx.report import Severity
     from mpx.transfer.planner import EXISTS, SAME
 
     files, size = report.files, report.bytes
@@ -292,9 +274,8 @@ def _summary(report: "Report", *, verbose: bool) -> None:
     if files.skipped:
         line += f", {files.skipped} left alone"
     _say(line)
-    for note in report.notes:
-        if note.startswith(UNVERIFIED):
-            print(note)
+    for note in report.noted(Severity.WARNING):
+        _say(note.text)
 
 
 def _verified(report: "Report") -> str:

@@ -41,7 +41,7 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
             else:
                 _print(_line(name, entry, long=long), is_local=is_local)
         if long and (note := endpoint.listing_note()):
-            click.echo(shown(f"note: {note}"), err=True)
+            click.echo(shown(f"note: {note.text}"), err=True)
     finally:
         endpoint.close()
     for error in failed:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from mpx.transfer.control_loop import OnProgress, Progress
+from mpx.report import OnProgress, Progress
 from mpx.units import counted, format_duration, format_rate, format_size
 
 LINE_INTERVAL_S = 0.2

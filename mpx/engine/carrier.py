@@ -1,13 +1,13 @@
 """What moves the bytes from a source endpoint to a destination endpoint: the seam and what it needs.
 
-A carrier runs lanes (sessions) and streams (data connections) of its own. It takes files from the
-pool, says what arrived, and is told only how many streams to use, how fast, and with which congestion
+A carrier runs workers (each with a session) and streams (data connections) of its own. It takes files from
+the queue, says what arrived, and is told only how many streams to use, how fast, and with which congestion
 control. Journals, checksums and tuners stand above it.
 """
 
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,39 +22,83 @@ from mpx.engine.stream_paths import DefaultPath, Paths
 from mpx.engine.tuner import Sample
 from mpx.errors import MpxError
 from mpx.options import CopyOptions
+from mpx.report import Severity
+
+
+class Supervisor(Protocol):
+    """Keeps account of the files of a copy. May be called from any thread."""
+
+    def whole(self, file: FileTransfer) -> None:
+        """Take a file of which every byte has arrived."""
+        ...
+
+    def given_up(self, file: FileTransfer, error: MpxError) -> None:
+        """Record that a file cannot be copied; others may be."""
+        ...
+
+    def forgot(self, file: FileTransfer) -> None:
+        """Discard what was recorded as arrived of a file; what is still right has been recorded anew."""
+        ...
+
+    def prove(self, file: FileTransfer) -> None:
+        """Record as arrived what the checksums of both ends show to be there; may raise any MpxError."""
+        ...
+
+    def describe(self, name: str) -> FileInfo | None:
+        """Return what a source is now, None where it is gone; may raise any MpxError."""
+        ...
+
+    def relies_on_checksums(self) -> bool:
+        """Tell whether every file will be compared by checksum; one that cannot be fails from now on."""
+        ...
+
+    def stream_ended(self, subflows: int) -> None:
+        """Record how many subflows a stream of Multipath TCP had when it had most; 0: it was plain TCP."""
+        ...
+
+    def note(self, text: str, severity: Severity = Severity.INFO, /) -> None:
+        """Add a line for people to the report; see OnNote."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How the streams (data connections) of a copy are opened."""
+
+    congestion: str | None = None  # the congestion control that they begin with; None: their kernel's choice
+    over_mptcp: bool = False  # they are of Multipath TCP, where the server speaks it
+    source_ports: PortRange | None = None  # of streams that this host opens
+    listen_ports: PortRange | None = None  # of streams that the server opens
+    paths: Paths = field(default_factory=DefaultPath)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvents:
+    """What the server has shown so far. Set by the thread that sees it, read by any."""
+
+    inbound: threading.Event = field(default_factory=threading.Event)  # it has connected to us
+    admitted: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
+    may_spread: threading.Event = field(default_factory=threading.Event)  # the committer has its session
+    congestion_refused: threading.Event = field(default_factory=threading.Event)  # it goes on as before
+    one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
 
 
 @dataclass(frozen=True, slots=True)
 class CarrierContext:
-    """What a carrier is given: where files come from, and whom to tell."""
+    """What a carrier is given: where files come from, what bounds it, and who keeps account of the files."""
 
     options: CopyOptions
-    pool: FileQueue
-    pacer: RateLimiter
+    queue: FileQueue
+    limiter: RateLimiter
     gate: ChunkGate
     failure: Failure
-    whole: Callable[[FileTransfer], None]  # every byte of the file has arrived
-    given_up: Callable[[FileTransfer, MpxError], None]  # this file cannot be copied; others may
-    forgot: Callable[[FileTransfer], None]  # what had arrived of this file is not believed any more
-    note: Callable[[str], None]  # a line for the report
-    prove: Callable[[FileTransfer], None]  # find out by checksum what has arrived that nobody told us of
-    verifies: Callable[[], bool] = lambda: False  # every byte will be compared by checksum: it is relied on
-    describe: Callable[[str], FileInfo | None] = lambda _: None  # what a source is now
-    over_mptcp: bool = False  # streams are of Multipath TCP, where the server speaks it
-    subflows: Callable[[int], None] = lambda _: None  # that such a stream had when it had most; 0: plain TCP
-    congestion: str | None = None  # congestion control that streams begin with; None: their kernel's choice
-    congestion_refused: threading.Event = field(default_factory=threading.Event)  # by a server: it goes on
-    one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
-    source_ports: PortRange | None = None
-    inbound: threading.Event = field(default_factory=threading.Event)  # the server has connected to us
-    listen_ports: PortRange | None = None
-    let_in: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
-    may_spread: threading.Event = field(default_factory=threading.Event)  # the finisher has its session
-    paths: Paths = field(default_factory=DefaultPath)  # which the streams take
+    supervisor: Supervisor
+    streams: StreamSettings = field(default_factory=StreamSettings)
+    events: ServerEvents = field(default_factory=ServerEvents)
 
 
 class Carrier(Protocol):
-    """Moves files. Started once; ends when the pool is settled or the copy fails.
+    """Moves files. Started once; ends when the queue is settled or the copy fails.
 
     `tunable` is False where the number of streams cannot be changed while bytes flow.
     """
@@ -62,7 +106,7 @@ class Carrier(Protocol):
     tunable: bool
 
     def start(self) -> None:
-        """Begin to take files from the pool."""
+        """Begin to take files from the queue."""
         ...
 
     def set_streams(self, path: str, streams: int) -> None:

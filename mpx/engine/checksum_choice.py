@@ -15,7 +15,6 @@ from mpx.errors import MpxError, NoChecksum, OffsetsUnproven, UsageError
 SHORT_BYTES = 1024 * 1024  # and less
 FOR_SHORT = ("xxh3", "sha256", "md5", "sha512", "sha1", "crc32", "adler32")  # the best first
 FOR_LONG = ("xxh3", "adler32", "md5", "sha256", "sha1", "sha512", "crc32")
-UNVERIFIED = "unverified"  # how the lines about it begin
 MOST_REFUSALS = 20  # without one answer, after which a checksum is not asked for any more
 
 
@@ -107,7 +106,7 @@ class ChecksumChoice:
     def unverified(self, name: str, error: NoChecksum) -> str:
         """Return the line for the report about a file that is left unverified; one for all alike."""
         if self.has_answered:
-            return f"{UNVERIFIED}: {name}: {error}"
+            return f"unverified: {name}: {error}"
         with self._lock:
-            self._why = self._why or f"{UNVERIFIED}: the server offers checksums and refuses them: {error}"
+            self._why = self._why or f"unverified: the server offers checksums and refuses them: {error}"
         return self._why

@@ -15,11 +15,10 @@ from mpx.errors import MpxError
 from mpx.files.partial_file import PartialFile
 from mpx.location import Location
 from mpx.net import tcp
+from mpx.report import Note, OnNote
 
 _PARTIAL = re.compile(r"\.mpx-[0-9a-f]+\.part\Z")
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
-
-MAY_HIDE = "names with a leading dot may be missing in listings"  # see Endpoint.listing_note
 
 
 class Kind(Enum):
@@ -99,9 +98,6 @@ class Part:
     is_whole: bool = False  # all that the file has, so that a checksum of the whole file will do
 
 
-Note = Callable[[str], None]  # takes a line for the report; the same line counts once
-
-
 class Endpoint(Protocol):
     """Names and metadata of one side. Not safe for several threads; open one for each.
 
@@ -156,8 +152,8 @@ class Endpoint(Protocol):
         """
         ...
 
-    def listing_note(self) -> str:
-        """Say what listings cannot tell here, as a line for the report; empty where they tell all."""
+    def listing_note(self) -> Note | None:
+        """Say what listings cannot tell here, as a line for the report; None where they tell all."""
         ...
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
@@ -191,7 +187,7 @@ class Endpoint(Protocol):
         """Remove a file; a missing one is fine."""
         ...
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """Make finished files safe, give them times and modes, and their final names, as one group.
 
         Returns for each file None, or what kept it from its name; `note` is told of times and modes that
@@ -200,7 +196,7 @@ class Endpoint(Protocol):
         """
         ...
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """Give folders, in this order, their times and modes once their contents are there.
 
         Best effort; `note` is told, in words that name no folder, what could not be kept.

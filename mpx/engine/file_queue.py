@@ -28,7 +28,7 @@ class FileQueue:
         self.listed_bytes = 0  # of all of them
         self.listed_todo_bytes = 0  # of which had not arrived before
 
-    def put(self, move: FileTransfer, idle: Callable[[], None] = lambda: None) -> None:
+    def put(self, file: FileTransfer, idle: Callable[[], None] = lambda: None) -> None:
         """Add a file; waits while the pool is full, and calls `idle` again and again meanwhile.
 
         Raises Interrupted when the copy is stopped, and what `idle` raises.
@@ -36,28 +36,28 @@ class FileQueue:
         while True:
             with self._changed:
                 if len(self._waiting) < self._limit and len(self._unsettled) < self._most_unsettled:
-                    self._put(move)
+                    self._put(file)
                     return
                 self._wait()
             idle()
 
-    def _put(self, move: FileTransfer) -> None:
-        self._waiting.append(move)
-        self._waiting_bytes += move.size_bytes
-        self._unsettled.add(move)
+    def _put(self, file: FileTransfer) -> None:
+        self._waiting.append(file)
+        self._waiting_bytes += file.size_bytes
+        self._unsettled.add(file)
         self.listed_files += 1
-        self.listed_bytes += move.size_bytes  # one of unknown size adds nothing
-        self.listed_todo_bytes += move.size_bytes - move.resumed_bytes
+        self.listed_bytes += file.size_bytes  # one of unknown size adds nothing
+        self.listed_todo_bytes += file.size_bytes - file.resumed_bytes
         self._changed.notify_all()
 
-    def put_again(self, move: FileTransfer, *, last: bool = False) -> None:
+    def put_again(self, file: FileTransfer, *, last: bool = False) -> None:
         """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""
         with self._changed:
             if last:
-                self._waiting.append(move)
+                self._waiting.append(file)
             else:
-                self._waiting.appendleft(move)
-            self._waiting_bytes += move.size_bytes
+                self._waiting.appendleft(file)
+            self._waiting_bytes += file.size_bytes
             self._changed.notify_all()
 
     def take(self, idle: Callable[[], None] = lambda: None) -> FileTransfer | None:
@@ -87,11 +87,11 @@ class FileQueue:
         with self._changed:
             return self._waiting_bytes
 
-    def settle(self, move: FileTransfer) -> None:
+    def settle(self, file: FileTransfer) -> None:
         """Say that a file is committed or given up."""
-        move.release()
+        file.release()
         with self._changed:
-            self._unsettled.discard(move)
+            self._unsettled.discard(file)
             self._changed.notify_all()
 
     @property
@@ -121,9 +121,9 @@ class FileQueue:
     def release(self) -> None:
         """Have no file open any more that is not settled: the copy has ended before its end."""
         with self._changed:
-            moves = list(self._unsettled)
-        for move in moves:
-            move.release()
+            files = list(self._unsettled)
+        for file in files:
+            file.release()
 
     def wait_all_settled(self, idle: Callable[[], None] = lambda: None) -> None:
         """Wait until every file put so far is settled. Calls `idle`, and raises, as `put` does."""
@@ -137,20 +137,21 @@ class FileQueue:
     @property
     def resumed_bytes(self) -> int:
         """How many bytes of the listed files had arrived before this run."""
-        return self.listed_bytes - self.listed_todo_bytes
+        with self._changed:
+            return self.listed_bytes - self.listed_todo_bytes
 
     @property
     def missing_bytes(self) -> int:
         """How much room those bytes take that have not arrived of the files waiting or on their way."""
         with self._changed:
-            moves = list(self._unsettled)
-        return sum(move.missing_room_bytes for move in moves)
+            files = list(self._unsettled)
+        return sum(file.missing_room_bytes for file in files)
 
     def _take(self) -> FileTransfer:
-        move = self._waiting.popleft()
-        self._waiting_bytes -= move.size_bytes
+        file = self._waiting.popleft()
+        self._waiting_bytes -= file.size_bytes
         self._changed.notify_all()
-        return move
+        return file
 
     def _wait(self) -> None:
         if self._cancel.is_set():

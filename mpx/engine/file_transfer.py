@@ -45,37 +45,42 @@ class FileTransfer:
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
+        # Never changed once it is queued.
         self.source = source
         self.final = final
         self.partial = partial
         self.listed_bytes = size_bytes  # as the source was described; None: unknown
-        self.size_bytes = size_bytes or 0
-        self.is_streamed = streamed or size_bytes is None  # until its end has been seen
         self.modified_s = modified_s
         self.mode = mode
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
-        self.resumed_bytes = 0  # had arrived before this run
-        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
-        self.verified = Verified()
-        self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
+        # Written with the lock held, read without: each is one reference.
+        self.size_bytes = size_bytes or 0
+        self.is_streamed = streamed or size_bytes is None  # until its end has been seen
+        self.resumed_bytes = 0  # had arrived before this run
+        # Of the one worker that sends or reads the whole file; the next gets it through the queue.
         self.was_read = False  # of a source that is streamed
         self.is_read_once = False  # the source cannot be read twice: a pipe
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # how often it was sent for nothing
         self.was_stored = False  # some of it may be there, as its storing has begun before
+        # Of the one session that commits it; workers read them once they have it again through the queue.
+        self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
-        self._lock = threading.Lock()
+        self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch; see Committer
+        # Safe for several threads by themselves.
+        self.verified = Verified()
+        self.sums = running(sums)  # of what passes
+        self.trees = ANYWHERE  # by which the source is opened, where this host has it
+        self.written = PartialFile(partial, folders)  # where this host is the destination
+        self._lock = threading.Lock()  # guards what is public and says so, and all below
         self._todo = RangeSet([(0, self.size_bytes)])
         self._arrived = RangeSet()
         self._fresh: list[Range] = []  # arrived since the journal was told
         self._held = RangeSet()  # written, but not yet believed
         self._lost = RangeSet()  # had arrived and does not count any more; the journal was not told
         self._always_streamed = self.is_streamed
-        self.sums = running(sums)  # of what passes
-        self.trees = ANYWHERE  # by which the source is opened, where this host has it
-        self.written = PartialFile(partial, folders)  # where this host is the destination
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
         self._claimed = False
@@ -357,7 +362,8 @@ class FileTransfer:
         claimed nothing is created: it may have its final name already.
         """
         if flags & os.O_ACCMODE != os.O_RDONLY:
-            return self.written.open(create=bool(flags & os.O_CREAT) and not self._claimed)
+            with self._lock:  # so that nobody claims it, and has it renamed or removed, in between
+                return self.written.open(create=bool(flags & os.O_CREAT) and not self._claimed)
         with self._lock:
             if self._fd is None:
                 self._check_unread()

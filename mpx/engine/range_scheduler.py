@@ -18,6 +18,7 @@ from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import END_DECIDES
 from mpx.errors import MpxError, NoSpace
 from mpx.files.local_error import local_error
+from mpx.report import Severity
 from mpx.units import counted
 
 TAKEOVER_S = 0.3  # what a lane needs longer for is taken over by an idle one
@@ -30,7 +31,7 @@ STUCK_S = 2.0  # as is what was asked for so long ago
 class Piece:
     """A range of a file that a lane is to bring; no bytes: one that is streamed, or all there already."""
 
-    move: FileTransfer
+    file: FileTransfer
     start: int
     end: int
 
@@ -38,7 +39,7 @@ class Piece:
 class Fetch(Protocol):
     """A range of a file that a lane has asked a server for."""
 
-    move: FileTransfer
+    file: FileTransfer
     sent_s: float  # when (monotonic clock)
 
     def missing(self) -> RangeSet:
@@ -57,11 +58,11 @@ class Pending:
 class RangeScheduler:
     """Hands out pieces to lanes, the end of a file first. Safe for several threads."""
 
-    def __init__(self, work: CarrierContext, smallest_piece: int = SMALLEST_PIECE) -> None:
-        self._work = work
+    def __init__(self, context: CarrierContext, smallest_piece: int = SMALLEST_PIECE) -> None:
+        self._context = context
         self._smallest = smallest_piece
         self._lock = threading.Lock()
-        self._moves: deque[FileTransfer] = deque()  # with bytes to hand out
+        self._files: deque[FileTransfer] = deque()  # with bytes to hand out
         self._under_way: list[FileTransfer] = []  # counted only where the user bounds them
         self.is_exact = False  # the server refuses to be asked for more than a file has
         self._exactly: WeakSet[FileTransfer] = WeakSet()  # files whose refusal may be due to that
@@ -73,13 +74,13 @@ class RangeScheduler:
         """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
         with self._lock:
             while True:
-                while self._moves:
-                    move = self._moves[0]
-                    tail = max(move.todo_bytes // TAIL, self._smallest)
-                    taken = move.take(min(limit, tail), end_first=True)
+                while self._files:
+                    file = self._files[0]
+                    tail = max(file.todo_bytes // TAIL, self._smallest)
+                    taken = file.take(min(limit, tail), end_first=True)
                     if taken:
-                        return Piece(move, *taken)
-                    self._moves.popleft()  # its last bytes are on the way
+                        return Piece(file, *taken)
+                    self._files.popleft()  # its last bytes are on the way
                 opened = self._open_next()
                 if opened is None:
                     return None
@@ -87,90 +88,91 @@ class RangeScheduler:
                     opened.take_all()
                 if opened.is_streamed or opened.is_whole:
                     return Piece(opened, 0, 0)
-                self._moves.append(opened)
+                self._files.append(opened)
 
     def _open_next(self) -> FileTransfer | None:
         """Take the next file from the pool, unless as many are on their way as the user allows."""
-        most = self._work.options.files
+        most = self._context.options.files
         if most is not None:
-            self._under_way = [move for move in self._under_way if not move.is_claimed]
+            self._under_way = [file for file in self._under_way if not file.is_claimed]
             if len(self._under_way) >= most:
                 return None
-        opened = self._work.pool.take_more(lambda _: True)
+        opened = self._context.queue.take_more(lambda _: True)
         while opened is not None and opened.is_claimed:  # it was given up while it waited
-            opened = self._work.pool.take_more(lambda _: True)
+            opened = self._context.queue.take_more(lambda _: True)
         if opened is not None and most is not None:
             self._under_way.append(opened)
         return opened
 
-    def give_back(self, move: FileTransfer, start: int, end: int) -> None:
+    def give_back(self, file: FileTransfer, start: int, end: int) -> None:
         """Return a piece that was taken and not brought, or not all of it.
 
         What is streamed is no range: it waits in the pool again, to be read from its first byte.
         """
-        if move.is_streamed and start == end:
-            if not move.is_claimed:
-                self._work.pool.put_again(move)
+        if file.is_streamed and start == end:
+            if not file.is_claimed:
+                self._context.queue.put_again(file)
             return
-        move.give_back(start, end)
-        self.put_back(move)
+        file.give_back(start, end)
+        self.put_back(file)
 
-    def put_back(self, move: FileTransfer) -> None:
+    def put_back(self, file: FileTransfer) -> None:
         """Hand out once more what is to be moved of a file."""
         with self._lock:
-            if move.todo_bytes and move not in self._moves:
-                self._moves.appendleft(move)
+            if file.todo_bytes and file not in self._files:
+                self._files.appendleft(file)
 
-    def let_go(self, move: FileTransfer) -> bool:
+    def let_go(self, file: FileTransfer) -> bool:
         """Close a file that a lane had opened; the first to find it whole says so, and gets True."""
-        whole = move.claim_whole()
-        move.close()
+        whole = file.claim_whole()
+        file.close()
         if whole:
-            self._work.whole(move)
+            self._context.supervisor.whole(file)
         return whole
 
-    def make_empty(self, move: FileTransfer) -> None:
+    def make_empty(self, file: FileTransfer) -> None:
         """Make the file of which nothing is to be brought: it is empty, or all of it is there."""
         try:
-            fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
             try:
-                os.ftruncate(fd, move.size_bytes)
+                os.ftruncate(fd, file.size_bytes)
             except OSError:
-                move.close()
+                file.close()
                 raise
         except OSError as error:
-            self.give_up(move, local_error(error, move.final, writing=True))
+            self.give_up(file, local_error(error, file.final, writing=True))
         else:
-            self.let_go(move)
+            self.let_go(file)
 
-    def try_exactly(self, move: FileTransfer) -> bool:
+    def try_exactly(self, file: FileTransfer) -> bool:
         """Ask for no byte more than a file has from now on; False if that was tried already."""
         with self._lock:
-            tried = move in self._exactly
-            self._exactly.add(move)
+            tried = file in self._exactly
+            self._exactly.add(file)
             return not tried
 
-    def asks_exactly(self, move: FileTransfer) -> bool:
+    def asks_exactly(self, file: FileTransfer) -> bool:
         """Tell whether no byte more than a file has is to be asked for."""
-        return self.is_exact or move in self._exactly
+        return self.is_exact or file in self._exactly
 
-    def ended(self, move: FileTransfer, size_bytes: int) -> None:
+    def ended(self, file: FileTransfer, size_bytes: int) -> None:
         """Take the end of the data for the end of the file, whatever was said of its size."""
-        listed = move.listed_bytes
+        listed = file.listed_bytes
         if listed is not None and size_bytes != listed:
-            self._work.note(
-                f"{move.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}"
+            self._context.supervisor.note(
+                f"{file.source}: {counted(listed, 'byte')} announced and {size_bytes} came; {END_DECIDES}",
+                Severity.NOTICE,
             )
-        move.ended(size_bytes)
+        file.ended(size_bytes)
         if size_bytes != listed:
-            self._work.forgot(move)  # what was to be verified ended elsewhere
+            self._context.supervisor.forgot(file)  # what was to be verified ended elsewhere
 
-    def give_up(self, move: FileTransfer, error: MpxError) -> None:
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """Give a file up, once for all lanes that work on it; raises NoSpace, which ends the whole copy."""
         if isinstance(error, NoSpace):
             raise error
-        if move.claim_given_up():
-            self._work.given_up(move, error)
+        if file.claim_given_up():
+            self._context.supervisor.given_up(file, error)
 
     def take_file(self) -> Piece | None:
         """Return the next file whole, from its first byte, whatever of it has arrived; None if none waits."""
@@ -179,7 +181,7 @@ class RangeScheduler:
             if opened is None:
                 return None
             opened.take_all()
-        self._work.forgot(opened)
+        self._context.supervisor.forgot(opened)
         return Piece(opened, 0, opened.size_bytes)
 
     def take_over(self, pending: list[Pending]) -> Piece | None:
@@ -191,11 +193,11 @@ class RangeScheduler:
                 continue
             missing = fetch.missing()
             with self._lock:
-                doubled = self._doubled.setdefault(fetch.move, RangeSet())
+                doubled = self._doubled.setdefault(fetch.file, RangeSet())
                 for start, end in doubled:
                     missing.remove(start, end)
                 if missing.size:
                     start, end = list(missing)[-1]
                     doubled.add(start, end)
-                    return Piece(fetch.move, start, end)
+                    return Piece(fetch.file, start, end)
         return None

@@ -6,11 +6,15 @@ together, so that a server may be started anew meanwhile.
 
 import threading
 
-from mpx.errors import MpxError
+from mpx.errors import ConnectionLost, MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
 MOST_GIVEN_UP = 3  # files, one after the other, before what carries them is to blame
+
+
+class SessionsFull(ConnectionLost):
+    """The server admits no further session, and whoever asked can do without."""
 
 
 def wait_s(failures: int) -> float:

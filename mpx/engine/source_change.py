@@ -30,42 +30,42 @@ def changed(
     return ""
 
 
-def why_too_short(now: FileInfo | None, move: FileTransfer, arrived_bytes: int) -> IntegrityError | None:
+def why_too_short(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> IntegrityError | None:
     """Return why data that ended before the size that was listed are not the whole file; None if they are.
 
     They are where the server, asked once more, says that size too: else a transfer that was cut short
     would pass for a shorter file.
     """
     how = changed(
-        now, listed_bytes=move.listed_bytes, arrived_bytes=arrived_bytes, modified_s=move.modified_s
+        now, listed_bytes=file.listed_bytes, arrived_bytes=arrived_bytes, modified_s=file.modified_s
     )
     if how:
-        return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
+        return IntegrityError(f"{file.source} changed while it was copied: {how}; {AGAIN}")
     if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
         return None
     return IntegrityError(
-        f"{move.source} ended after {counted(arrived_bytes, 'byte')}, and the server says that it has "
-        f"{move.listed_bytes}; {AGAIN}"
+        f"{file.source} ended after {counted(arrived_bytes, 'byte')}, and the server says that it has "
+        f"{file.listed_bytes}; {AGAIN}"
     )
 
 
-def why_elsewhere(now: FileInfo | None, move: FileTransfer, what: str) -> IntegrityError:
+def why_elsewhere(now: FileInfo | None, file: FileTransfer, what: str) -> IntegrityError:
     """Return what it means that another number of bytes came from within a file, `what` says which.
 
     OffsetsUnproven unless the file has changed: the server began elsewhere, or has told a wrong size.
     """
     was_wrong = (
         now is not None
-        and now.size_bytes != move.listed_bytes
+        and now.size_bytes != file.listed_bytes
         and now.modified_s is not None
-        and now.modified_s == move.modified_s
+        and now.modified_s == file.modified_s
     )
     how = changed(
-        now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
+        now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
     )
     if was_wrong or not how:
-        return OffsetsUnproven(f"{move.source}: {what}")
-    return IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
+        return OffsetsUnproven(f"{file.source}: {what}")
+    return IntegrityError(f"{file.source} changed while it was copied: {how}; {AGAIN}")
 
 
 def end_proof(start: int, size_bytes: int) -> int:

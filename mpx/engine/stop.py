@@ -28,12 +28,26 @@ def unexpected(error: Exception) -> MpxError:
 
 
 class Failure:
-    """The first error that ends the whole copy, and the event that tells every thread to stop."""
+    """The first error that ends the whole copy, and the event that tells every thread to stop.
 
-    def __init__(self, cancel: threading.Event) -> None:
+    `by_user` is set from outside: the user asks the copy to end.
+    """
+
+    def __init__(self, cancel: threading.Event, by_user: threading.Event | None = None) -> None:
         self.cancel = cancel
-        self.error: MpxError | None = None
+        self.by_user = by_user or threading.Event()
+        self.error: MpxError | None = None  # guarded by _lock
         self._lock = threading.Lock()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether nothing is to be begun any more."""
+        return self.cancel.is_set() or self.by_user.is_set()
+
+    def check_user(self) -> None:
+        """Raise Interrupted if the user asks the copy to end."""
+        if self.by_user.is_set():
+            raise Interrupted
 
     def set(self, error: MpxError) -> None:
         """Stop everything because of `error`, unless something else did before."""

@@ -40,13 +40,29 @@ class Controller(Protocol):
         ...
 
 
-class Refusal(ControllerError):
-    """It answers, and says no; `status` is that of HTTP."""
+class Unreachable(ControllerError):
+    """Nobody answers there."""
 
-    def __init__(self, text: str, status: int = 0) -> None:
+
+class NoAnswer(ControllerError):
+    """The answer has not come in time."""
+
+
+class Distrusted(ControllerError):
+    """The certificate of what answers there is not trusted."""
+
+
+class Nonsense(ControllerError):
+    """What answers there is not a controller, or one of another version."""
+
+
+class Refusal(ControllerError):
+    """The controller refuses; `status` is that of HTTP, `detail` the reason that it gives, or empty."""
+
+    def __init__(self, text: str, status: int = 0, detail: str = "") -> None:
         super().__init__(text)
-        self.status = status
+        self.status, self.detail = status, detail
 
 
 class Forgotten(Refusal):
-    """It does not know the path set any more."""
+    """The controller does not know the path set any more."""

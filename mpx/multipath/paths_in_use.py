@@ -4,8 +4,9 @@ import contextlib
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 from mpx.engine.endpoint import Endpoint, Rtt
@@ -14,9 +15,10 @@ from mpx.engine.tuner import Sample
 from mpx.errors import ControllerError
 from mpx.multipath.controller import Controller
 from mpx.multipath.health import SUSPECT_S, PathHealth, Seen
-from mpx.multipath.prober import PathProber
 from mpx.multipath.server_address import ServerAddress
 from mpx.multipath.steering import SteeredPaths
+from mpx.report import OnNote
+from mpx.rtt.prober import Prober
 
 MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
 END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
@@ -51,10 +53,10 @@ class Change:
 
 
 class Multipath:
-    """See the head of this file. The control loop's thread uses it.
+    """See the head of this file. The control loop's thread uses it; it ends before `close` is called.
 
     `near`: which side of the set this host is; `far`: what is known of the other. `open_session`: see
-    PathProber.
+    Prober.
     """
 
     def __init__(
@@ -65,10 +67,11 @@ class Multipath:
         near: Side,
         far: ServerAddress,
         open_session: Callable[[Callable[[int], None]], Endpoint],
-        note: Callable[[str], None],
+        note: OnNote,
     ) -> None:
         self.known = known
-        self.described: list[dict[str, Any]] = [  # for the report
+        # For the report, which may be written meanwhile: each is replaced as a whole.
+        self.described: list[dict[str, Any]] = [
             {
                 "path": path.name,
                 "streams": path.streams,
@@ -85,9 +88,10 @@ class Multipath:
         self._far = far
         self._open_session = open_session
         self._health = PathHealth()
-        self._probes: dict[str, PathProber] = {}
+        self._probes: dict[str, Prober] = {}
         self._carried = {name: _Carried() for name in known.names}
-        self._down: frozenset[str] = frozenset()  # as the controller says
+        # As the controller says: one reference, set by the thread of `paths`. All else is the control loop's.
+        self._down: frozenset[str] = frozenset()
         self._told_down: frozenset[str] = frozenset()
         self._closed = False
         self._end_s = END_S
@@ -97,19 +101,32 @@ class Multipath:
         with contextlib.suppress(RuntimeError):  # no thread to be had: the set ends with its lease
             self.paths.start()
         for name in self.known.names:
-            self._probes[name] = PathProber(
-                name,
-                self._open_session,
-                steer=self.paths.register(name, self._near, stays=True),
-                ended=lambda port: self.paths.ended(port, self._near),
-                may_begin=may_probe,
-            )
+            # A lost session is replaced for ever: on a new one it shows soon that the path is back.
+            sessions = (self._session(path) for path in repeat(name))
+            self._probes[name] = Prober(f"mpx-path-{name}", sessions, may_begin=may_probe)
             with contextlib.suppress(RuntimeError):
                 self._probes[name].start()
 
+    @contextlib.contextmanager
+    def _session(self, path: str) -> Iterator[Endpoint]:
+        """Open a session whose port takes this path, even while the path is lost."""
+        steer, ports = self.paths.register(path, self._near, stays=True), list[int]()
+
+        def bound(port: int) -> None:
+            ports.append(port)
+            steer(port)
+
+        endpoint = self._open_session(bound)
+        try:
+            yield endpoint
+        finally:
+            endpoint.close()
+            for port in ports:
+                self.paths.ended(port, self._near)
+
     def rtt(self, path: str) -> Rtt | None:
         """Return what was measured last over a path."""
-        return self._probes[path].latest
+        return self._probes[path].measured.rtt
 
     @property
     def lost(self) -> frozenset[str]:
@@ -127,13 +144,13 @@ class Multipath:
         Once data has gone elsewhere nobody knows what has come over which path.
         """
         if self._far.strayed:
-            for each in self.described:
-                each.pop("carried_bytes", None)
+            for place, told in enumerate(self.described):
+                self.described[place] = {key: told[key] for key in told if key != "carried_bytes"}
             self._carried = {name: _Carried() for name in self.known.names}
             return
         for place, path in enumerate(self.known.names):
             sample = samples[path]
-            self.described[place]["carried_bytes"] = sample.arrived_bytes
+            self.described[place] = self.described[place] | {"carried_bytes": sample.arrived_bytes}
             self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
 
     def observe(self, now_s: float, silent_s: Callable[[str], float | None]) -> Sequence[Change]:
@@ -199,11 +216,12 @@ class Multipath:
 
     def _seen(self, path: str, now_s: float, silent_s: float | None) -> Seen:
         probe = self._probes[path]
-        rtt_s = probe.latest.asked_s if probe.latest else self._offered_rtt_s(path)
+        measured = probe.measured
+        rtt_s = measured.rtt.asked_s if measured.rtt else self._offered_rtt_s(path)
         if not probe.is_alive():  # the server has no session left for it: it cannot tell, and paths are tried
             return Seen(silent_s, rtt_s, math.inf if path in self._health.lost else 0.0)
-        asked_s = probe.asked_at_s
-        return Seen(silent_s, rtt_s, probe.answered_at_s, now_s - asked_s if asked_s is not None else None)
+        asked_s = measured.asked_at_s
+        return Seen(silent_s, rtt_s, measured.answered_at_s, now_s - asked_s if asked_s is not None else None)
 
     def _has_changed(self, now: PathSet) -> None:
         names = frozenset(self.known.names)

@@ -1,16 +1,17 @@
 """The address of a server that a path set leads to, and what comes of data that is moved with another."""
 
 import ipaddress
-from collections.abc import Callable
 
 from mpx.errors import ControllerError
+from mpx.report import OnNote, Severity
 
 
 class ServerAddress:
     """`note` is told once where data goes elsewhere; if `required`, that is an error."""
 
-    def __init__(self, address: str, *, required: bool, note: Callable[[str], None]) -> None:
-        self.strayed = False  # data has gone elsewhere: nobody knows what the paths carry
+    def __init__(self, address: str, *, required: bool, note: OnNote) -> None:
+        # Data has gone elsewhere: nobody knows what the paths carry. Set once, by any thread.
+        self.strayed = False
         self._address, self._required, self._note = address, required, note
 
     def is_that_of(self, host: str) -> bool:
@@ -22,7 +23,7 @@ class ServerAddress:
             raise ControllerError(f"{why}; name the server by the address of its data")
         if not self.strayed:
             self.strayed = True
-            self._note(f"one path is used: {why}")
+            self._note(f"one path is used: {why}", Severity.NOTICE)
         return False
 
 

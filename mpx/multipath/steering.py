@@ -17,6 +17,7 @@ from mpx.errors import ControllerError
 from mpx.multipath.controller import ANSWER_S, Controller, Forgotten, Refusal
 from mpx.multipath.port_registry import MOST_AT_ONCE, Port, PortRegistry
 from mpx.multipath.server_address import ServerAddress
+from mpx.report import OnNote, Severity
 from mpx.units import counted
 
 AWAY_S = 5.0  # a controller that was not there, or refused, is not asked for the same again before
@@ -35,14 +36,14 @@ class SteeredPaths(threading.Thread):
         known: PathSet,
         *,
         far: ServerAddress,
-        note: Callable[[str], None],
+        note: OnNote,
         changed: Callable[[PathSet], None],
     ) -> None:
         super().__init__(name="mpx-paths", daemon=True)
         self.names, self.lead_to = known.names, far.is_that_of
         self._client, self._known, self._note, self._changed = client, known, note, changed
-        self._guard = threading.Condition()
-        self._telling = threading.Lock()  # of streams that have ended
+        self._guard = threading.Condition()  # guards all below
+        self._telling = threading.Lock()  # held while streams that have ended are told of; before _guard
         self._book = PortRegistry(known.names, known.most_streams)
         self._noted: set[int] = set()  # each kind of refusal is told once
         self._away_until_s = 0.0
@@ -79,7 +80,9 @@ class SteeredPaths(threading.Thread):
                 self._guard.notify_all()  # ... or others have ended
                 most = self._known.most_streams or 0
                 self._note_once(
-                    FULL, f"path set {self._known.number} has the {counted(most, 'stream')} that it may have"
+                    FULL,
+                    f"path set {self._known.number} has the {counted(most, 'stream')} that it may have",
+                    Severity.INFO,
                 )
                 return
             over = self._book.wanted(port)
@@ -131,7 +134,8 @@ class SteeredPaths(threading.Thread):
         return max(self._away_until_s, min(self._renew_at_s, self._book.due_s()))
 
     def _is_away(self) -> bool:
-        return self._forgotten or time.monotonic() < self._away_until_s
+        with self._guard:
+            return self._forgotten or time.monotonic() < self._away_until_s
 
     def _moves(self) -> None:
         """Have every stream where it is to be."""
@@ -173,8 +177,9 @@ class SteeredPaths(threading.Thread):
         return is_there
 
     def _renew(self) -> None:
-        if time.monotonic() < self._renew_at_s:
-            return
+        with self._guard:
+            if time.monotonic() < self._renew_at_s:
+                return
         try:
             if self._ask(self._renewed):
                 return
@@ -186,8 +191,9 @@ class SteeredPaths(threading.Thread):
     def _renewed(self) -> None:
         now = self._client.renew(self._known.number)
         is_whole = all(path.is_up for path in now.paths)
-        self._renewed_at_s = time.monotonic()
-        self._renew_at_s = self._renewed_at_s + (_renewed_after_s(now) if is_whole else WATCHED_S)
+        with self._guard:
+            self._renewed_at_s = time.monotonic()
+            self._renew_at_s = self._renewed_at_s + (_renewed_after_s(now) if is_whole else WATCHED_S)
         self._changed(now)
 
     def look(self) -> None:
@@ -229,17 +235,19 @@ class SteeredPaths(threading.Thread):
                     raise
                 self._forgotten |= is_forgotten
                 self._away_until_s = time.monotonic() + AWAY_S
-            self._note(f"{error}; streams that begin now take the path that the network chooses")
+            self._note(
+                f"{error}; streams that begin now take the path that the network chooses", Severity.NOTICE
+            )
             return False
         return True
 
-    def _note_once(self, status: int, why: str) -> None:
+    def _note_once(self, status: int, why: str, severity: Severity = Severity.NOTICE) -> None:
         with self._guard:
             is_new = status not in self._noted
             self._noted.add(status)
         if is_new:
             chosen = "until then streams take the path that the network chooses"
-            self._note(f"{why}; it is asked for again, and {chosen}")
+            self._note(f"{why}; it is asked for again, and {chosen}", severity)
 
 
 def _renewed_after_s(known: PathSet) -> float:

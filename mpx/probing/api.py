@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from mpx import ops_classifier
 from mpx.choices import FAIR, POLICIES
 from mpx.endpoints.ftp.session import Session
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp
-from mpx.ops_classifier import load_model
 from mpx.probing.background import Background, background, bottleneck, unrecognised
 from mpx.probing.bursts import (
     EXACT,
@@ -133,7 +133,7 @@ def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: 
 def _probed(
     asked: _Asked, chosen: Chosen, sender: Sender | None, not_permitted: str, stop: Callable[[], bool]
 ) -> ProbeResult:
-    load = _loaded() if asked.sampling == "single" else load_model
+    load = _loaded() if asked.sampling == "single" else ops_classifier.load
     way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
     sent_again, whys = way.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
@@ -193,7 +193,7 @@ def _loaded() -> Callable[[], Model]:
     Returns what gives it; what is wrong with it is told after the probes, which do without.
     """
     try:
-        model = load_model()
+        model = ops_classifier.load()
     except Exception as error:
         wrong = error
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mpx import ops_classifier
 from mpx.choices import SCAVENGER
 from mpx.errors import UsageError
 from mpx.net import congestion_control
-from mpx.ops_classifier import load_model
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE
@@ -110,7 +110,7 @@ def background(
     kind: str = PASSIVE,
     goodput: Sequence[tuple[float, float]] | None = None,
     *,
-    load: Callable[[], Model] = load_model,
+    load: Callable[[], Model] = ops_classifier.load,
     why_not: Callable[[str], str] = congestion_control.why_not_congestion,
     why_not_open: Callable[[str], str] | None = None,
 ) -> Background:

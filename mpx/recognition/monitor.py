@@ -68,6 +68,7 @@ class BackgroundMonitor:
         """`began_s` is since when its bytes move (monotonic clock), None where that is not known yet."""
         self.latest: Mix | None = None  # the last reading
         self.trouble = ""  # why there are none
+        self.has_no_model = False  # which is why
         self._cannot = False  # nor will there ever be
         self._loading, self._watch, self._chooser = loading, watch, chooser
         self._congestion = congestion
@@ -98,6 +99,7 @@ class BackgroundMonitor:
             return None
         self._loading.begin()
         if self._loading.trouble:
+            self.has_no_model = True
             self._give_up(self._loading.trouble)
         if self._loading.model is None:
             return None
@@ -152,6 +154,10 @@ class BackgroundMonitor:
     def refused(self) -> None:
         """Say that the switch that was asked for cannot be had."""
         self._chooser.refused()
+
+    def end(self) -> None:
+        """Stop probing."""
+        self._watch.end()
 
     def _count(self, now_s: float, arrived_bytes: int) -> None:
         if self._before is not None and now_s > self._before[0]:

@@ -54,6 +54,10 @@ class Scavenger:
             return "gives way: its probes are lost"
         return f"gives way: others keep a queue of {1000 * queue_s:.0f} ms"
 
+    def end(self) -> None:
+        """Stop probing."""
+        self._watch.end()
+
     def _set(self, rate_bps: float) -> None:
         self._pacer.piece_s = OF_A_RATE_S if math.isinf(rate_bps) else PIECE_S
         least_bps = min(rate_bps, self._most_bps)

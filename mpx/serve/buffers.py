@@ -8,7 +8,7 @@ import mmap
 import threading
 from collections import Counter
 
-from mpx.endpoints.ftp.wire import HEADER_BYTES
+from mpx.endpoints.ftp.framing import HEADER_BYTES
 
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
 SMALL_BLOCK_BYTES = 128 * 1024  # moved at once by who has many connections already

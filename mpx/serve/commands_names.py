@@ -5,10 +5,10 @@ import stat
 import time
 from collections.abc import Callable
 
+from mpx.endpoints.ftp.framing import checksum_marker
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import arguments, listing
 from mpx.serve.checksum import ALGORITHMS, checksum
-from mpx.serve.progress import checksum_marker
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Command, Session
 from mpx.serve.times import format_time, parse_time

@@ -1,10 +1,8 @@
 """What a transfer has done so far, counted by its data threads and told to the client in markers."""
 
 import threading
-from collections.abc import Iterable
 from itertools import islice
 
-from mpx.endpoints.ftp.wire import format_ranges, reply_line
 from mpx.engine.ranges import Range, RangeSet
 
 _MOST_RANGES = 500  # in one 111 marker; the others follow in the next
@@ -51,28 +49,3 @@ class Progress:
 
     def _touches(self, start: int, end: int) -> bool:
         return len(self._new.within(start - 1, end + 1)) > 0
-
-
-def performance_marker(now_s: float, moved_bytes: int) -> bytes:
-    """Return a 112 marker: how many bytes this transfer has moved until `now_s` (seconds since 1970)."""
-    return reply_line(
-        112,
-        "Perf Marker",
-        f"Timestamp:  {now_s:.1f}",
-        "Stripe Index: 0",
-        f"Stripe Bytes Transferred: {moved_bytes}",
-        "Total Stripe Count: 1",
-        "End.",
-    )
-
-
-def restart_marker(ranges: Iterable[Range]) -> bytes:
-    """Return a 111 marker: what arrived since the previous one."""
-    return reply_line(111, f"Range Marker {format_ranges(ranges)}")
-
-
-def checksum_marker(now_s: float, done_bytes: int) -> bytes:
-    """Return a 113 marker: how far a checksum has got."""
-    return reply_line(
-        113, "Status Marker", f"Timestamp: {now_s:.1f}", f"Bytes Processed: {done_bytes}", "End."
-    )

@@ -1,13 +1,9 @@
-"""Receiving: what arrives on data connections goes straight to its place in the file.
-
-EOD (end of data) ends one connection's part in a MODE E transfer, EOF (end of file) says how many EODs
-make the transfer whole.
-"""
+"""Receiving: what arrives on data connections goes straight to its place in the file."""
 
 import os
 import threading
 
-from mpx.endpoints.ftp.wire import CLOSE, EOF, HEADER_BYTES, BlockHeader, unpack_header
+from mpx.endpoints.ftp.framing import CLOSE, EOF, HEADER_BYTES, BlockHeader, ReceivedEnds, unpack_header
 from mpx.serve.data import Connection
 from mpx.serve.progress import Progress
 from mpx.serve.replies import DataChannelError
@@ -19,27 +15,6 @@ _BLOCKS_OF_A_TURN = 32
 _FARTHEST_BYTE = 1 << 63  # file offsets end here
 
 
-class EndOfData:
-    """Whether a MODE E transfer is whole. EOF may come before, between or after the EODs."""
-
-    def __init__(self) -> None:
-        self._seen = 0
-        self._announced: int | None = None
-
-    def end_of_data(self) -> None:
-        """One connection has delivered all of its part."""
-        self._seen += 1
-
-    def end_of_file(self, streams: int) -> None:
-        """The sender says how many connections it used in this transfer."""
-        self._announced = streams
-
-    @property
-    def complete(self) -> bool:
-        """Whether every connection the sender used has ended."""
-        return self._announced is not None and self._seen >= self._announced
-
-
 class BlockReceiver:
     """Writes MODE E blocks from any number of connections into one file; offsets count from `base`."""
 
@@ -49,7 +24,7 @@ class BlockReceiver:
         self._fd = fd
         self._base = base
         self._progress = progress
-        self._end = EndOfData()
+        self._received = ReceivedEnds()
         self._turns = turns
         self._share = share
         self._small = threading.Lock()  # one connection of a transfer at a time does small blocks
@@ -57,7 +32,7 @@ class BlockReceiver:
     @property
     def complete(self) -> bool:
         """Whether the transfer is whole, though connections may still be open."""
-        return self._end.complete
+        return self._received.is_complete
 
     def serve(self, connection: Connection) -> None:
         """Receive until this connection ends its part. Raises DataChannelError and OSError."""
@@ -104,9 +79,9 @@ class BlockReceiver:
         """Note what a block says about ends; tell whether it is the last one of its connection."""
         with self._progress.lock:
             if block.total_streams is not None:
-                self._end.end_of_file(block.total_streams)
+                self._received.end_of_file(block.total_streams)
             if block.ends_data:
-                self._end.end_of_data()
+                self._received.end_of_data()
         return block.ends_data
 
     def _write(self, arrived: "Arrived", offset: int, count: int) -> None:

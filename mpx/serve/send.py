@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Iterable
 
-from mpx.endpoints.ftp.wire import EOD, EOF, HEADER, HEADER_BYTES
+from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, end_of_data
 from mpx.engine.ranges import RangeSet
 from mpx.serve.data import Connection
 from mpx.serve.progress import Progress
@@ -37,15 +37,13 @@ class BlockSender:
             offset, end = block
             size = end - offset
             read_all(self._fd, view[HEADER_BYTES : HEADER_BYTES + size], self._base + offset)
-            HEADER.pack_into(view, 0, 0, size, offset)
+            BlockHeader(0, size, offset).pack_into(view)
             send_all(connection, view[: HEADER_BYTES + size])
             self._progress.moved(size)
         with self._progress.lock:
             announce, self._announced = not self._announced, True
-        if announce:  # one connection also says how many there are in all
-            HEADER.pack_into(view, 0, EOD | EOF, 0, self._streams)
-        else:
-            HEADER.pack_into(view, 0, EOD, 0, 0)
+        # One connection also says how many there are in all.
+        end_of_data(self._streams if announce else None).pack_into(view)
         send_all(connection, view[:HEADER_BYTES])
         connection.reusable = True
 

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from mpx.endpoints.ftp.framing import performance_marker, restart_marker
 from mpx.engine.token_bucket import TokenBucket
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
-from mpx.serve.progress import Progress, performance_marker, restart_marker
+from mpx.serve.progress import Progress
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
 from mpx.serve.turns import LONG_PATIENCE_S, Turn
 

@@ -1,13 +1,12 @@
-"""One session that verifies and commits: takes batch after batch from the backlog that several share."""
+"""One session that verifies and commits: takes batch after batch from the queue that several share."""
 
 import contextlib
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mpx.choices import NONE
-from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Commit, Endpoint, FileInfo, aside_name
 from mpx.engine.file_queue import FileQueue
@@ -24,8 +23,10 @@ from mpx.errors import (
     MpxError,
     TransferTimeout,
 )
+from mpx.report import OnNote, Severity
 from mpx.transfer import lost_renames
 from mpx.transfer.compare import compare
+from mpx.transfer.ends import Ends
 from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
 from mpx.units import counted
 
@@ -33,42 +34,55 @@ TICK_S = 0.05
 IDLE_TICKS = 1200  # after a minute without work a session says a word, or goes, before the server ends it
 
 
-@dataclass(frozen=True, slots=True)
-class Finishing:
-    """What a session is given: where its work comes from, and whom to tell."""
+class CommitOutcomes(Protocol):
+    """Who decides what follows from the work of sessions. Called from any of them."""
 
-    open_source: Callable[[], Endpoint]
-    open_destination: Callable[[], Endpoint]
-    far_is_source: bool
+    def connected(self) -> None:
+        """A session is open."""
+
+    def refused(self, error: MpxError) -> None:
+        """The server admits no further session."""
+
+    def took(self) -> None:
+        """A batch was taken; others may wait."""
+
+    def compared(self, section: Section, algorithm: str, outcome: bool | MpxError) -> None:
+        """A section was compared by that checksum: it is the same or not, or why that is not known."""
+
+    def misfit(self, file: FileTransfer, stored_bytes: int) -> None:
+        """So many bytes of a file are stored, more or less than it has."""
+
+    def committed(self, files: Sequence[FileTransfer], errors: Mapping[FileTransfer, MpxError]) -> None:
+        """These have their final names, but those of `errors`."""
+
+    def timeless(self, files: Sequence[FileTransfer], there: Sequence[FileInfo | MpxError | None]) -> None:
+        """These were committed at a server that keeps no times, and are there like that."""
+
+    def removed(self, file: FileTransfer) -> None:
+        """The partial file of one that was given up is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWork:
+    """What the sessions share: where their work comes from, and who decides what follows from it."""
+
+    ends: Ends
     choice: ChecksumChoice
-    backlog: VerifyQueue
-    litter: deque[FileTransfer]  # given up, with a partial file that is worth nothing
-    pool: FileQueue
-    session_pool: SessionPool
+    verify_queue: VerifyQueue
+    queue: FileQueue
     failure: Failure
     retries: int
-    note: Callable[[str], None]  # a line for the report
-    took: Callable[[], None]  # a batch was taken; others may wait
-    compared: Callable[[Section, str, bool | MpxError], None]  # by what, and whether they are the same
-    misfit: Callable[[FileTransfer, int], None]  # so many bytes of it are stored, more or less than it has
-    committed: Callable[
-        [Sequence[FileTransfer], Mapping[FileTransfer, MpxError]], None
-    ]  # all of them, and what went wrong
-    timeless: Callable[
-        [Sequence[FileTransfer], Sequence[FileInfo | MpxError | None]], None
-    ]  # that keep no time
-    removed: Callable[[FileTransfer], None]  # its partial file is gone
-    connected: Callable[[], None]  # a session is open, so that what moves can be finished
-    refused: Callable[[MpxError], None]  # the server admits no further session
+    note: OnNote
+    outcomes: CommitOutcomes
 
 
 class CommitSession(threading.Thread):
     """Verifies and commits over endpoints of its own. The copy can do without any but the first."""
 
-    def __init__(self, work: Finishing, *, is_first: bool) -> None:
-        super().__init__(name="mpx-finisher", daemon=True)
-        self.is_idle = True  # or not connected yet: it has nothing in hand
-        self._finishing = work
+    def __init__(self, work: CommitWork, *, is_first: bool) -> None:
+        super().__init__(name="mpx-commit", daemon=True)
+        self.is_idle = True  # or not connected yet: it has nothing in hand; read by others without a lock
+        self._shared = work
         self._is_first = is_first
         self._was_connected = False
         self._idle_ticks = 0
@@ -78,7 +92,7 @@ class CommitSession(threading.Thread):
 
     def run(self) -> None:
         """Work until the pool is settled or the copy stops."""
-        with self._finishing.failure.guard():
+        with self._shared.failure.guard():
             if self._is_first or self._is_admitted():
                 self._work()
                 self._clean_up()
@@ -91,28 +105,28 @@ class CommitSession(threading.Thread):
         except Interrupted:
             raise
         except MpxError as error:
-            self._finishing.refused(error)
+            self._shared.outcomes.refused(error)
             return False
         return True
 
     def _work(self) -> None:
-        work = self._finishing
+        work = self._shared
         retry = Retry(work.retries, work.failure.cancel)
-        while not work.pool.is_settled and not self._stopping():
+        while not work.queue.is_settled and not self._stopping():
             self._clean_up()
-            batch = work.backlog.take(TICK_S, self._most)
+            batch = work.verify_queue.take(TICK_S, self._most)
             self.is_idle = batch.is_empty
             try:
                 if batch.is_empty:
                     self._rest()
                     continue
-                work.took()
+                work.outcomes.took()
                 self._do(batch)
             except MpxError as error:
                 self._close()
                 if self._is_given_up(batch, error, retry):
                     continue
-                work.backlog.put_back(batch)
+                work.verify_queue.put_back(batch)
                 if len(batch) > 1:
                     retry.begin()  # fewer at once show which of them it is due to
                     self._most = fewer(len(batch))
@@ -123,8 +137,8 @@ class CommitSession(threading.Thread):
 
     def _is_given_up(self, batch: Batch, error: MpxError, retry: Retry) -> bool:
         """Give up a file that fails alone, again and again, at a server that can be reached."""
-        work = self._finishing
-        if len(batch) != 1 or not error.may_retry or work.pool.listed_files < 2 or self._stopping():
+        work = self._shared
+        if len(batch) != 1 or not error.may_retry or work.queue.listed_files < 2 or self._stopping():
             return False
         try:
             self._connect()
@@ -134,9 +148,9 @@ class CommitSession(threading.Thread):
         if not retry.may_give_up(error):
             return False
         for section in batch.sections:
-            work.compared(section, NONE, error)
+            work.outcomes.compared(section, NONE, error)
         if batch.proven:
-            work.committed(batch.proven, dict.fromkeys(batch.proven, error))
+            work.outcomes.committed(batch.proven, dict.fromkeys(batch.proven, error))
         return True
 
     def _rest(self) -> None:
@@ -148,7 +162,7 @@ class CommitSession(threading.Thread):
             if endpoint is not None:
                 endpoint.pause()
         self._idle_ticks += 1
-        if self._finishing.session_pool.takes_turns:
+        if self._shared.ends.sessions.takes_turns:
             return
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
@@ -156,7 +170,7 @@ class CommitSession(threading.Thread):
                 self._stay_connected()
             else:
                 self._close()
-        elif not self._was_connected and self._finishing.pool.listed_files:
+        elif not self._was_connected and self._shared.queue.listed_files:
             self._connect()
 
     def _stay_connected(self) -> None:
@@ -169,22 +183,22 @@ class CommitSession(threading.Thread):
     def _do(self, batch: Batch) -> None:
         self._idle_ticks = 0
         if batch.proven:
-            self._commit([move for move in batch.proven if not move.is_given_up])
+            self._commit([file for file in batch.proven if not file.is_given_up])
         else:
             self._compare(batch)
 
     def _endpoints(self) -> tuple[Endpoint, Endpoint]:
         if self._source is None:
-            self._source = self._finishing.open_source()
+            self._source = self._shared.ends.open_source()
         if self._destination is None:
-            self._destination = self._finishing.open_destination()
+            self._destination = self._shared.ends.open_destination()
         return self._source, self._destination
 
     def _connect(self) -> None:
         for endpoint in self._endpoints():
             endpoint.measure_rtt()
         self._was_connected = True
-        self._finishing.connected()
+        self._shared.outcomes.connected()
 
     def _close(self) -> None:
         for endpoint in (self._source, self._destination):
@@ -193,20 +207,19 @@ class CommitSession(threading.Thread):
         self._source = self._destination = None
 
     def _stopping(self) -> bool:
-        return self._finishing.failure.cancel.is_set()
+        return self._shared.failure.cancel.is_set()
 
     def _clean_up(self) -> None:
         """Remove partial files that no later run can use; best effort."""
-        litter = self._finishing.litter
-        while litter and not self._stopping():
+        verify_queue = self._shared.verify_queue
+        while not self._stopping() and (file := verify_queue.take_discarded()) is not None:
             try:
-                move = litter.popleft()
-                self._endpoints()[1].remove(move.partial)
-                self._finishing.removed(move)
+                self._endpoints()[1].remove(file.partial)
+                self._shared.outcomes.removed(file)
             except (ConnectionLost, TransferTimeout):
                 self._close()  # its replies may be out of step
                 return
-            except (IndexError, MpxError):  # another session may be quicker
+            except MpxError:
                 pass
 
     # --- verifying -----------------------------------------------------------------------------------
@@ -214,130 +227,133 @@ class CommitSession(threading.Thread):
     def _compare(self, batch: Batch) -> None:
         """Compare sections at both ends; what was compared leaves the batch, as it may be put back."""
         source, destination = self._endpoints()
-        work = self._finishing
+        work = self._shared
         outcomes = compare(
             list(batch.sections),
-            source if work.far_is_source else destination,
+            source if work.ends.far_is_source else destination,
             work.choice,
-            far_is_source=work.far_is_source,
+            far_is_source=work.ends.far_is_source,
             stop=self._stopping,
         )
         for section, algorithm, told in outcomes:
             batch.sections.remove(section)
-            work.compared(section, algorithm, told)
+            work.outcomes.compared(section, algorithm, told)
 
     # --- committing ----------------------------------------------------------------------------------
 
-    def _commit(self, moves: Sequence[FileTransfer]) -> None:
+    def _commit(self, files: Sequence[FileTransfer]) -> None:
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[FileTransfer, MpxError] = {}
-        again_there = [move for move in moves if not move.is_read_once]  # a pipe may be gone with its writer
-        described = source.stats([move.source for move in again_there])
-        for move, now in zip(again_there, described, strict=True):
+        again_there = [file for file in files if not file.is_read_once]  # a pipe may be gone with its writer
+        described = source.stats([file.source for file in again_there])
+        for file, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
-                errors[move] = now
-            elif how := self._changed(move, now):
-                errors[move] = IntegrityError(f"{move.source} changed while it was copied: {how}; {AGAIN}")
-        misfits = self._misfits([move for move in moves if move not in errors], destination)
-        again = [move for move in misfits if not move.was_misfit and self._finishing.retries]
-        moves = [move for move in moves if move not in again]
-        errors |= {move: _lost(move, misfits[move]) for move in misfits if move not in again}
-        ready = [move for move in moves if move not in errors]
-        asked = [move for move in ready if move.rename_asked]  # and the session was lost
+                errors[file] = now
+            elif how := self._changed(file, now):
+                errors[file] = IntegrityError(f"{file.source} changed while it was copied: {how}; {AGAIN}")
+        misfits = self._misfits([file for file in files if file not in errors], destination)
+        again = [file for file in misfits if not file.was_misfit and self._shared.retries]
+        files = [file for file in files if file not in again]
+        errors |= {file: _lost(file, misfits[file]) for file in misfits if file not in again}
+        ready = [file for file in files if file not in errors]
+        asked = [file for file in ready if file.rename_asked]  # and the session was lost
         renamed, _ = lost_renames.what_became_of(asked, destination)
-        for move in renamed:
-            self._remove_aside(move, destination)
-        ready = [move for move in ready if move not in renamed]
+        for file in renamed:
+            self._remove_aside(file, destination)
+        ready = [file for file in ready if file not in renamed]
         commits = [
             Commit(
-                move.partial,
-                move.final,
-                move.modified_s,
-                move.mode,
-                move.written,
-                was_tried=move.rename_asked or move.was_begun or move.was_misfit,
-                size_bytes=move.size_bytes,
-                has_holes=move.hole_bytes > 0,
+                file.partial,
+                file.final,
+                file.modified_s,
+                file.mode,
+                file.written,
+                was_tried=file.rename_asked or file.was_begun or file.was_misfit,
+                size_bytes=file.size_bytes,
+                has_holes=file.hole_bytes > 0,
             )
-            for move in ready
+            for file in ready
         ]
-        for move in ready:
-            move.rename_asked = True
-        results = destination.commit(commits, self._finishing.note)
-        for move, failed in zip(ready, results, strict=True):
+        for file in ready:
+            file.rename_asked = True
+        results = destination.commit(commits, self._shared.note)
+        for file, failed in zip(ready, results, strict=True):
             if isinstance(failed, MpxError) and failed.may_retry:
                 raise failed
             if failed is not None:
-                errors[move] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
-        renamed, gone = lost_renames.what_became_of([move for move in asked if move in errors], destination)
-        for move in renamed:
-            del errors[move]  # the lost session did it only now
-        for move in gone:
-            if move.was_misfit:
-                errors[move] = lost_renames.unshown(move)
+                errors[file] = failed if isinstance(failed, MpxError) else MpxError(str(failed))
+        renamed, gone = lost_renames.what_became_of([file for file in asked if file in errors], destination)
+        for file in renamed:
+            del errors[file]  # the lost session did it only now
+        for file in gone:
+            if file.was_misfit:
+                errors[file] = lost_renames.unshown(file)
             else:
-                misfits[move] = 0
-                again.append(move)
-                del errors[move]
-        moves = [move for move in moves if move not in gone or move in errors]
-        done = [move for move in moves if move not in errors]
+                misfits[file] = 0
+                again.append(file)
+                del errors[file]
+        files = [file for file in files if file not in gone or file in errors]
+        done = [file for file in files if file not in errors]
         if done and not destination.keeps_times():
-            self._finishing.timeless(done, destination.stats([move.final for move in done]))
-        self._finishing.committed(moves, errors)
-        for move in again:  # only now: what was not settled before is put back if the session is lost
-            self._finishing.misfit(move, misfits[move])
+            self._shared.outcomes.timeless(done, destination.stats([file.final for file in done]))
+        self._shared.outcomes.committed(files, errors)
+        for file in again:  # only now: what was not settled before is put back if the session is lost
+            self._shared.outcomes.misfit(file, misfits[file])
 
-    def _misfits(self, moves: Sequence[FileTransfer], destination: Endpoint) -> dict[FileTransfer, int]:
+    def _misfits(self, files: Sequence[FileTransfer], destination: Endpoint) -> dict[FileTransfer, int]:
         """Return the uploads that lost their end, or grew, and how much of them is stored.
 
         A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
         that are not known well are asked, and only more bytes than were sent are wrong.
         """
-        work = self._finishing
-        if work.far_is_source:
+        work = self._shared
+        if work.ends.far_is_source:
             return {}
         is_faithful = destination.stores_faithfully()
-        asked = [move for move in moves if not move.rename_asked and not (is_faithful and _is_proven(move))]
+        asked = [file for file in files if not file.rename_asked and not (is_faithful and _is_proven(file))]
         misfits: dict[FileTransfer, int] = {}
-        sizes = destination.sizes([move.partial for move in asked])
-        untold = [move for move, size in zip(asked, sizes, strict=True) if size is None]
-        there = dict(zip(untold, destination.stats([move.partial for move in untold]), strict=True))
-        for move, stored_bytes in zip(asked, sizes, strict=True):
-            if stored_bytes is None and there[move] is None:
-                misfits[move] = 0  # it is gone
-            elif _is_proven(move):
-                if stored_bytes is not None and stored_bytes > move.size_bytes:
-                    misfits[move] = stored_bytes
+        sizes = destination.sizes([file.partial for file in asked])
+        untold = [file for file, size in zip(asked, sizes, strict=True) if size is None]
+        there = dict(zip(untold, destination.stats([file.partial for file in untold]), strict=True))
+        for file, stored_bytes in zip(asked, sizes, strict=True):
+            if stored_bytes is None and there[file] is None:
+                misfits[file] = 0  # it is gone
+            elif _is_proven(file):
+                if stored_bytes is not None and stored_bytes > file.size_bytes:
+                    misfits[file] = stored_bytes
             elif stored_bytes is None:
-                work.note(f"unverified: {destination.location.host} does not tell the size of what it stored")
-            elif stored_bytes != move.size_bytes:
-                misfits[move] = stored_bytes
+                work.note(
+                    f"unverified: {destination.location.host} does not tell the size of what it stored",
+                    Severity.WARNING,
+                )
+            elif stored_bytes != file.size_bytes:
+                misfits[file] = stored_bytes
         return misfits
 
     @staticmethod
-    def _remove_aside(move: FileTransfer, destination: Endpoint) -> None:
+    def _remove_aside(file: FileTransfer, destination: Endpoint) -> None:
         """Remove the old file that was put aside when the session was lost; best effort."""
-        if not destination.stores_faithfully() and move.partial != move.final:
+        if not destination.stores_faithfully() and file.partial != file.final:
             with contextlib.suppress(DestinationError):
-                destination.remove(aside_name(move.partial, move.final))
+                destination.remove(aside_name(file.partial, file.final))
 
     @staticmethod
-    def _changed(move: FileTransfer, now: FileInfo | None) -> str:
+    def _changed(file: FileTransfer, now: FileInfo | None) -> str:
         return changed(
-            now, listed_bytes=move.listed_bytes, arrived_bytes=move.size_bytes, modified_s=move.modified_s
+            now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
         )
 
 
-def _lost(move: FileTransfer, stored_bytes: int) -> IntegrityError:
-    twice = " although it was sent twice" if move.was_misfit else ""
-    does = "loses data" if stored_bytes < move.size_bytes else f"adds data, or does not delete {move.partial}"
+def _lost(file: FileTransfer, stored_bytes: int) -> IntegrityError:
+    twice = " although it was sent twice" if file.was_misfit else ""
+    does = "loses data" if stored_bytes < file.size_bytes else f"adds data, or does not delete {file.partial}"
     return IntegrityError(
-        f"{move.source}: {stored_bytes} of {counted(move.size_bytes, 'byte')} are stored at the destination"
+        f"{file.source}: {stored_bytes} of {counted(file.size_bytes, 'byte')} are stored at the destination"
         f"{twice}; the server, or a proxy before it, {does}"
     )
 
 
-def _is_proven(move: FileTransfer) -> bool:
+def _is_proven(file: FileTransfer) -> bool:
     """Tell whether a checksum was compared of every byte; of an empty file there is none."""
-    return move.size_bytes > 0 and move.verified.covers(0, move.size_bytes)
+    return file.size_bytes > 0 and file.verified.covers(0, file.size_bytes)

@@ -63,22 +63,22 @@ def compare(
 
 
 def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> tuple[str, ...]:
-    move = section.move
-    candidates = choice.candidates(move.size_bytes)
-    if far_is_source or move.can_read_again:
+    file = section.file
+    candidates = choice.candidates(file.size_bytes)
+    if far_is_source or file.can_read_again:
         return candidates
-    return tuple(algorithm for algorithm in candidates if algorithm == move.sums.algorithm)
+    return tuple(algorithm for algorithm in candidates if algorithm == file.sums.algorithm)
 
 
 def _part(section: Section, *, far_is_source: bool) -> Part:
-    move, start, end = section.move, section.start, section.end
+    file, start, end = section.file, section.start, section.end
     if far_is_source:
-        return Part(move.source, start, end, is_whole=section.is_whole)
-    return Part(move.partial, start, end, move.written, is_whole=section.is_whole)
+        return Part(file.source, start, end, is_whole=section.is_whole)
+    return Part(file.partial, start, end, file.written, is_whole=section.is_whole)
 
 
 def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
-    return NoChecksum(MpxError(f"{far.location.host} computes no checksum of {section.move.source}"))
+    return NoChecksum(MpxError(f"{far.location.host} computes no checksum of {section.file.source}"))
 
 
 def _judged(
@@ -98,24 +98,24 @@ def _near_sum(
     section: Section, algorithm: str, *, far_is_source: bool, stop: Callable[[], bool]
 ) -> str | MpxError:
     """Return the checksum of what passed; what did not is read, if it can be."""
-    move, start, end = section.move, section.start, section.end
+    file, start, end = section.file, section.start, section.end
     try:
-        return _sum(move, algorithm, start, end, None, stop)
+        return _sum(file, algorithm, start, end, None, stop)
     except Unread:
         pass
     if far_is_source:
         return _sum_of_partial(section, algorithm, stop)
-    name = move.source
-    if not move.can_read_again:
+    name = file.source
+    if not file.can_read_again:
         return NoChecksum(SourceError(f"{name} cannot be read a second time for its {algorithm}"))
     try:
-        fd = move.open_source()
+        fd = file.open_source()
     except FileNotFoundError:
         return IntegrityError(f"{name} is gone; {AGAIN}")
     except OSError as error:
         return local_error(error, name, writing=False)
     try:
-        return _sum(move, algorithm, start, end, fd, stop)
+        return _sum(file, algorithm, start, end, fd, stop)
     except OSError as error:
         return local_error(error, name, writing=False)
     finally:
@@ -123,27 +123,27 @@ def _near_sum(
 
 
 def _sum(
-    move: FileTransfer, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]
+    file: FileTransfer, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]
 ) -> str:
     """Return a checksum, reading what did not pass; raises OSError, and Unread where there is no `fd`."""
-    if move.sums.algorithm == algorithm:
-        return move.sums.hex(start, end, fd, stop)
+    if file.sums.algorithm == algorithm:
+        return file.sums.hex(start, end, fd, stop)
     if fd is None:
         raise Unread
     return checksum.of_file(algorithm, fd, start, end, stop)
 
 
 def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) -> str | MpxError:
-    move = section.move
+    file = section.file
     try:
-        fd = move.open(move.partial, os.O_RDWR)
+        fd = file.open(file.partial, os.O_RDWR)
     except FileNotFoundError:
-        return IntegrityError(f"{move.partial} is gone; {AGAIN}")
+        return IntegrityError(f"{file.partial} is gone; {AGAIN}")
     except OSError as error:
-        return local_error(error, move.partial, writing=True)
+        return local_error(error, file.partial, writing=True)
     try:
-        return _sum(move, algorithm, section.start, section.end, fd, stop)
+        return _sum(file, algorithm, section.start, section.end, fd, stop)
     except OSError as error:
-        return local_error(error, move.partial, writing=True)
+        return local_error(error, file.partial, writing=True)
     finally:
-        move.close()
+        file.close()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mpx.choices import AUTO, FAST, KERNEL, SCAVENGER
 from mpx.recognition.mix import GROUPS
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
+from mpx.report import Severity
 
 SERVER_CHOOSES = (
     "the server sends, so its kernel chooses the congestion control, whoever shares the path; set it there "
@@ -22,6 +23,7 @@ class Plan:
     selects: bool = False
     yields: bool = False  # to all others, by pacing
     note: str = ""  # what cannot be had, and what mends it
+    severity: Severity = Severity.INFO  # of the note
 
 
 def named(asked: str) -> str | None:
@@ -46,8 +48,9 @@ def plan(
         return Plan(asked)
     yields = policy == SCAVENGER
     if why_not is None:
-        note = f"{FAST_NOT_HAD}: {SERVER_CHOOSES}" if policy == FAST else SERVER_CHOOSES
-        return Plan(None, yields=yields, note=note)
+        if policy == FAST:
+            return Plan(None, note=f"{FAST_NOT_HAD}: {SERVER_CHOOSES}", severity=Severity.NOTICE)
+        return Plan(None, yields=yields, note=SERVER_CHOOSES)
     first = permitted(before_anything_is_known(policy), why_not)
     if first.taken is None:
         note = f"--policy {policy} wants {first.congestion}, but {first.refused}"

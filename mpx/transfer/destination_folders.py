@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from mpx.engine.endpoint import OPEN, Endpoint, FileInfo, Kind, Note, Stamp
+from mpx.engine.endpoint import OPEN, Endpoint, FileInfo, Kind, Stamp
 from mpx.errors import DestinationError, MpxError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.local_error import local_error
+from mpx.report import OnNote
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.planner import GROUP
 from mpx.transfer.retrying import RetryingEndpoint
@@ -169,7 +170,7 @@ class DestinationFolders:
             above = posixpath.dirname(target)
             target = above if above != target else ""
 
-    def seal(self, note: Note) -> None:
+    def seal(self, note: OnNote) -> None:
         """Give folders their times and modes, the deepest first; incomplete ones stay open to their owner."""
         kept = self._stamps.drain()
         while some := list(islice(kept, GROUP)):
@@ -179,11 +180,11 @@ class DestinationFolders:
             ]
             self._asking.ask_all(partial(self._set_times, note), stamps)
 
-    def _set_times(self, note: Note, stamps: Sequence[Stamp]) -> tuple[()]:
+    def _set_times(self, note: OnNote, stamps: Sequence[Stamp]) -> tuple[()]:
         self._end.set_times(stamps, note)
         return ()
 
-    def _final(self, stamp: Stamp, note: Note) -> Stamp:
+    def _final(self, stamp: Stamp, note: OnNote) -> Stamp:
         if stamp.mode is None or stamp.mode & OPEN == OPEN or stamp.name not in self._incomplete:
             return stamp
         note(LEFT_OPEN)

@@ -12,27 +12,27 @@ from mpx.errors import IntegrityError
 
 
 def what_became_of(
-    moves: Sequence[FileTransfer], destination: Endpoint
+    files: Sequence[FileTransfer], destination: Endpoint
 ) -> tuple[set[FileTransfer], set[FileTransfer]]:
     """Return those that are shown to have their final names, and those of which nothing is shown.
 
     Of the latter the partial file is gone; those that still have one are in neither.
     """
-    partials = destination.stats([move.partial for move in moves])
-    finals = destination.stats([move.final for move in moves])
+    partials = destination.stats([file.partial for file in files])
+    finals = destination.stats([file.final for file in files])
     renamed: set[FileTransfer] = set()
     gone: set[FileTransfer] = set()
-    for move, partial, final in zip(moves, partials, finals, strict=True):
+    for file, partial, final in zip(files, partials, finals, strict=True):
         if partial is None:
-            (renamed if isinstance(final, FileInfo) and _is_new(move, final) else gone).add(move)
+            (renamed if isinstance(final, FileInfo) and _is_new(file, final) else gone).add(file)
     return renamed, gone
 
 
-def _is_new(move: FileTransfer, now: FileInfo) -> bool:
+def _is_new(file: FileTransfer, now: FileInfo) -> bool:
     """Tell whether what has the final name is shown to be another file than the old one, if there was one."""
-    before = move.replaces
-    if now.size_bytes != move.size_bytes or before is None:
-        return now.size_bytes == move.size_bytes
+    before = file.replaces
+    if now.size_bytes != file.size_bytes or before is None:
+        return now.size_bytes == file.size_bytes
     facts = [
         (now.size_bytes, before.size_bytes),
         (now.modified_s, before.modified_s),
@@ -41,9 +41,9 @@ def _is_new(move: FileTransfer, now: FileInfo) -> bool:
     return any(None not in fact and fact[0] != fact[1] for fact in facts)
 
 
-def unshown(move: FileTransfer) -> IntegrityError:
+def unshown(file: FileTransfer) -> IntegrityError:
     """Return what it means that it happened once more to a file that was sent again for it."""
     return IntegrityError(
-        f"{move.source}: the connection was lost while it got its name, and nothing shows that {move.final} "
+        f"{file.source}: the connection was lost while it got its name, and nothing shows that {file.final} "
         f"is the new file; {AGAIN}"
     )

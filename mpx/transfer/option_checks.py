@@ -4,16 +4,15 @@ What only bounds something (`--max-streams`, `--port-range`) is honoured where t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from mpx.choices import NONE
 from mpx.endpoints.ftp.extensions.congestion import check_far_congestion
-from mpx.engine.checksum_choice import SHORT_BYTES, UNVERIFIED, ChecksumChoice
+from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
 from mpx.errors import NoChecksum, UsageError
 from mpx.net import tcp
 from mpx.options import CopyOptions, flag_of
-from mpx.report import Report
+from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
 from mpx.units import counted
 
@@ -32,8 +31,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "data_address_from_server",
     "controller",
 )
-WHOLE_FILES = "each file is read anew, in one stream from its first byte"
-NO_CHECKSUMS = f"{UNVERIFIED}: the server computes no checksums"
+NO_CHECKSUMS = "unverified: the server computes no checksums"
 
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
@@ -56,9 +54,9 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
     if options.block_size_bytes and far_is_source:
         raise UsageError("--block-size cannot be honoured: the server sends, so it makes the blocks")
     if not far_is_source and options.files is not None and options.files > options.max_sessions:
-        raise UsageError(_sessions_for_files(options.files))
+        raise UsageError(sessions_for_files(options.files))
     if not far_is_source:
-        _check_source_ports(options)
+        check_source_ports(options)
 
 
 def check_congestion(
@@ -84,71 +82,7 @@ def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
         )
 
 
-def within_mode_s(
-    options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
-) -> CopyOptions:
-    """Return the options as far as MODE S can honour them, noting what of the defaults it cannot.
-
-    `why` there is nothing but MODE S; `restarts`: the server can begin at an offset (REST). Raises
-    UsageError for what was given by hand and cannot be honoured.
-    """
-    whole_files = uploads or not restarts
-    sessions = options.max_sessions
-
-    def refuse(flag: str, reason: str) -> UsageError:
-        return UsageError(f"{flag} cannot be honoured: {why}, and in MODE S {reason}")
-
-    if options.block_size_bytes:
-        raise refuse("--block-size", "data has no blocks")
-    if options.tuner == "paper":
-        raise refuse("--tuner paper", "nothing can stand still between its chunks")
-    if named(options.congestion) and not uploads:
-        raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
-    if options.resume and whole_files and options.was_given("resume"):
-        raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
-    streams = options.streams or 1
-    if streams > 1 and whole_files:
-        raise refuse(f"--streams {streams}", "a file is one connection; give --files instead")
-    for flag, count in ((f"--streams {streams}", streams), _first_streams(options)):
-        if count > sessions:
-            raise refuse(flag, f"each stream takes a session; give --max-sessions {count} too")
-    if whole_files and options.files is not None and options.files > sessions:
-        raise UsageError(_sessions_for_files(options.files))
-    _check_source_ports(options)
-    each = "each a whole file from its first byte" if whole_files else "each a part of a file"
-    report.note(
-        f"MODE S: {why}, so there are at most {counted(sessions, 'stream')}, {each}, in a session of its own"
-    )
-    return replace(
-        options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
-    )
-
-
-def in_whole_files(options: CopyOptions, report: Report, *, why: str) -> CopyOptions:
-    """Return the options for downloads of whole files, each in one stream from its first byte, and note it.
-
-    `why` was found out during the copy; what was asked for by hand is then not refused any more.
-    """
-    sessions = options.max_sessions
-    report.note(
-        f"{WHOLE_FILES}, as the server does not show that parts of files are those that were asked for: {why}"
-    )
-    streams = min(options.streams, sessions) if options.streams else None
-    return replace(
-        options,
-        resume=False,
-        streams=streams,
-        tuner="auto" if options.tuner == "paper" else options.tuner,
-        max_streams=min(options.max_streams, sessions),
-    )
-
-
-def _first_streams(options: CopyOptions) -> tuple[str, int]:
-    given = options.initial_streams or 1
-    return f"--initial-streams {given}", given
-
-
-def _check_source_ports(options: CopyOptions) -> None:
+def check_source_ports(options: CopyOptions) -> None:
     """Raise UsageError if so many streams of ours cannot have a port each."""
     given = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
     if given is None or options.streams is None:
@@ -161,7 +95,8 @@ def _check_source_ports(options: CopyOptions) -> None:
         )
 
 
-def _sessions_for_files(files: int) -> str:
+def sessions_for_files(files: int) -> str:
+    """Return the message for more files at once than there are sessions."""
     return f"--files {files} needs --max-sessions {files}: each file on its way takes a session"
 
 
@@ -178,7 +113,7 @@ def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) ->
             "XMD5 and the like); give --checksum none to copy unverified"
         )
     if not choice.verifies and options.checksum != NONE:
-        report.note(NO_CHECKSUMS)
+        report.note(NO_CHECKSUMS, Severity.WARNING)
     report.algorithm = choice.best(None)
     return choice
 

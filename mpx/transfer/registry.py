@@ -5,19 +5,19 @@ Carriers are imported once they are needed: those of files within this host and 
 
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
-from mpx.engine.endpoint import Endpoint, Note
+from mpx.engine.endpoint import Endpoint
 from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.options import CopyOptions
+from mpx.report import OnNote, no_note
 
 
 def session_options(
@@ -49,19 +49,26 @@ def open_endpoint(
     *,
     writing: bool,
     bound: Callable[[int], None] | None = None,
-    note: Note = lambda _: None,
     pool: SessionPool | None = None,
-    waits_for_turn: bool = True,
+) -> Endpoint:
+    """Return the endpoint of a location, opened for itself; see session_options."""
+    return endpoint_at(location, session_options(options, stop, bound, pool), writing=writing)
+
+
+def endpoint_at(
+    location: Location,
+    session: SessionOptions,
+    *,
+    writing: bool,
+    note: OnNote = no_note,
     folders: LocalFolders | None = None,
 ) -> Endpoint:
-    """Return the endpoint of a location; a remote one connects when first used. `bound`: see above.
+    """Return the endpoint of a location; a remote one connects when first used.
 
-    `note` takes lines for the report; `pool` has the sessions of the copy and `folders` the folders it
-    writes to on this host, if it is for one.
+    `note` takes lines for the report; `folders` has the folders that a copy writes to on this host.
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders)
-    session = replace(session_options(options, stop, bound, pool), waits_for_turn=waits_for_turn)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 
@@ -74,38 +81,32 @@ def check_pair(source: Location, destination: Location) -> None:
 
 
 def carrier_for(
-    source: Location,
-    destination: Location,
-    work: CarrierContext,
+    far: Location,
+    context: CarrierContext,
+    pool: SessionPool,
     *,
+    upload: bool,
     mode_e: bool,
     restarts: bool,
     sessions: int,
-    pool: SessionPool,
     congestions: Sequence[str],
 ) -> Carrier:
-    """Return what moves the bytes between the two: in MODE E if `mode_e`, over so many sessions at most.
+    """Return what moves the bytes to or from `far`: in MODE E if `mode_e`, else in MODE S.
 
-    `pool` has the sessions with the server. `restarts`: the server understands REST; `congestions` are those
-    that it can be told to send with.
+    `pool` has the sessions with the server. `restarts`: the server understands REST. Downloads in MODE E use
+    so many `sessions` at most; `congestions` are those that the server can be told to send with.
     """
-    options = session_options(work.options, work.failure.cancel.is_set, pool=pool)
-    far = source if destination.scheme == "file" else destination
     if far.scheme == "file":
         from mpx.endpoints.local.carrier import LocalCarrier
 
-        return LocalCarrier(work)
+        return LocalCarrier(context)
     from mpx.endpoints.ftp.mode_e.carriers import DownloadCarrier, StreamCarrier, UploadCarrier
 
+    options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
     if not mode_e:
-        return StreamCarrier(
-            far,
-            options,
-            work,
-            upload=far is destination,
-            whole_files=far is destination or not restarts,
-            sessions=work.options.max_sessions,
-        )
-    if far is destination:
-        return UploadCarrier(destination, options, work)
-    return DownloadCarrier(source, options, work, sessions=sessions, congestions=congestions)
+        most = context.options.max_sessions
+        whole_files = upload or not restarts
+        return StreamCarrier(far, options, context, upload=upload, whole_files=whole_files, sessions=most)
+    if upload:
+        return UploadCarrier(far, options, context)
+    return DownloadCarrier(far, options, context, sessions=sessions, congestions=congestions)

@@ -14,6 +14,7 @@ from mpx.engine.holes import stretches
 from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
+from mpx.report import OnNote, Severity
 from mpx.transfer.planner import STARTING_OVER
 from mpx.units import format_size
 
@@ -39,7 +40,7 @@ class ResumeVerifier:
         *,
         far_is_source: bool,
         forgot: Callable[[FileTransfer], None],
-        note: Callable[[str], None],
+        note: OnNote,
         stop: Callable[[], bool],
     ) -> None:
         self._open_far = open_far
@@ -48,64 +49,64 @@ class ResumeVerifier:
         self._note = note
         self._stop = stop
 
-    def __call__(self, move: FileTransfer) -> None:
+    def __call__(self, file: FileTransfer) -> None:
         """Record as arrived what of the partial file is proven; forget everything if it is not there.
 
         Raises what the far endpoint raises, and SourceError or DestinationError when our side cannot be read.
         """
-        near_name = move.partial if self._far_is_source else move.source
+        near_name = file.partial if self._far_is_source else file.source
         try:
-            self._prove(move)
+            self._prove(file)
         except OSError as error:
             raise local_error(error, near_name, writing=self._far_is_source) from None
 
-    def _prove(self, move: FileTransfer) -> None:
+    def _prove(self, file: FileTransfer) -> None:
         with contextlib.closing(self._open_far()) as far:
-            before = move.arrived_bytes
-            present = self._present_bytes(move, far)
-            if present is None or present > move.size_bytes:  # gone, or a part of something else
-                move.forget_arrived()
+            before = file.arrived_bytes
+            present = self._present_bytes(file, far)
+            if present is None or present > file.size_bytes:  # gone, or a part of something else
+                file.forget_arrived()
             else:
-                move.forget_beyond(present)
-            if move.arrived_bytes < before:
-                self._forgot(move)
+                file.forget_beyond(present)
+            if file.arrived_bytes < before:
+                self._forgot(file)
             algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
-            if present is not None and present <= move.size_bytes and algorithm:
-                self._say(move, present, algorithm)
+            if present is not None and present <= file.size_bytes and algorithm:
+                self._say(file, present, algorithm)
                 if self._far_is_source:
-                    with move.written.opened() as near:
-                        prove(move, far, move.source, near, present, self._stop, algorithm)
+                    with file.written.opened() as near:
+                        prove(file, far, file.source, near, present, self._stop, algorithm)
                 else:
-                    with _opened(move) as near:
-                        prove(move, far, move.partial, near, present, self._stop, algorithm)
+                    with _opened(file) as near:
+                        prove(file, far, file.partial, near, present, self._stop, algorithm)
             far.let_go()
 
-    def _say(self, move: FileTransfer, present_bytes: int, algorithm: str) -> None:
+    def _say(self, file: FileTransfer, present_bytes: int, algorithm: str) -> None:
         """Tell of what will take some time."""
-        unknown_bytes = move.missing_within(0, present_bytes).size
+        unknown_bytes = file.missing_within(0, present_bytes).size
         if unknown_bytes > LARGEST_PIECE:
             left = format_size(unknown_bytes)
             self._note(
-                f"{move.final}: comparing {left} that were there by {algorithm}, as long as enough is equal"
+                f"{file.final}: comparing {left} that were there by {algorithm}, as long as enough is equal"
             )
 
-    def _present_bytes(self, move: FileTransfer, far: Endpoint) -> int | None:
+    def _present_bytes(self, file: FileTransfer, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
         if self._far_is_source or isinstance(far, LocalEndpoint):
             try:
-                with move.written.opened() as fd:
+                with file.written.opened() as fd:
                     return os.fstat(fd).st_size
             except FileNotFoundError:
                 return None
             except NotOurs as error:
-                self._note(f"{error.strerror}: {STARTING_OVER}")
+                self._note(f"{error.strerror}: {STARTING_OVER}", Severity.NOTICE)
                 return None
-        info = far.stat(move.partial)
+        info = far.stat(file.partial)
         return info.size_bytes if info else None
 
 
 def prove(
-    move: FileTransfer,
+    file: FileTransfer,
     far: Endpoint,
     far_name: str,
     near: int,
@@ -120,11 +121,11 @@ def prove(
     again. The whole file is verified once more when it is there. Returns how many bytes were proven. Raises
     what the far endpoint raises.
     """
-    unknown = move.missing_within(0, min(present_bytes, move.size_bytes))
+    unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
-    is_partial = far_name == move.source  # what is near; it has not arrived where it has holes
+    is_partial = far_name == file.source  # what is near; it has not arrived where it has holes
     ranges = list(_with_data(near, unknown) if is_partial else unknown)
-    written = None if is_partial else move.written
+    written = None if is_partial else file.written
     proven, in_vain = 0, 0
     while ranges and not stop():
         pieces = _cut(ranges, size)
@@ -132,14 +133,12 @@ def prove(
         while in_vain <= MOST_IN_VAIN + proven and not stop():
             if not (some := list(islice(pieces, min(MOST_AT_ONCE, MOST_IN_VAIN // size)))):
                 break
-            sums = far.checksums(
-                algorithm, [Part(far_name, start, end, written) for start, end in some], stop
-            )
-            for (start, end), far_sum in zip(some, sums, strict=True):
+            parts = [Part(far_name, start, end, written) for start, end in some]
+            for (start, end), far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
                 if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
                     continue
                 if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
-                    proven += move.landed(start, end)
+                    proven += file.landed(start, end)
                 else:
                     in_vain += end - start
                     ranges.append((start, end))
@@ -156,8 +155,8 @@ def _with_data(fd: int, ranges: Iterable[Range]) -> Iterator[Range]:
 
 
 @contextlib.contextmanager
-def _opened(move: FileTransfer) -> Iterator[int]:
-    fd = move.open_source()
+def _opened(file: FileTransfer) -> Iterator[int]:
+    fd = file.open_source()
     try:
         yield fd
     finally:

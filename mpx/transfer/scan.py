@@ -1,15 +1,13 @@
-"""Fills the pool: walks the sources, makes folders and links, decides what of each file is to be moved."""
+"""The scan: walks the sources, makes folders and links, and fills the queue with what is to be moved."""
 
 import contextlib
 import posixpath
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
-from mpx.endpoints.local.endpoint import LocalEndpoint
-from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Note, aside_name, partial_name
+from mpx.engine.endpoint import FileInfo, Kind, aside_name
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
@@ -20,21 +18,21 @@ from mpx.errors import (
     SourceError,
     UsageError,
 )
-from mpx.files.guarded_folders import LocalFolders
-from mpx.files.source_trees import ANYWHERE
 from mpx.options import CopyOptions
-from mpx.report import Report
+from mpx.report import OnNote, no_note
 from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
+from mpx.transfer.destination_lookup import check_names, decide, is_open
+from mpx.transfer.ends import Ends
+from mpx.transfer.file_start import FileStart
 from mpx.transfer.folded_names import FoldedNames
-from mpx.transfer.journal import Journal
 from mpx.transfer.listed_names import ListedNames, Repeat
-from mpx.transfer.planner import GROUP, SAME, STARTS_OVER, Placed, by_overwrite, grouped
+from mpx.transfer.planner import GROUP, SAME, grouped
+from mpx.transfer.records import Records
 from mpx.transfer.retrying import RetryingEndpoint
-from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.spool import Spool
 from mpx.transfer.tree_walk import Task, Walkable, walk
-from mpx.units import counted, format_size
+from mpx.units import counted
 
 MOST_ROUNDS = 20  # in which files are copied whose names differ from others only in case
 MOST_LINKS = 3_000_000  # that are kept as links; they wait on disk, 150 bytes or so each
@@ -42,16 +40,12 @@ MOST_LINKS = 3_000_000  # that are kept as links; they wait on disk, 150 bytes o
 Pair = tuple[str, str, FileInfo]
 
 
-class _Destination(Walkable, Placed, Protocol):
-    """What is asked of a destination to decide what becomes of each task."""
-
-
 def tasks(
     pairs: Sequence[Pair],
     source_end: Walkable,
     options: CopyOptions,
     avoid: frozenset[tuple[int, int]] = frozenset(),
-    note: Note = lambda _: None,
+    note: OnNote = no_note,
 ) -> Iterator[Task]:
     """Yield everything that the sources hold, the folders `avoid` left out; see walk()."""
     names = ListedNames()
@@ -60,135 +54,39 @@ def tasks(
         yield from walk(source, target, info, source_end, options, avoid, is_folded=is_folded, note=note)
 
 
-def decided(
-    listed: Iterator[Task],
-    source_end: Walkable,
-    destination_end: _Destination,
-    options: CopyOptions,
-    notes: SentNotes | None = None,
-) -> Iterator[Task]:
-    """Yield the tasks with what the destination says to them: leave it alone, or it cannot be done."""
-    for group in grouped(listed):
-        yield from decide(group, source_end, destination_end, options, notes=notes)
+class Scan(threading.Thread):
+    """Puts one file after the other into the queue, as fast as the queue takes them.
 
-
-def decide(
-    group: Sequence[Task],
-    source_end: Walkable,
-    destination_end: _Destination,
-    options: CopyOptions,
-    is_new: Callable[[str], bool] = lambda _: False,
-    notes: SentNotes | None = None,
-) -> list[Task]:
-    """As `decided`, of tasks whose destinations are looked up together, but those in folders that are new.
-
-    `notes` tell what was sent to a server that keeps no modification times.
+    Its attributes belong to its thread, and to the caller of `finish` once that has ended.
     """
-    group = [_named(task, source_end, destination_end) for task in group]
-    files = [
-        task.target
-        for task in group
-        if _is_open(task) and task.info.kind is Kind.FILE and not is_new(task.target)
-    ]
-    links = [task.target for task in group if _is_open(task) and task.info.kind is Kind.LINK]
-    there = dict(zip(files, destination_end.stats(files), strict=True))
-    there.update(zip(links, destination_end.stats(links, follow=False), strict=True))
-    result = []
-    for task in group:
-        found = there.get(task.target)
-        if isinstance(found, MpxError):
-            result.append(replace(task, error=found))
-        else:
-            decision = by_overwrite(replace(task, there=found), found, destination_end, options)
-            if found and notes and _was_sent(decision, found, options, notes):
-                decision = replace(decision, skip=SAME)
-            result.append(decision)
-    return result
-
-
-def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNotes) -> bool:
-    """Tell whether a file that seems to differ is the one that was sent, by what was noted then."""
-    is_open = _is_open(task) and options.overwrite == "different" and there.kind is Kind.FILE
-    return is_open and task.info.size_bytes == there.size_bytes and notes.knows(task.target, task.info, there)
-
-
-def _named(task: Task, source_end: Walkable, destination_end: Walkable) -> Task:
-    """Return the task; if an endpoint cannot use its name, with that error."""
-    try:
-        source_end.check_name(task.source)
-        destination_end.check_name(task.target)
-    except UsageError as error:
-        return replace(task, error=error)
-    return task
-
-
-def _is_open(task: Task) -> bool:
-    return not task.skip and task.error is None
-
-
-def rehearse(task: Task, report: Report) -> str:
-    """Count one thing that would be done, and say so in a line."""
-    size_bytes = task.info.known_bytes
-    if task.error:
-        report.begin(size_bytes)
-        report.failed(task.source, str(task.error), size_bytes)
-        return f"cannot copy {task.source}: {task.error}"
-    if task.skip:
-        report.skip(task.source, task.skip, size_bytes)
-        return f"would leave {task.source} alone: {task.skip}"
-    if task.info.kind is Kind.FOLDER:
-        return f"would copy the folder {task.source} to {task.target}"
-    report.begin(size_bytes)
-    size = "size unknown" if task.info.size_bytes is None else format_size(size_bytes)
-    return f"would copy {task.source} to {task.target}, {size}"
-
-
-class Lister(threading.Thread):
-    """Puts one file after the other into the pool, as fast as the pool takes them."""
 
     def __init__(
         self,
         pairs: Sequence[Pair],
-        *,
+        ends: Ends,
         options: CopyOptions,
-        source_end: Endpoint,
-        destination_end: Endpoint,
-        pool: FileQueue,
+        queue: FileQueue,
         failure: Failure,
-        journal: Journal,
-        finisher: Committer,
-        report: Report,
-        prove: Callable[[FileTransfer], None],
-        notes: SentNotes,
-        folders: LocalFolders,
-        sums: Callable[[int | None], str],
+        records: Records,
+        committer: Committer,
+        file_start: FileStart,
     ) -> None:
-        super().__init__(name="mpx-lister", daemon=True)
+        super().__init__(name="mpx-scan", daemon=True)
         self._links = Spool()  # that are made at the end
-        self._pairs = pairs
-        self._options = options
-        self._source_end = source_end
-        self._destination_end = destination_end
-        self._is_local = destination_end.location.scheme == "file"
-        self._far_end = source_end if self._is_local else destination_end
-        self._here = RetryingEndpoint(source_end, options.retries, failure.cancel)
-        self._there = RetryingEndpoint(destination_end, options.retries, failure.cancel)
-        self._folded_names = FoldedNames(destination_end, self._there)
-        self._folders = DestinationFolders(pairs, destination_end, self._there, self._folded_names, folders)
-        self._local_folders = folders
-        self._trees = source_end.trees if isinstance(source_end, LocalEndpoint) else ANYWHERE
-        if options.links != "follow" and self._trees is not ANYWHERE:
+        self._pairs, self._ends, self._options = pairs, ends, options
+        self._queue, self._failure, self._committer = queue, failure, committer
+        self._report, self._journal, self._sent = records.report, records.journal, records.sent
+        self._file_start = file_start
+        self._here = RetryingEndpoint(ends.source, options.retries, failure.cancel)
+        self._there = RetryingEndpoint(ends.destination, options.retries, failure.cancel)
+        self._folded_names = FoldedNames(ends.destination, self._there)
+        self._folders = DestinationFolders(
+            pairs, ends.destination, self._there, self._folded_names, ends.folders
+        )
+        if options.links != "follow" and not ends.far_is_source:
             for source, _, info in pairs:
                 if info.kind is Kind.FOLDER:
-                    self._trees.add(source)
-        self._pool = pool
-        self._failure = failure
-        self._journal = journal
-        self._finisher = finisher
-        self._report = report
-        self._prove = prove
-        self._notes = notes
-        self._sums = sums
+                    ends.trees.add(source)
 
     def run(self) -> None:
         """List until the end, or until the copy stops."""
@@ -202,9 +100,9 @@ class Lister(threading.Thread):
                 if self._folded_names.is_full:
                     self._put_folded()
             self._put_folded()
-            if note := self._source_end.listing_note():
-                self._report.note(note)
-            self._pool.end_listing()
+            if note := self._ends.source.listing_note():
+                self._report.note(note.text, note.severity)
+            self._queue.end_listing()
 
     def finish(self) -> None:
         """When everything is there: links, then times and modes of folders, the deepest first.
@@ -215,7 +113,7 @@ class Lister(threading.Thread):
         for source, target, where, is_folded in self._links.drain():
             info = FileInfo(Kind.LINK, 0, link_target=where)
             self._make_link(Task(source, target, info, is_folded=is_folded))
-        for target in self._finisher.incomplete_folders:
+        for target in self._committer.incomplete_folders:
             self._folders.not_copied(target)
         self._folders.seal(self._report.note)
 
@@ -224,7 +122,7 @@ class Lister(threading.Thread):
         for _ in range(MOST_ROUNDS):
             if not self._folded_names.is_waiting:
                 return
-            self._pool.wait_all_settled(self._far_end.pause)
+            self._queue.wait_all_settled(self._ends.far.pause)
             ready, failed = self._folded_names.ready()
             for task, error in failed:
                 self._fail(task, error)
@@ -234,14 +132,14 @@ class Lister(threading.Thread):
             self._fail(task, error)
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        named = [_named(task, self._source_end, self._destination_end) for task in group]
-        folders = [task for task in named if _is_open(task) and task.info.kind is Kind.FOLDER]
+        named = [check_names(task, self._here, self._there) for task in group]
+        folders = [task for task in named if is_open(task) and task.info.kind is Kind.FOLDER]
         for task, error in self._folders.make(folders):
             self._fail(task, error)
         rest = []
         for task in named:
-            error_of_folder = self._folders.refusal(task) if _is_open(task) else None
-            if task.info.kind is Kind.FOLDER and _is_open(task):
+            error_of_folder = self._folders.refusal(task) if is_open(task) else None
+            if task.info.kind is Kind.FOLDER and is_open(task):
                 continue  # it is made, or has failed
             if error_of_folder:
                 self._fail(task, error_of_folder)
@@ -251,7 +149,7 @@ class Lister(threading.Thread):
                 rest.append(task)
         ready = []
         is_new = self._folders.is_in_new
-        for task in decide(rest, self._here, self._there, self._options, is_new, self._notes):
+        for task in decide(rest, self._here, self._there, self._options, is_new, self._sent):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
@@ -261,30 +159,30 @@ class Lister(threading.Thread):
                 self._put_link(task)
             elif task.info.kind is not Kind.FOLDER:
                 ready.append(task)
-        moves = [move for task in ready if (move := self._move(task))]
-        self._check_room(moves)
-        for move in moves:
-            self._put(move)
+        files = [file for task in ready if (file := self._start(task))]
+        self._check_room(files)
+        for file in files:
+            self._put(file)
 
     def _has_to_wait(self, task: Task) -> bool:
         """Tell whether the destination may take the name of a file for another's."""
-        is_file = task.info.kind is Kind.FILE and _is_open(task)
+        is_file = task.info.kind is Kind.FILE and is_open(task)
         return is_file and task.is_folded and not self._folded_names.keeps_apart(task.target)
 
     def _tidy(self, task: Task) -> None:
         """Remove what a run left at a server that was killed just when a file had got its name."""
         known = self._journal.unfinished.get(task.target)
-        if known and task.skip == SAME and not self._is_local and known.partial != task.target:
+        if known and task.skip == SAME and not self._ends.writes_here and known.partial != task.target:
             with contextlib.suppress(DestinationError):
                 for name in (known.partial, aside_name(known.partial, task.target)):
-                    self._there.ask(partial(self._destination_end.remove, name))
+                    self._there.ask(partial(self._ends.destination.remove, name))
             self._journal.done([task.target])
 
     def _fail(self, task: Task, error: MpxError) -> None:
         is_within = task.info.kind in (Kind.FILE, Kind.LINK)
         self._folders.not_copied(posixpath.dirname(task.target) if is_within else task.target)
         self._report.begin(task.info.known_bytes)
-        self._finisher.failed(task.source, error, task.info.known_bytes)
+        self._committer.failed(task.source, error, task.info.known_bytes)
 
     def _put_link(self, task: Task) -> None:
         """Keep a link until all else is there."""
@@ -298,7 +196,7 @@ class Lister(threading.Thread):
         if task.is_folded and (conflict := self._folded_names.conflict(task.target)):
             self._fail(task, conflict)
             return
-        make = partial(self._destination_end.make_link, task.target, task.info.link_target)
+        make = partial(self._ends.destination.make_link, task.target, task.info.link_target)
         try:
             made = self._there.ask(make)
         except (DestinationError, UsageError) as error:
@@ -309,70 +207,34 @@ class Lister(threading.Thread):
         self._report.begin(0)
         self._report.moved(0, 0)
 
-    def _move(self, task: Task) -> FileTransfer | None:
+    def _start(self, task: Task) -> FileTransfer | None:
         """Return what of a file is to be moved, with what an earlier run brought over; None on failure."""
         try:
-            return self._begin(task)
+            return self._file_start.make(task, is_in_new_folder=self._folders.is_in_new(task.target))
         except (SourceError, DestinationError) as error:
             self._fail(task, error)
             return None
 
-    def _begin(self, task: Task) -> FileTransfer:
-        info, options = task.info, self._options
-        grows_as = partial_name(task.target, self._journal.tag, options.partial_prefix)
-        move = FileTransfer(
-            task.source,
-            task.target,
-            task.target if options.in_place else grows_as,
-            info.size_bytes,
-            info.modified_s,
-            info.mode,
-            streamed=not info.size_bytes and (self._is_local or self._source_end.location.scheme == "file"),
-            sums=self._sums(info.size_bytes),
-            folders=self._local_folders,
-            hole_bytes=info.hole_bytes if self._is_local else 0,
-        )
-        move.trees = self._trees
-        known = self._journal.unfinished.get(task.target)
-        move.was_begun = known is not None
-        move.replaces = task.there
-        if known and self._options.resume and not move.is_small:
-            if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
-                move.resume(known.arrived)
-                self._far_end.let_go()  # which is asked over a session of its own
-                self._there.ask(partial(self._prove, move))
-                move.plan()
-            else:
-                self._report.note(f"{task.source} {STARTS_OVER}")
-        in_the_way = (
-            not self._folders.is_in_new(task.target) if self._is_local else known and not move.is_small
-        )
-        if in_the_way and not move.resumed_bytes:
-            # A server's STOR empties what is there, without a round trip of its own.
-            self._there.ask(partial(self._destination_end.remove, move.partial))
-            move.written.forget()
-        return move
+    def _put(self, file: FileTransfer) -> None:
+        if not file.resumed_bytes:
+            self._journal.begin(file.final, file.partial, file.size_bytes, file.modified_s)
+        self._report.begin(file.size_bytes)
+        self._committer.began(file)
+        self._queue.put(file, self._ends.far.pause)
 
-    def _put(self, move: FileTransfer) -> None:
-        if not move.resumed_bytes:
-            self._journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
-        self._report.begin(move.size_bytes)
-        self._finisher.began(move)
-        self._pool.put(move, self._far_end.pause)
-
-    def _check_room(self, moves: Sequence[FileTransfer]) -> None:
+    def _check_room(self, files: Sequence[FileTransfer]) -> None:
         """Raise NoSpace unless there is room for these files and for all that is still on its way."""
         needed: dict[str, int] = {}
-        for move in moves:
-            folder = posixpath.dirname(move.final)
-            needed[folder] = needed.get(folder, 0) + move.missing_room_bytes
+        for file in files:
+            folder = posixpath.dirname(file.final)
+            needed[folder] = needed.get(folder, 0) + file.missing_room_bytes
         for folder, size_bytes in needed.items():
-            free = self._destination_end.free_bytes(folder)
+            free = self._ends.destination.free_bytes(folder)
             if free is None:
                 return
-            if free >= size_bytes + self._pool.listed_todo_bytes:
+            if free >= size_bytes + self._queue.listed_todo_bytes:
                 continue  # enough for all, even if nothing of it had arrived
-            missing = size_bytes + self._pool.missing_bytes
+            missing = size_bytes + self._queue.missing_bytes
             if free < missing:
                 raise NoSpace(
                     f"not enough space in {folder}: {counted(missing, 'byte')} needed, {free} free; "

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from mpx.engine.endpoint import FileInfo, Kind, Note
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -23,6 +23,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.options import CopyOptions
+from mpx.report import OnNote, Severity, no_note
 from mpx.transfer.folder_loops import FolderLoops, Place
 from mpx.transfer.listed_names import ListedNames, Repeat
 
@@ -81,7 +82,7 @@ def walk(
     avoid: frozenset[tuple[int, int]] = frozenset(),
     *,
     is_folded: bool = False,
-    note: Note = lambda _: None,
+    note: OnNote = no_note,
 ) -> Iterator[Task]:
     """Yield a source and everything below it, folders before what is in them; skip the folders `avoid`.
 
@@ -128,7 +129,7 @@ class _TreeWalk:
     """The state of one walk."""
 
     def __init__(
-        self, end: Walkable, options: CopyOptions, avoid: frozenset[tuple[int, int]], note: Note
+        self, end: Walkable, options: CopyOptions, avoid: frozenset[tuple[int, int]], note: OnNote
     ) -> None:
         self._end = end
         self._options = options
@@ -231,7 +232,8 @@ class _TreeWalk:
         if names.count == MANY_ENTRIES:
             self._note(
                 f"{folder.source} {LISTS_MANY}; where that cannot be, interrupt the copy: what is there is "
-                "kept, and the same SRC and DST continue it"
+                "kept, and the same SRC and DST continue it",
+                Severity.NOTICE,
             )
         if names.repeats > MOST_REPEATS + 2 * names.count:
             raise PartialFailure(

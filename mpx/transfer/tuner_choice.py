@@ -4,7 +4,7 @@ Each is imported once it is needed.
 """
 
 from mpx.engine.path_set import DEFAULT_PATH, PathSet, split
-from mpx.engine.tuner import START, Tuner
+from mpx.engine.tuner import START, Decision, Tuner
 from mpx.options import CopyOptions
 
 
@@ -26,14 +26,16 @@ def sessions_of(options: CopyOptions, known: PathSet | None) -> int:
     return options.max_sessions
 
 
-def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> tuple[dict[str, int], str]:
+def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> list[Decision]:
     """Return how many streams each path begins with, and why."""
+    streams = {DEFAULT_PATH: options.streams or first_streams(options)}
     if known:
-        return first_by_path(options, known), "in the ratio of the predictions"
-    if options.streams is not None:
-        return {DEFAULT_PATH: options.streams}, "fixed by --streams"
-    why = "few will do for a copy that yields" if yields else "where the tuner starts"
-    return {DEFAULT_PATH: first_streams(options)}, why
+        streams, why = first_by_path(options, known), "in the ratio of the predictions"
+    elif options.streams is not None:
+        why = "fixed by --streams"
+    else:
+        why = "few will do for a copy that yields" if yields else "where the tuner starts"
+    return [Decision(path, count, why) for path, count in streams.items()]
 
 
 def tuner_for(options: CopyOptions) -> Tuner | None:

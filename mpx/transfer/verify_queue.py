@@ -52,7 +52,7 @@ class Sections:
 class Check:
     """How far a file is verified; ends when it is proven, given up, or what arrived is forgotten."""
 
-    move: FileTransfer
+    file: FileTransfer
     sections: Sections
     out: int = 0  # sections that wait or are being compared
     whole: bool = False  # every byte has arrived, and no lane has anything to do with it
@@ -68,14 +68,14 @@ class Section:
     end: int
 
     @property
-    def move(self) -> FileTransfer:
+    def file(self) -> FileTransfer:
         """The file."""
-        return self.check.move
+        return self.check.file
 
     @property
     def is_whole(self) -> bool:
         """Whether it is all that the file has."""
-        return self.start == 0 and self.end == self.move.size_bytes
+        return self.start == 0 and self.end == self.file.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class VerifyQueue:
     """
 
     def __init__(self, *, verifies: bool, sessions: int) -> None:
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # guards all below, and what the checks say
         self._verifies = verifies
         self._sessions = sessions
         self._checks: dict[FileTransfer, Check] = {}
@@ -109,37 +109,43 @@ class VerifyQueue:
         self._sections: deque[Section] = deque()
         self._section_bytes = 0
         self._proven: deque[FileTransfer] = deque()
+        self._discarded: deque[FileTransfer] = deque()  # given up, with a partial file that is worth nothing
 
     # --- what comes in -------------------------------------------------------------------------------
 
-    def watch(self, move: FileTransfer) -> None:
+    def watch(self, file: FileTransfer) -> None:
         """Verify sections of a file while it moves."""
-        if self._verifies and move.size_bytes > SECTION_BYTES:
+        if self._verifies and file.size_bytes > SECTION_BYTES:
             with self._changed:
-                self._growing[move] = self._check(move)
+                self._growing[file] = self._check(file)
 
-    def whole(self, move: FileTransfer) -> bool:
+    def whole(self, file: FileTransfer) -> bool:
         """Take a file that its lane takes for whole; False if it is not, and has to move again."""
         with self._changed:
-            check = self._check(move)
+            check = self._check(file)
             check.whole = True
-            self._growing.pop(move, None)
+            self._growing.pop(file, None)
             self._collect(check)
             self._changed.notify()
             return self._judge(check)
 
-    def drop(self, move: FileTransfer) -> None:
+    def drop(self, file: FileTransfer) -> None:
         """Forget a file that was given up."""
         with self._changed:
-            self._checks.pop(move, None)
-            self._growing.pop(move, None)
+            self._checks.pop(file, None)
+            self._growing.pop(file, None)
 
-    def forgot(self, move: FileTransfer) -> None:
+    def discard(self, file: FileTransfer) -> None:
+        """Have the partial file of one that was given up removed."""
+        with self._changed:
+            self._discarded.append(file)
+
+    def forgot(self, file: FileTransfer) -> None:
         """Start anew with a file: what had arrived of it is gone."""
         with self._changed:
-            self.drop(move)
-            move.verified.remove(0, move.size_bytes)
-            self.watch(move)
+            self.drop(file)
+            file.verified.remove(0, file.size_bytes)
+            self.watch(file)
 
     # --- what goes out -------------------------------------------------------------------------------
 
@@ -156,6 +162,11 @@ class VerifyQueue:
             if self._proven:
                 return Batch(proven=[self._proven.popleft() for _ in range(min(most, len(self._proven)))])
             return Batch(sections=self._some_sections(most))
+
+    def take_discarded(self) -> FileTransfer | None:
+        """Return a file whose partial file is to be removed, None where there is none."""
+        with self._changed:
+            return self._discarded.popleft() if self._discarded else None
 
     @property
     def full_batches(self) -> int:
@@ -179,7 +190,7 @@ class VerifyQueue:
             if not self.is_current(section):
                 return True
             section.check.out -= 1
-            section.move.found_same(section.start, section.end, algorithm)
+            section.file.found_same(section.start, section.end, algorithm)
             return self._judge(section.check)
 
     def damaged(self, section: Section) -> bool:
@@ -189,7 +200,7 @@ class VerifyQueue:
                 return True
             section.check.out -= 1
             section.check.sections.put_back(section.start, section.end)
-            section.move.redo(section.start, section.end)
+            section.file.redo(section.start, section.end)
             return self._judge(section.check)
 
     def unknown(self, section: Section) -> bool:
@@ -201,11 +212,11 @@ class VerifyQueue:
             if not self.is_current(section):
                 return True
             if section.check.whole:
-                self.drop(section.move)
+                self.drop(section.file)
                 return False
             section.check.out -= 1
             section.check.sections.put_back(section.start, section.end)
-            self._growing.pop(section.move, None)
+            self._growing.pop(section.file, None)
             return True
 
     def in_one_piece(self, section: Section) -> bool:
@@ -216,10 +227,10 @@ class VerifyQueue:
         with self._changed:
             if not self.is_current(section):
                 return True
-            move, was = section.move, section.check
-            self._growing.pop(move, None)
-            check = Check(move, Sections(move.size_bytes, max(move.size_bytes, 1)), whole=was.whole)
-            self._checks[move] = check
+            file, was = section.file, section.check
+            self._growing.pop(file, None)
+            check = Check(file, Sections(file.size_bytes, max(file.size_bytes, 1)), whole=was.whole)
+            self._checks[file] = check
             self._collect(check)
             return self._judge(check)
 
@@ -234,20 +245,21 @@ class VerifyQueue:
 
     # --- inside --------------------------------------------------------------------------------------
 
-    def _check(self, move: FileTransfer) -> Check:
-        if move not in self._checks:
-            self._checks[move] = Check(move, Sections(move.size_bytes))
-        return self._checks[move]
+    def _check(self, file: FileTransfer) -> Check:
+        if file not in self._checks:
+            self._checks[file] = Check(file, Sections(file.size_bytes))
+        return self._checks[file]
 
     def is_current(self, section: Section) -> bool:
         """Tell whether what is found of a section still counts: its file was not given up or begun anew."""
-        return self._checks.get(section.move) is section.check
+        with self._changed:
+            return self._checks.get(section.file) is section.check
 
     def _collect(self, check: Check) -> None:
         """Queue the sections that have arrived since the last time."""
         if self._verifies:
-            move = check.move
-            for start, end in check.sections.take_due(move.missing_within(0, move.size_bytes)):
+            file = check.file
+            for start, end in check.sections.take_due(file.missing_within(0, file.size_bytes)):
                 check.out += 1
                 self._push(Section(check, start, end))
 
@@ -272,15 +284,15 @@ class VerifyQueue:
 
     def _judge(self, check: Check) -> bool:
         """Queue a file that is whole and proven; False if it is not whole after all."""
-        move = check.move
+        file = check.file
         if not check.whole or check.out:
             return True
-        if not move.is_whole:
+        if not file.is_whole:
             check.whole = False
-            self.watch(move)
+            self.watch(file)
             return False
-        if not self._verifies or check.is_exempt or move.verified.covers(0, move.size_bytes):
-            del self._checks[move]
-            self._proven.append(move)
+        if not self._verifies or check.is_exempt or file.verified.covers(0, file.size_bytes):
+            del self._checks[file]
+            self._proven.append(file)
             self._changed.notify()
         return True

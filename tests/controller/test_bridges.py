@@ -136,7 +136,7 @@ def test_hosts_that_circling_frames_have_moved_are_found_again() -> None:
     wan.send("y", tcp_frame("y", "src", (1, 2)))
     assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "z": 1}
     wan.answering = True
-    wan.do(network.ask_astray(lambda: {hardware("src"), hardware("z")}, wan.now_s))
+    wan.do(network.ask_stray(lambda: {hardware("src"), hardware("z")}, wan.now_s))
     assert places(wan, *ENDS) == {"src": "src"}
     wan.send("dst", arp_from("dst"))
     wan.send("x", arp_from("x"))
@@ -154,7 +154,7 @@ def test_who_does_not_answer_while_frames_are_under_way_is_asked_once_more() -> 
     wan.bridges = [{x, y}]
     while not unused(wan):
         wan.wait(0.1)
-    asked = [bool(wan.network.ask_astray(lambda: {hardware("a")}, wan.now_s + n / 2)) for n in range(5)]
+    asked = [bool(wan.network.ask_stray(lambda: {hardware("a")}, wan.now_s + n / 2)) for n in range(5)]
     assert asked == [True, False, True, False, False]
 
 

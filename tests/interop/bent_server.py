@@ -17,7 +17,7 @@ from interop import bends
 from interop.bends import Bend, Ending, Piece
 from interop.storing_server import BLOCK_BYTES, FEATURES, StoringDialogue, StoringServer
 
-from mpx.endpoints.ftp.wire import EOD, EOF, BlockHeader
+from mpx.endpoints.ftp.framing import EOD, EOF, BlockHeader
 
 DEEDS = ("STOR", "ESTO", "RETR", "ERET", "RNFR", "RNTO", "MKD", "DELE", "MFMT")
 REFUSED = "550 Permission denied"

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
-from mpx.endpoints.ftp.wire import EOD, EOF, BlockHeader, parse_host_port
+from mpx.endpoints.ftp.framing import EOD, EOF, BlockHeader
+from mpx.endpoints.ftp.wire import parse_host_port
 
 Script = Mapping[str, Callable[["Dialogue", str], str | None]]
 FEATURES = (
@@ -174,6 +175,7 @@ class ScriptedServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, 0), family=family)
         self._open: list[socket.socket] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
 
     @property
     def url(self) -> str:
@@ -182,12 +184,14 @@ class ScriptedServer:
         return f"ftp://{host}:{self._listener.getsockname()[1]}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # to close it alone would not end the thread that accepts
+        self._accepting.join()
         self._listener.close()
         for connection in self._open:
             with contextlib.suppress(OSError):

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from interop.scripted_server import PATIENCE_S, Dialogue, Script, ScriptedServer
 
-from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader, unpack_header
+from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader, unpack_header
 
 FEATURES = ("MLST type*;size*;modify*;", "SIZE", "MDTM", "MFMT", "REST STREAM")
 BLOCK_BYTES = 64 * 1024

@@ -94,7 +94,6 @@ def sparse(path: Path, size: int) -> None:
                 out.write(os.urandom(min(999_999, size - offset)))
 
 
-@pytest.mark.slow
 def test_a_file_across_a_section(far: Site, here: Path) -> None:
     sparse(here / "a", SECTION_BYTES + 1)
     api.copy(str(here / "a"), far.url_of("a"))
@@ -113,7 +112,7 @@ def roomy(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_five_gibibytes_with_holes(roomy: Path) -> None:
     size = 5 * GIB + 1
     with opened("stock server", roomy) as stock:

@@ -13,7 +13,10 @@ import pytest
 from interop.mpx_process import measured
 from interop.scripted_server import Dialogue, Script, ScriptedServer, without_end
 
-from mpx.endpoints.ftp.wire import BlockHeader
+import mpx
+from mpx.endpoints.ftp import folder_listing
+from mpx.endpoints.ftp.framing import BlockHeader
+from mpx.transfer import tree_walk
 
 FAST = ("--timeout", "2s", "--connect-timeout", "2s", "--retries", "0", "-q")
 MOST_GROWTH_KIB = 100 * 1024
@@ -124,17 +127,41 @@ def test_whatever_the_command(verb: str, kind: str, usual_kib: int, tmp_path: Pa
     assert_ends(script, usual_kib, *pair)
 
 
-@pytest.mark.parametrize("kind", LISTINGS)
-def test_a_listing_without_end(kind: str, usual_kib: int, tmp_path: Path) -> None:
-    def listing(dialogue: Dialogue, _: str) -> None:
+# Each is read up to its bound, which is some hundred thousand entries.
+MANY = ("folders", "links", "entries that do not say what they are")
+
+
+def listing(kind: str) -> Script:
+    def send(dialogue: Dialogue, _: str) -> None:
         with dialogue.open_data() as data:
             dialogue.say("150 go")
             without_end(data, LISTINGS[kind]())
 
-    said = assert_ends(
-        {"MLSD": listing}, usual_kib, "-r", "SERVER/folder", tmp_path / "folder", codes=(6, 7, 10)
-    )
+    return {"MLSD": send}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind in MANY)) for kind in LISTINGS]
+)
+def test_a_listing_without_end(kind: str, usual_kib: int, tmp_path: Path) -> None:
+    words = ("-r", "SERVER/folder", tmp_path / "folder")
+    said = assert_ends(listing(kind), usual_kib, *words, codes=(6, 7, 10))
     assert "list" in said
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_a_listing_without_end_is_left_at_its_bound(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound is lower here, so that it is met soon."""
+    for module, name in ((tree_walk, "MOST_WAITING_BYTES"), (folder_listing, "MOST_KEPT_BYTES")):
+        monkeypatch.setattr(module, name, 1 << 20)
+    with ScriptedServer(listing(kind)) as server, pytest.raises(mpx.PartialFailure) as caught:
+        options = mpx.CopyOptions(recursive=True, retries=0)
+        mpx.copy(f"{server.url}/folder", str(tmp_path / "folder"), options)
+    assert caught.value.report is not None
+    (failure,) = caught.value.report.failures
+    assert "too many" in str(failure), failure
 
 
 def test_folders_without_end(usual_kib: int, tmp_path: Path) -> None:

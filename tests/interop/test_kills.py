@@ -16,7 +16,7 @@ from mpx_lab.proxy import BUCKET_S, DelayProxy, Record
 
 pytestmark = pytest.mark.peers
 
-KILLS = int(os.environ.get("MPX_KILLS", "2"))
+KILLS = int(os.environ.get("MPX_KILLS", "1"))
 SEED = int(os.environ.get("MPX_KILL_SEED", random.randrange(1 << 32)))
 SIZE = 96_000_007
 RATE_BPS = 240e6  # so the whole takes about 3.2 s
@@ -31,13 +31,13 @@ def content() -> bytes:
     return random.Random(1).randbytes(SIZE)
 
 
-@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize("number", range(1, KILLS + 1))
 @pytest.mark.parametrize("victim", ["client", "server"])
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_kill(tmp_path: Path, eventually, content: bytes, direction: str, victim: str, number: int) -> None:
     rng = random.Random(f"{SEED} {direction} {victim} {number}")
     streams = rng.choice(STREAMS)
-    # Every other kill comes late enough to count.
+    # Every other kill comes late enough to count, the first too.
     share = rng.uniform(0.65, 0.97) if number % 2 else rng.uniform(0.01, 0.97)
     root = tmp_path / "served"
     root.mkdir()

@@ -18,6 +18,7 @@ from mpx.engine.tuner import Decision, Sample
 from mpx.errors import UsageError
 from mpx.net import congestion_control
 from mpx.options import CopyOptions
+from mpx.recognition import monitor
 from mpx.recognition.mix import MIXES, Mix, likeliest
 from mpx.recognition.observation import Own
 from mpx.recognition.pulses.pulse import QueueResponse
@@ -26,13 +27,13 @@ from mpx.rtt.series import Probe
 from mpx.serve import Server, settings
 from mpx.serve.replies import Refusal
 from mpx.serve.session import Limits
-from mpx.transfer import control_loop, tuner_choice
+from mpx.transfer import background, tuner_choice
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 
 Eventually = Callable[..., None]
-SIZE = 32_000_000
+SIZE = 16_000_000
 ALL = Limits(congestion=congestion_control.usable_congestion())  # also where root runs the tests
-SLOWLY = 16e6  # bit/s: sixteen seconds
+SLOWLY = 16e6  # bit/s: eight seconds
 
 
 class Says:
@@ -43,7 +44,7 @@ class Says:
         self.asked: list[Own] = []
 
     def window_s(self, kind: str) -> float:
-        return 1.0
+        return 0.5
 
     def classify(
         self,
@@ -99,10 +100,17 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The background is read soon and often, so that these copies need not last for long."""
+    monkeypatch.setattr(monitor, "SETTLES_S", 0.5)
+    monkeypatch.setattr(monitor, "READ_S", 0.25)
+
+
 @pytest.fixture
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These copies are read to their end, so that they need not last for long."""
-    monkeypatch.setattr(control_loop, "WORTH_A_SWITCH_S", control_loop.ENDING_S)
+    """These copies are read to their end."""
+    monkeypatch.setattr(background, "WORTH_A_SWITCH_S", background.ENDING_S)
 
 
 @pytest.mark.usefixtures("to_the_end")
@@ -111,7 +119,7 @@ def test_it_switches_in_the_middle(
     way: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     says = Says("B")
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: says)
+    monkeypatch.setattr(ops_classifier, "load", lambda: says)
     (tmp_path / "served").mkdir()
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         here, there = tmp_path / "here", tmp_path / "served" / "there"
@@ -139,7 +147,7 @@ def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
     def none_left(*_: object) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
     (tmp_path / "served").mkdir()
     with (
@@ -157,7 +165,7 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     says = Says("B")
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: says)
+    monkeypatch.setattr(ops_classifier, "load", lambda: says)
     (tmp_path / "served").mkdir()
     source.rename(tmp_path / "served" / "there")
     takes = settings.set_options
@@ -200,7 +208,7 @@ class Anew:
 def test_the_tuner_begins_anew_after_a_switch(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ops_classifier, "load_model", lambda: Says("B"))
+    monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(tuner_choice, "tuner_for", lambda _: Anew())
     (tmp_path / "served").mkdir()
     with (
@@ -219,13 +227,13 @@ def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: 
         loaded.append(Says("B"))
         return loaded[-1]
 
-    monkeypatch.setattr(ops_classifier, "load_model", load)
+    monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
-    (tmp_path / "source").write_bytes(bytes(12_000_000))  # six seconds; readings would begin after three
+    (tmp_path / "source").write_bytes(bytes(8_000_000))  # four seconds; readings would begin after one
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         options = CopyOptions(streams=2, rate_bps=SLOWLY)
         report = mpx.copy(str(tmp_path / "source"), f"{server.url}there", options)
-    assert report.duration_s > 5 and loaded == [] and report.notes == []
+    assert report.duration_s > 3.5 and loaded == [] and report.notes == []
 
 
 @pytest.mark.usefixtures("to_the_end")
@@ -235,7 +243,7 @@ def test_without_a_model_the_copy_goes_on_and_says_so(
     def load() -> Says:
         raise UsageError("there is no model")
 
-    monkeypatch.setattr(ops_classifier, "load_model", load)
+    monkeypatch.setattr(ops_classifier, "load", load)
     (tmp_path / "served").mkdir()
     with Server(tmp_path / "served", writable=True, limits=ALL) as server:
         with copying(str(source), f"{server.url}there") as ended:

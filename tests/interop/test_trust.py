@@ -14,7 +14,8 @@ from mpx_command import copied, mpx, refused
 from sites import Site
 
 import mpx as api
-from mpx.endpoints.ftp.wire import BlockHeader, parse_host_port
+from mpx.endpoints.ftp.framing import BlockHeader
+from mpx.endpoints.ftp.wire import parse_host_port
 from mpx.engine.tuner import Decision, Sample
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 from mpx.units import counted
@@ -228,19 +229,20 @@ def test_a_server_that_refuses_several_connections_gets_one_for_each_session(
 
 def test_the_rtt_is_measured_while_a_long_listing_goes_on(far: Site, eventually, monkeypatch) -> None:
     from mpx.engine.endpoint import Rtt
-    from mpx.rtt.prober import RttProber
+    from mpx.rtt.prober import Prober, beside_listing
 
     monkeypatch.setattr("mpx.rtt.prober.INTERVAL_S", 0.05)
     listed = threading.Event()
     listing = threading.Thread(target=listed.wait, daemon=True)
     listing.start()
     busy, another = far.open(writing=False), far.open(writing=False)
-    probe = RttProber(busy, Rtt(99.0, None), listing=listing, open_another=lambda: another)
+    probe = Prober("rtt", beside_listing(busy, listing, lambda: another), first=Rtt(99.0, None))
     probe.start()
     try:
-        eventually(lambda: probe.latest().asked_s < 9)
-        assert probe.latest().kernel_s > 0
+        eventually(lambda: probe.measured.rtt.asked_s < 9)
+        assert probe.measured.rtt.kernel_s > 0
     finally:
         listed.set()
         listing.join()
         probe.end()
+        probe.join()

@@ -10,7 +10,7 @@ from interop.lying_server import Heard, LyingServer
 
 import mpx
 from mpx.engine.ranges import RangeSet
-from mpx.transfer.option_checks import WHOLE_FILES
+from mpx.transfer.fallback import WHOLE_FILES
 
 SIZE = 20 * 1024 * 1024 + 11
 RANDOM = random.Random(24).randbytes(SIZE)

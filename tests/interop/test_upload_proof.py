@@ -1,18 +1,30 @@
 """An upload is whole only when the server shows it; one that cannot be ended well ends with an error."""
 
 import os
-import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from interop.foreign_servers import PyFtpdLib
 from interop.scripted_server import Dialogue
 from interop.storing_server import FEATURES, StoringDialogue, StoringServer
+from interop.upload_proof import (
+    Answer,
+    cutting,
+    empty,
+    keeping,
+    longer,
+    losing,
+    options,
+    short,
+    silent,
+    stores,
+    upload,
+)
 from sites import make
 
-from mpx import CopyOptions, copy
+from mpx import copy
 from mpx.errors import (
     ConnectionLost,
     IntegrityError,
@@ -21,48 +33,6 @@ from mpx.errors import (
     PartialFailure,
     TransferTimeout,
 )
-from mpx.report import Report
-
-Answer = Callable[[Dialogue, str], str | None]
-
-
-def options(**more: object) -> CopyOptions:
-    return CopyOptions(**{"retries": 2, "timeout_s": 2.0, **more})
-
-
-def upload(server: StoringServer, source: Path, **more: object) -> Report:
-    return copy(str(source), server.url + "/up", options(**more))
-
-
-def stores(server: StoringServer) -> int:
-    return server.heard.count("STOR")
-
-
-def keeping(change: Callable[[bytes, int], bytes]) -> Answer:
-    """Store what `change` makes of the bytes; it is told how many files came before."""
-
-    def store(dialogue: Dialogue, name: str) -> str:
-        assert isinstance(dialogue, StoringDialogue)
-        before = dialogue.server.heard.count("STOR") - 1
-        dialogue.server.files[name] = change(dialogue.receive(), before)
-        return "226 Transfer complete."
-
-    return store
-
-
-# --- what was stored has another size ----------------------------------------------------------------------
-
-
-def short(content: bytes, _: int) -> bytes:
-    return content[: len(content) // 2]
-
-
-def empty(content: bytes, _: int) -> bytes:
-    return b""
-
-
-def longer(content: bytes, _: int) -> bytes:
-    return content + b"\n"
 
 
 @pytest.mark.parametrize("change", [short, empty, longer])
@@ -210,22 +180,6 @@ def test_a_partial_file_that_is_gone(times: int, tmp_path: Path) -> None:
             assert not any("does not tell the size" in note for note in report.notes)
 
 
-# --- answers that never come -----------------------------------------------------------------------------
-
-
-def cutting(dialogue: Dialogue, name: str) -> None:
-    """Take everything, and be gone before the answer."""
-    assert isinstance(dialogue, StoringDialogue)
-    dialogue.server.files[name] = dialogue.receive()
-    dialogue.cut()
-
-
-def silent(dialogue: Dialogue, name: str) -> None:
-    """Take everything, and never answer."""
-    assert isinstance(dialogue, StoringDialogue)
-    dialogue.server.files[name] = dialogue.receive()
-
-
 @pytest.mark.parametrize("store", [cutting, silent])
 @pytest.mark.parametrize("checksums", [False, True])
 def test_what_is_there_whole_is_not_sent_again(
@@ -236,13 +190,6 @@ def test_what_is_there_whole_is_not_sent_again(
         upload(server, source)
         assert server.files == {"/up": source.read_bytes()}
         assert stores(server) == 1
-
-
-def losing(dialogue: Dialogue, name: str) -> None:
-    """Take everything, keep nothing, and be gone."""
-    assert isinstance(dialogue, StoringDialogue)
-    dialogue.receive()
-    dialogue.cut()
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -287,9 +234,6 @@ def test_a_checksum_that_never_matches_ends_the_copy(tmp_path: Path) -> None:
             upload(server, source)
         assert stores(server) == 2
         assert server.files == {}
-
-
-# --- full disks ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -343,72 +287,3 @@ def test_a_real_server_with_a_full_disk(tmp_path: Path, with_password: None, sma
         with pytest.raises((ConnectionLost, NoSpace)):  # it says: 426 None; transfer aborted.
             copy(str(source), server.url + "up", options())
         assert server.log_path.read_text().count(" STOR ") == 3
-
-
-# --- the same in MODE E ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
-@pytest.mark.parametrize("change", [short, longer])
-def test_blocks_that_were_lost(
-    change: Callable[[bytes, int], bytes], size_bytes: int, tmp_path: Path
-) -> None:
-    source = make(tmp_path / "up", size_bytes)
-    with StoringServer({"STOR": keeping(change)}, mode_e=True) as server:
-        with pytest.raises(IntegrityError, match="although it was sent twice"):
-            upload(server, source, streams=1)
-        assert server.files == {}
-        assert stores(server) == 2
-
-
-@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
-@pytest.mark.parametrize("store", [cutting, silent])
-def test_blocks_that_are_all_there_are_not_sent_again(
-    store: Callable[[Dialogue, str], None], size_bytes: int, tmp_path: Path
-) -> None:
-    source = make(tmp_path / "up", size_bytes)
-    with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
-        upload(server, source, streams=1)
-        assert server.files == {"/up": source.read_bytes()}
-        assert stores(server) == 1
-
-
-def claiming(dialogue: Dialogue, name: str) -> None:
-    """Take everything, claim to have it, lose it, and be gone."""
-    assert isinstance(dialogue, StoringDialogue)
-    dialogue.say(f"111 Range Marker 0-{len(dialogue.receive())}")
-    dialogue.cut()
-
-
-@pytest.mark.parametrize("size_bytes", [1000, 5_000_000])
-@pytest.mark.parametrize("store", [losing, claiming])
-def test_blocks_that_are_lost_every_time(
-    store: Callable[[Dialogue, str], None], size_bytes: int, tmp_path: Path
-) -> None:
-    """What a marker claims counts as progress once."""
-    source = make(tmp_path / "up", size_bytes)
-    with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
-        with pytest.raises(ConnectionLost):
-            upload(server, source, streams=1)
-        assert 3 <= stores(server) <= 4
-
-
-class Losing(StoringDialogue):
-    """Loses what it said that it had, and the session, once."""
-
-    def took(self, start: int, end: int, connections: Sequence[socket.socket]) -> None:
-        self.say(f"111 Range Marker {start}-{end}")
-        if end >= 1 << 20 and not self.server.folders & {"/lost"}:
-            self.server.folders.add("/lost")
-            self.server.files.clear()
-            self.cut()
-            raise ConnectionError("it has crashed")
-
-
-def test_what_a_marker_said_of_a_small_file_is_not_believed_once_the_session_is_lost(tmp_path: Path) -> None:
-    content = make(tmp_path / "file", 3 << 20).read_bytes()
-    with StoringServer(mode_e=True) as server:
-        server.dialogue = Losing
-        copy(str(tmp_path / "file"), f"{server.url}/up", CopyOptions(checksum="none"))
-        assert server.files == {"/up": content}
-        assert "/lost" in server.folders

@@ -103,12 +103,12 @@ def test_what_down_had_begun_is_ended_by_the_next_command(lab_id: str, lab_root:
 def test_list_says_how_each_lab_is_and_what_is_meant_is_removed(lab_id: str) -> None:
     with building(lab_id, 3):
         assert f"the lab '{lab_id}' is being built" in mpx("lab", "list").out
-    remove = f"the lab '{lab_id}' was interrupted; remove what it has left with 'mpx lab down --lab {lab_id}'"
+    remove = f"the lab '{lab_id}' was interrupted; remove its remains with 'mpx lab down --lab {lab_id}'"
     assert remove in mpx("lab", "list").out.splitlines()
     assert traces(lab_id)
     ended = mpx("lab", "list", "--lab", lab_id)
     assert (ended.code, ended.err) == (0, "")
-    removed = f"the lab '{lab_id}' was interrupted; what it had left is removed now"
+    removed = f"the lab '{lab_id}' was interrupted; its remains have been removed"
     assert ended.out.splitlines()[-1] == removed
     assert not traces(lab_id)
     (state.LABS / f"{lab_id}.lock").touch()  # of one that was killed before it had made anything
@@ -233,7 +233,7 @@ def test_a_lab_of_which_a_part_has_ended_is_called_broken_and_replaced(lab_id: s
         subprocess.run(["ip", "netns", "del", f"mpxlab.{lab_id}.b"], check=True)
         ended = mpx("lab", "status", "--lab", lab_id)
         assert ended.code == 1
-        for part in ("namespace of b is gone", "link direct does not work", "switches have ended"):
+        for part in ("namespace of b does not exist", "link direct does not work", "switches have ended"):
             assert part in ended.err
         assert mpx("lab", "up", "path", "--lab", lab_id).code == 0
         assert mpx("lab", "exec", "--lab", lab_id, "src", "--", "true").code == 0

@@ -6,7 +6,6 @@ import urllib.error
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from mpx_lab.lab import Lab
 from mpx_lab.plan import Controller
 from running_controller import Running, controller
@@ -40,7 +39,6 @@ def is_there(running: Running, number: int) -> bool:
     return True
 
 
-@pytest.mark.slow
 def test_who_sends_keeps_the_lease_and_who_rests_does_not(
     make_lab: Make, sink: Callable[[Lab], None], eventually: Eventually, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def measured(recipe: Recipe, folder: Path) -> list[Example]:
     return load_dataset(folder)
 
 
+@pytest.mark.long
 def test_our_own_copies_one_after_the_other(lab_root: None, tmp_path: Path) -> None:
     copies = tuple(Stretch("transfer", 4.0, own=Own(congestion, 4)) for congestion in ("bbr", "cubic"))
     bbr, cubic = measured(Recipe(LINK, "none", (), copies), tmp_path)
@@ -55,6 +56,7 @@ def test_bursts_begin_with_the_series_and_take_turns(lab_root: None, tmp_path: P
     assert mean(quiet) < 0.2 * LINK.rate_bps < 0.6 * LINK.rate_bps < mean(busy)
 
 
+@pytest.mark.long
 def test_a_mix_is_there_as_its_label_says(lab_root: None, tmp_path: Path) -> None:
     nuisance = ("short-flows(load=0.05, of=20Mbit/s, largest=500kB, congestion=cubic)",)
     stretches = (Stretch("passive", 5.0, nuisance), Stretch("passive", 3.0))

@@ -30,9 +30,9 @@ BESIDE = """
 @pytest.mark.parametrize(
     ("mix", "congestion", "least", "most"),
     [
-        ("", "cubic", 0.9, 1.1),
+        pytest.param("", "cubic", 0.9, 1.1, marks=pytest.mark.long),
         ("tcp(congestion=cubic)", "cubic", 0.1, 0.75),
-        ("tcp(congestion=bbr)", "bbr", 0.1, 0.75),
+        pytest.param("tcp(congestion=bbr)", "bbr", 0.1, 0.75, marks=pytest.mark.long),
     ],
 )
 def test_dips_tell_our_share(
@@ -92,14 +92,14 @@ class Listens:
         return likeliest([1 / len(MIXES)] * len(MIXES))
 
 listens = Listens()
-ops_classifier.load_model = lambda: listens
+ops_classifier.load = lambda: listens
 mpx.copy(*sys.argv[1:], CopyOptions(congestion="auto", streams=2, checksum="none"))
 for share, kept in listens.told:
     print(share, kept)
 """
 
 
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("beside", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_copies_in_both_directions_learn_their_share(
     run: Run, tmp_path: Path, way: str, beside: bool

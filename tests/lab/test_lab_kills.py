@@ -25,7 +25,7 @@ from traces import devices, orphans, traces
 from victims import ALL_KINDS, NO_CIRCLE, first_line, python
 
 Eventually = Callable[..., None]
-KILLS = int(os.environ.get("MPX_KILLS", "24"))
+KILLS = int(os.environ.get("MPX_KILLS", "8"))
 SEED = int(os.environ.get("MPX_KILL_SEED", random.randrange(1 << 32)))
 UP = """
 import signal, sys

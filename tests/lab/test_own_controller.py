@@ -183,7 +183,7 @@ def test_one_that_does_not_start_is_told_and_nothing_is_left(
     lab_id: str, lab_root: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(own_controller, "CALLERS", "anybody")
-    with pytest.raises(LabError, match=r"controller does not start; its log ends: .*allow_from.*'anybody'"):
+    with pytest.raises(LabError, match=r"controller did not start; its log ends: .*allow_from.*'anybody'"):
         Lab.up(named("dumbbell"), lab_id, controller=OWN)
     assert not traces(lab_id)
 

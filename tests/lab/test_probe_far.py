@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from mpx_command import command
 from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
@@ -202,18 +201,3 @@ def test_a_host_that_no_way_leads_to(lab: Lab) -> None:
     done = probe(lab, "192.0.2.1")
     assert done.returncode == 6
     assert "Network is unreachable" in done.stderr
-
-
-def test_bursts_do_not_find_more_than_the_link_carries(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
-    """After a loss what was missing for a second is acknowledged with all that came behind it, at once."""
-    rate_bps = 20_000_000
-    lab = make_lab(Topology("lossy", ("src",), ("dst",), (wan("src", "dst", rate_bps, 0.06),)))
-    with inside(
-        lab.host("dst").netns,
-        lambda: Server(tmp_path, host=V4, insecure=True, allow_from=["10.0.0.0/8"]),
-    ) as serving:
-        words = command("probe", "--mode", "active", "--json", f"{V4}:{serving.port}")
-        ended = lab.host("src").run(words, check=True, capture_output=True, timeout=60)
-    told = json.loads(ended.stdout)
-    most = max(one["bps"] for one in told["goodput"])
-    assert 0.7 * rate_bps < told["bottleneck"]["rate_bps"] < rate_bps < most

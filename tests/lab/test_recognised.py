@@ -57,7 +57,11 @@ def probed(run: Run, folder: Path, congestion: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("congestion", "group", "decided"),
-    [("", "none", "cubic"), ("cubic", "cubic only", "cubic"), ("bbr", "any bbr", "bbr")],
+    [
+        pytest.param("", "none", "cubic", marks=pytest.mark.long),
+        pytest.param("cubic", "cubic only", "cubic", marks=pytest.mark.long),
+        ("bbr", "any bbr", "bbr"),
+    ],
 )
 def test_who_is_there_is_named(run: Run, tmp_path: Path, congestion: str, group: str, decided: str) -> None:
     told = probed(run, tmp_path, congestion)

@@ -33,6 +33,6 @@ def test_a_server_that_does_not_start_says_why(
 ) -> None:
     host = make_lab(named("path")).host("dst")
     monkeypatch.setenv("PATH", str(tmp_path))
-    why = "does not start on dst: .*cannot run globus-gridftp-server: No such file"
+    why = "did not start on dst: .*cannot run globus-gridftp-server: No such file"
     with pytest.raises(LabError, match=why), stock_server(host, tmp_path):
         pass

@@ -46,7 +46,7 @@ def carried(
             assert background.running
             return enough(recorded)
 
-        eventually(done, 60)
+        eventually(done)
     return recorded
 
 
@@ -232,7 +232,7 @@ def test_a_generator_begins_no_earlier_than_it_is_told(
             folder = tmp_path / "flows"
             made = Background(spec, name, source, sink, sink.address, folder, epoch_s, from_s=from_s)
             running.enter_context(made)
-        eventually(lambda: all(map(began, "abc")), 60)
+        eventually(lambda: all(map(began, "abc")))
     assert [from_s + 0.4 * (name == "b") <= began(name)[0] for name in "abc"] == [True] * 3
     told = json.loads((tmp_path / "flows" / "a.json").read_text())
     assert told["began_s"] == pytest.approx(from_s)

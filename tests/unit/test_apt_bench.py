@@ -9,7 +9,6 @@ import pytest
 from apt.cell import Cell, Link
 from apt.claims import best_fixed, claims_of, read, steady_bps
 from apt.measure import ENDING_S, Goodput, interval, rank_correlation, reached_s, since_first_byte
-from apt.row import measured
 from apt.schedule import run_all
 from apt.sharing import fairness, least_fairness, unexplained
 from apt.store import Result, Transfer
@@ -118,7 +117,7 @@ def test_tools_are_compared_from_their_start(wait_s: float, kept: bool) -> None:
         return Result(RecordedRun(Path("/nowhere"), {}), [Transfer(began_s, carried, [], started_s=0.0)])
 
     results = {(link, tool): [found(tool)] for link in LINKS.values() for tool in TRIED}
-    verdicts = list(judge(measured(Peers(), results)))
+    verdicts = list(judge(Peers().measured(results)))
     assert [verdict.kept for verdict in verdicts] == [kept] * 2 * len(LINKS)
 
 

@@ -11,9 +11,10 @@ import pytest
 from apt import run_cell
 from apt.cell import Cell, Link
 from apt.code import PARTS, agree, code, told
-from apt.row import account, main
+from apt.row import account
 from apt.store import FAILED, INVALID, Result, Store
 from apt.transfer import Tool, ToolFailed
+from harness import run_row
 from mpx_lab.record_reader import RecordedRun
 from ops_scavenger import Scavenging, judge
 
@@ -215,4 +216,4 @@ def test_what_is_kept_and_cannot_be_read_is_told_in_a_line(
     words = ["ops_scavenger.py", "--data", str(tmp_path), "--any-code", "--measure-nothing"]
     monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit, match="remove it to measure it again"):
-        main(row, judge)
+        run_row(row, judge)

@@ -12,14 +12,14 @@ from mpx.transfer.verify_queue import GROUP, LARGEST_SHARE, Batch, Section, Sect
 LARGE = 5 * SECTION_BYTES + 7
 
 
-def a_move(size: int = 10, name: str = "file") -> FileTransfer:
+def a_file(size: int = 10, name: str = "file") -> FileTransfer:
     return FileTransfer("source", name, f".{name}", size, 1.0, 0o644)
 
 
-def arrived(move: FileTransfer) -> FileTransfer:
-    move.take_all()
-    move.landed(0, move.size_bytes)
-    return move
+def arrived(file: FileTransfer) -> FileTransfer:
+    file.take_all()
+    file.landed(0, file.size_bytes)
+    return file
 
 
 # --- sections ----------------------------------------------------------------------------------------
@@ -47,165 +47,165 @@ def test_every_section_is_due_once_when_all_of_it_has_arrived(pieces, data) -> N
 
 
 def test_files_are_compared_then_committed_in_groups() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=4)
-    moves = [arrived(a_move(name=str(i))) for i in range(GROUP + 5)]
-    assert all(backlog.whole(move) for move in moves)
-    first = backlog.take(0)
-    assert [section.move for section in first.sections] == moves[:GROUP]
+    verify_queue = VerifyQueue(verifies=True, sessions=4)
+    files = [arrived(a_file(name=str(i))) for i in range(GROUP + 5)]
+    assert all(verify_queue.whole(file) for file in files)
+    first = verify_queue.take(0)
+    assert [section.file for section in first.sections] == files[:GROUP]
     assert first.proven == []
-    assert all(backlog.same(section, "md5") for section in first.sections)
-    assert backlog.take(0).proven == moves[:GROUP]
-    assert [section.move for section in backlog.take(0).sections] == moves[GROUP:]
-    assert backlog.take(0).is_empty
+    assert all(verify_queue.same(section, "md5") for section in first.sections)
+    assert verify_queue.take(0).proven == files[:GROUP]
+    assert [section.file for section in verify_queue.take(0).sections] == files[GROUP:]
+    assert verify_queue.take(0).is_empty
 
 
 def test_without_checksums_files_are_committed_as_they_are() -> None:
-    backlog = VerifyQueue(verifies=False, sessions=1)
-    move = arrived(a_move(LARGE))
-    backlog.watch(move)
-    assert backlog.take(0).is_empty
-    backlog.whole(move)
-    assert backlog.take(0) == Batch(proven=[move])
+    verify_queue = VerifyQueue(verifies=False, sessions=1)
+    file = arrived(a_file(LARGE))
+    verify_queue.watch(file)
+    assert verify_queue.take(0).is_empty
+    verify_queue.whole(file)
+    assert verify_queue.take(0) == Batch(proven=[file])
 
 
 def test_an_empty_file_needs_no_comparison() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(0)
-    backlog.whole(move)
-    assert backlog.take(0) == Batch(proven=[move])
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = a_file(0)
+    verify_queue.whole(file)
+    assert verify_queue.take(0) == Batch(proven=[file])
 
 
 def test_a_large_file_is_shared_out_while_it_moves() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=8)
-    move = a_move(40 * SECTION_BYTES)
-    backlog.watch(move)
-    assert backlog.take(0).is_empty
-    move.landed(1, move.size_bytes)
-    batch = backlog.take(0)
+    verify_queue = VerifyQueue(verifies=True, sessions=8)
+    file = a_file(40 * SECTION_BYTES)
+    verify_queue.watch(file)
+    assert verify_queue.take(0).is_empty
+    file.landed(1, file.size_bytes)
+    batch = verify_queue.take(0)
     assert next((s.start, s.end) for s in batch.sections) == (SECTION_BYTES, 2 * SECTION_BYTES)
     assert SECTION_BYTES <= sum(s.end - s.start for s in batch.sections) <= LARGEST_SHARE + SECTION_BYTES
-    assert backlog.full_batches > 1
-    assert not {s.start for s in batch.sections} & {s.start for s in backlog.take(0).sections}
+    assert verify_queue.full_batches > 1
+    assert not {s.start for s in batch.sections} & {s.start for s in verify_queue.take(0).sections}
 
 
 def test_damaged_bytes_move_again_and_are_compared_again() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move())
-    backlog.whole(move)
-    (section,) = backlog.take(0).sections
-    assert not backlog.damaged(section)  # so the caller has it moved again
-    assert backlog.take(0).is_empty
-    assert move.missing_within(0, 10).size == 10
-    move.landed(0, 10)
-    assert backlog.whole(move)
-    (section,) = backlog.take(0).sections
-    assert backlog.same(section, "md5")
-    assert backlog.take(0).proven == [move]
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = arrived(a_file())
+    verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
+    assert not verify_queue.damaged(section)  # so the caller has it moved again
+    assert verify_queue.take(0).is_empty
+    assert file.missing_within(0, 10).size == 10
+    file.landed(0, 10)
+    assert verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
+    assert verify_queue.same(section, "md5")
+    assert verify_queue.take(0).proven == [file]
 
 
 def test_damage_in_a_file_that_still_moves_needs_no_second_round() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
-    backlog.watch(move)
-    move.landed(0, SECTION_BYTES)
-    (section,) = backlog.take(0).sections
-    assert backlog.damaged(section)
-    move.landed(0, LARGE)
-    assert len(backlog.take(0).sections) + len(backlog.take(0).sections) > 1
-    assert move.verified.size == 0
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = a_file(LARGE)
+    verify_queue.watch(file)
+    file.landed(0, SECTION_BYTES)
+    (section,) = verify_queue.take(0).sections
+    assert verify_queue.damaged(section)
+    file.landed(0, LARGE)
+    assert len(verify_queue.take(0).sections) + len(verify_queue.take(0).sections) > 1
+    assert file.verified.size == 0
 
 
 def test_a_whole_file_moves_again_once_after_all_of_it_was_compared() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move(LARGE))
-    backlog.whole(move)
-    first, *rest, last = [section for _ in range(6) for section in backlog.take(0).sections]
-    assert backlog.damaged(first)
-    assert all(backlog.same(section, "md5") for section in rest)
-    assert not backlog.same(last, "md5")  # now
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = arrived(a_file(LARGE))
+    verify_queue.whole(file)
+    first, *rest, last = [section for _ in range(6) for section in verify_queue.take(0).sections]
+    assert verify_queue.damaged(first)
+    assert all(verify_queue.same(section, "md5") for section in rest)
+    assert not verify_queue.same(last, "md5")  # now
 
 
 def test_bytes_that_cannot_be_compared_are_tried_again_at_the_end_and_then_fail() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
-    backlog.watch(move)
-    move.landed(0, SECTION_BYTES)
-    (section,) = backlog.take(0).sections
-    assert backlog.unknown(section)
-    assert backlog.take(0).is_empty  # not at once
-    move.landed(0, LARGE)
-    backlog.whole(move)
-    again = backlog.take(0).sections[0]
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = a_file(LARGE)
+    verify_queue.watch(file)
+    file.landed(0, SECTION_BYTES)
+    (section,) = verify_queue.take(0).sections
+    assert verify_queue.unknown(section)
+    assert verify_queue.take(0).is_empty  # not at once
+    file.landed(0, LARGE)
+    verify_queue.whole(file)
+    again = verify_queue.take(0).sections[0]
     assert (again.start, again.end) == (section.start, section.end)
-    assert not backlog.unknown(again)
-    assert backlog.take(0).is_empty
+    assert not verify_queue.unknown(again)
+    assert verify_queue.take(0).is_empty
 
 
 def test_a_file_whose_parts_have_no_checksum_is_compared_as_a_whole() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
-    backlog.watch(move)
-    move.landed(0, 2 * SECTION_BYTES)
-    first, second = backlog.take(0).sections
-    assert backlog.in_one_piece(first)
-    assert backlog.same(second, "md5")  # too late to count
-    assert backlog.take(0).is_empty  # as long as it moves
-    move.landed(0, LARGE)
-    assert backlog.whole(move)
-    (section,) = backlog.take(0).sections
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = a_file(LARGE)
+    verify_queue.watch(file)
+    file.landed(0, 2 * SECTION_BYTES)
+    first, second = verify_queue.take(0).sections
+    assert verify_queue.in_one_piece(first)
+    assert verify_queue.same(second, "md5")  # too late to count
+    assert verify_queue.take(0).is_empty  # as long as it moves
+    file.landed(0, LARGE)
+    assert verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
     assert section.is_whole
-    assert backlog.take(0).is_empty
-    assert backlog.same(section, "md5")
-    assert backlog.take(0).proven == [move]
-    assert move.verified.bytes_by_algorithm() == {"md5": LARGE}
+    assert verify_queue.take(0).is_empty
+    assert verify_queue.same(section, "md5")
+    assert verify_queue.take(0).proven == [file]
+    assert file.verified.bytes_by_algorithm() == {"md5": LARGE}
 
 
 def test_a_file_without_a_checksum_is_committed_and_not_called_verified() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move())
-    backlog.whole(move)
-    (section,) = backlog.take(0).sections
-    assert backlog.exempt(section)
-    assert backlog.take(0).proven == [move]
-    assert move.verified.size == 0
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = arrived(a_file())
+    verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
+    assert verify_queue.exempt(section)
+    assert verify_queue.take(0).proven == [file]
+    assert file.verified.size == 0
 
 
 def test_a_lost_session_gives_its_batch_back() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=2)
-    move = arrived(a_move())
-    backlog.whole(move)
-    batch = backlog.take(0)
-    assert backlog.take(0).is_empty
-    backlog.put_back(batch)
-    assert backlog.take(0) == batch
-    backlog.same(batch.sections[0], "md5")
-    batch = backlog.take(0)
-    backlog.put_back(batch)
-    assert backlog.take(0) == batch == Batch(proven=[move])
+    verify_queue = VerifyQueue(verifies=True, sessions=2)
+    file = arrived(a_file())
+    verify_queue.whole(file)
+    batch = verify_queue.take(0)
+    assert verify_queue.take(0).is_empty
+    verify_queue.put_back(batch)
+    assert verify_queue.take(0) == batch
+    verify_queue.same(batch.sections[0], "md5")
+    batch = verify_queue.take(0)
+    verify_queue.put_back(batch)
+    assert verify_queue.take(0) == batch == Batch(proven=[file])
 
 
 def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = a_move(LARGE)
-    backlog.watch(move)
-    move.landed(0, LARGE)
-    compared = [section for _ in range(6) for section in backlog.take(0).sections]
-    assert backlog.same(compared[0], "md5")
-    move.forget_arrived()
-    backlog.forgot(move)
-    assert all(backlog.same(section, "md5") for section in compared[1:])
-    assert move.verified.size == 0
-    move.landed(0, LARGE)
-    backlog.whole(move)
-    assert backlog.take(0).proven == []
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = a_file(LARGE)
+    verify_queue.watch(file)
+    file.landed(0, LARGE)
+    compared = [section for _ in range(6) for section in verify_queue.take(0).sections]
+    assert verify_queue.same(compared[0], "md5")
+    file.forget_arrived()
+    verify_queue.forgot(file)
+    assert all(verify_queue.same(section, "md5") for section in compared[1:])
+    assert file.verified.size == 0
+    file.landed(0, LARGE)
+    verify_queue.whole(file)
+    assert verify_queue.take(0).proven == []
 
 
 def test_a_file_that_was_given_up_is_not_handed_out() -> None:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move = arrived(a_move())
-    backlog.whole(move)
-    backlog.drop(move)
-    assert backlog.take(0).is_empty
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = arrived(a_file())
+    verify_queue.whole(file)
+    verify_queue.drop(file)
+    assert verify_queue.take(0).is_empty
 
 
 SIZES = st.lists(st.sampled_from([0, 1, 10, SECTION_BYTES, LARGE]), min_size=1, max_size=6)
@@ -217,48 +217,48 @@ ANSWERS = st.lists(
 @given(SIZES, ANSWERS)
 def test_whatever_comparing_says_only_what_is_the_same_is_committed(sizes, answers) -> None:
     """Plays a finisher of which sessions are lost, with files that arrive at once."""
-    backlog = VerifyQueue(verifies=True, sessions=3)
-    moves = [a_move(size, f"{i}") for i, size in enumerate(sizes)]
-    compared: dict[FileTransfer, RangeSet] = {move: RangeSet() for move in moves}
+    verify_queue = VerifyQueue(verifies=True, sessions=3)
+    files = [a_file(size, f"{i}") for i, size in enumerate(sizes)]
+    compared: dict[FileTransfer, RangeSet] = {file: RangeSet() for file in files}
     settled: set[FileTransfer] = set()
     answer = iter(answers)
 
-    def bring(move: FileTransfer) -> None:
-        move.landed(0, move.size_bytes)
-        if not backlog.whole(move):
+    def bring(file: FileTransfer) -> None:
+        file.landed(0, file.size_bytes)
+        if not verify_queue.whole(file):
             pytest.fail("a file that is whole must not move again")
 
-    for move in moves:
-        backlog.watch(move)
-        bring(move)
+    for file in files:
+        verify_queue.watch(file)
+        bring(file)
     for _ in range(1000):
-        batch = backlog.take(0)
+        batch = verify_queue.take(0)
         if batch.is_empty:
             break
         for section in batch.sections:
-            play(backlog, section, next(answer, "same"), compared, settled, bring)
-        for move in batch.proven:
-            assert compared[move].covers(0, move.size_bytes)
-            assert move not in settled
-            settled.add(move)
-    assert settled == set(moves)
+            play(verify_queue, section, next(answer, "same"), compared, settled, bring)
+        for file in batch.proven:
+            assert compared[file].covers(0, file.size_bytes)
+            assert file not in settled
+            settled.add(file)
+    assert settled == set(files)
 
 
-def play(backlog: VerifyQueue, section: Section, told: str, compared, settled, bring) -> None:
-    move = section.move
+def play(verify_queue: VerifyQueue, section: Section, told: str, compared, settled, bring) -> None:
+    file = section.file
     if told == "same":
-        compared[move].add(section.start, section.end)
-        if not backlog.same(section, "md5"):
-            bring(move)
+        compared[file].add(section.start, section.end)
+        if not verify_queue.same(section, "md5"):
+            bring(file)
     elif told == "damaged":
-        compared[move].remove(section.start, section.end)
-        if not backlog.damaged(section):
-            bring(move)
+        compared[file].remove(section.start, section.end)
+        if not verify_queue.damaged(section):
+            bring(file)
     elif told == "no parts":
-        if not backlog.in_one_piece(section):
-            bring(move)
-    elif told == "unknown" and move not in settled:
-        if not backlog.unknown(section):
-            settled.add(move)
+        if not verify_queue.in_one_piece(section):
+            bring(file)
+    elif told == "unknown" and file not in settled:
+        if not verify_queue.unknown(section):
+            settled.add(file)
     else:
-        backlog.put_back(Batch(sections=[section]))
+        verify_queue.put_back(Batch(sections=[section]))

@@ -2,12 +2,15 @@
 
 import json
 import math
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
 import lab_traffic
 import pytest
-from figures import Spread, Verdict, conclude, machine
+import tuner_race
+from figures import Spread, Verdict, machine
+from harness import conclude
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, rates_verdicts, until_invalid
@@ -72,12 +75,11 @@ def test_the_queue_of_a_run_that_is_not_valid_is_not_judged() -> None:
 
 
 def test_a_pattern_is_not_measured_for_less_than_two_periods(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.argv", ["lab_traffic.py", "--seconds", "39", "--only", "udp-square"])
-    with pytest.raises(SystemExit):
-        lab_traffic.main()
-    assert "less than two periods of a pattern; 40 will do" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="less than two periods of a pattern; 40 is enough"):
+        runpy.run_path(lab_traffic.__file__, run_name="__main__")
 
 
 @pytest.mark.parametrize(("seconds", "code"), [([1.0, 2.0], 0), ([1.0, 2.5], 1), ([], 1)])
@@ -108,3 +110,8 @@ def test_the_highest_rate_is_sought_until_one_fails() -> None:
     assert verdict.kept
     assert verdict.measured == "2600 Mbit/s; at 2800 Mbit/s: 87.5% carried of what there was"
     assert not highest_verdict("TCP", until_invalid("TCP", lambda _: fidelity(late_ms=1))).kept
+
+
+def test_the_race_says_which_commit_has_changed_the_tuner_last() -> None:
+    for path in (tuner_race.TUNER, tuner_race.HELD_OUT_FILE):
+        assert (tuner_race.ROOT / path).exists()

@@ -9,6 +9,8 @@ import ast
 import copy
 import importlib
 import json
+import runpy
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,19 +61,35 @@ def test_every_verdict_of_every_bench_can_fail(bench: str) -> None:
 
 @pytest.mark.parametrize("bench", BENCHES)
 def test_every_bench_ends_with_its_verdicts(bench: str) -> None:
-    """What judges stored results is what decides the exit code, see figures.conclude."""
+    """What judges stored results is what decides the exit code, see bench/harness.py."""
     calls = [
         node
         for node in ast.walk(ast.parse((BENCH / f"{bench}.py").read_text()))
         if isinstance(node, ast.Call)
     ]
     given = [
-        call.func.id
+        call.func.id if isinstance(call.func, ast.Name) else ast.unparse(call.func).removeprefix("harness.")
         for call in calls
-        if isinstance(call.func, ast.Name)
-        and any(isinstance(argument, ast.Name) and argument.id == "judge" for argument in call.args)
+        if any(isinstance(argument, ast.Name) and argument.id == "judge" for argument in call.args)
     ]
-    assert len(given) == 1 and given[0] in {"conclude", "main", "say"}
+    assert len(given) == 1 and given[0] in {"run", "run_row", "run_counted"}
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_every_bench_judges_what_was_stored(
+    bench: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = json.loads((STORED / f"{bench}.json").read_text())
+    kept = list(judged(bench, stored["passes"]))
+    broken = changed(stored["passes"], stored["breaks"][kept[-1]][0])
+    file = tmp_path / "results.json"
+    monkeypatch.setattr(sys, "argv", [f"{bench}.py", "--judge", str(file)])
+    for measured, code in ((stored["passes"], 0), (broken, 1)):
+        file.write_text(json.dumps(measured))
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(BENCH / f"{bench}.py"), run_name="__main__")
+        assert ended.value.code == code
+        assert kept[-1] in capsys.readouterr().out
 
 
 def test_a_full_run_measures_every_cell_several_times() -> None:

@@ -1,6 +1,6 @@
 """What a carrier tells the tuner, from what the kernel tells of its streams."""
 
-from work import a_work
+from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.mode_e.carriers import _WorkerCarrier
 from mpx.engine.path_set import DEFAULT_PATH
@@ -25,9 +25,9 @@ class Lane:
 
 
 class Carrier(_WorkerCarrier):
-    def __init__(self, *lanes: Lane) -> None:
-        super().__init__(a_work())
-        self._lanes = lanes
+    def __init__(self, *workers: Lane) -> None:
+        super().__init__(a_context())
+        self._workers = workers
 
     def _share(self) -> None: ...
 

@@ -134,8 +134,8 @@ def test_a_token_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
             "no host has the address",
         ),
         (answer(b"oh no", "500 Internal Server Error"), Refusal, "500"),
-        (answer(b"{"), ControllerError, "no JSON"),
-        (answer(b"[" * 100_000), ControllerError, "no JSON"),
+        (answer(b"{"), ControllerError, "not JSON"),
+        (answer(b"[" * 100_000), ControllerError, "not JSON"),
         (answer(b'{"id": 7}'), ControllerError, "no path set"),
         (answer(b" " * (2 << 20)), ControllerError, "more than"),
         (b"220 I am an FTP server\r\n", ControllerError, "cannot be asked"),
@@ -190,3 +190,36 @@ def test_nobody_there() -> None:
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="controller"):
         ControllerClient(url)
+
+
+def test_neither_a_proxy_nor_a_redirect_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
+    with (
+        controller(lambda connection, _: connection.sendall(moved)) as client,
+        pytest.raises(Refusal, match="HTTP status 302"),
+    ):
+        client.renew(7)
+
+
+def test_who_stops_leaves_no_thread_that_waits(eventually: Callable[..., None]) -> None:
+    """The connection is cut: a controller that trickles would be read for ever."""
+    asked, ended = threading.Event(), threading.Event()
+
+    def say(connection: socket.socket, _: bytes) -> None:
+        asked.set()
+        while not ended.wait(0.01):
+            connection.sendall(b"a")
+
+    def ask(client: ControllerClient) -> None:
+        with contextlib.suppress(ControllerError):
+            client.renew(7)
+
+    with controller(say) as client:
+        asking = threading.Thread(target=ask, args=(client,))
+        asking.start()
+        asked.wait()
+        client.stop()
+        asking.join()
+        eventually(lambda: not any(each.name == "mpx-controller" for each in threading.enumerate()))
+        ended.set()

@@ -5,8 +5,8 @@ import threading
 import hypothesis.strategies as st
 from hypothesis import given
 
+from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader
 from mpx.endpoints.ftp.mode_e.end_of_data import EndOfData
-from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, BlockHeader
 
 
 def test_one_connection() -> None:

@@ -9,20 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.checksum_choice import ChecksumChoice
-from mpx.engine.endpoint import Commit, Note, Part
+from mpx.engine.endpoint import Commit, Part
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import ConnectionLost, IntegrityError
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.report import Report
+from mpx.options import CopyOptions
+from mpx.report import OnNote, Report
 from mpx.transfer.commit import Committer
+from mpx.transfer.ends import Ends
 from mpx.transfer.journal import Journal, read_files
+from mpx.transfer.records import Records
 from mpx.transfer.sent_notes import SentNotes
 
 FILES = 900
@@ -41,7 +43,7 @@ class Flaky(LocalEndpoint):
         if self._rng.random() < 0.1:
             raise ConnectionLost("lost")
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         self._maybe_lost()
         if self._rng.random() < 0.3:
             files = files[: len(files) // 2]  # the rest was never heard
@@ -79,25 +81,18 @@ class Play:
         self.folder = folder
         self.rng = random.Random(seed)
         self.failure = Failure(threading.Event())
-        self.pool = FileQueue(self.failure.cancel)
+        self.queue = FileQueue(self.failure.cancel)
         self.report = Report("source", "destination")
         self.journal = Journal("source", "destination")
         self.opened = 0
         self.endpoint = endpoint
+        options = CopyOptions(retries=retries, max_sessions=sessions)
+        ends = Ends([HERE], HERE, options, lambda: False, self.report.note)
+        ends.open_source = ends.open_destination = self.open
+        records = Records(self.report, self.journal, SentNotes(HERE))
+        choice = ChecksumChoice("auto", offers)
         self.finisher = Committer(
-            open_source=self.open,
-            open_destination=self.open,
-            far_is_source=False,
-            choice=ChecksumChoice("auto", offers),
-            pool=self.pool,
-            session_pool=SessionPool(),
-            failure=self.failure,
-            journal=self.journal,
-            report=self.report,
-            retries=retries,
-            sessions=sessions,
-            notes=SentNotes(Location("file", str(folder))),
-            connected=lambda: None,
+            ends, options, choice, self.queue, self.failure, records, connected=lambda: None
         )
 
     def open(self) -> LocalEndpoint:
@@ -106,29 +101,29 @@ class Play:
             return self.endpoint()
         return Flaky(random.Random(self.rng.random()), writing=True)
 
-    def move(self, name: str, content: bytes) -> FileTransfer:
+    def file(self, name: str, content: bytes) -> FileTransfer:
         source = self.folder / "source" / name
         source.write_bytes(content)
         os.utime(source, (1e9, 1e9))
         final = self.folder / "target" / name
         return FileTransfer(str(source), str(final), f"{final}.part", len(content), 1e9, 0o644)
 
-    def bring(self, move: FileTransfer, damage: float) -> None:
+    def bring(self, file: FileTransfer, damage: float) -> None:
         """Play the lane for one file."""
-        move.take_all()
-        content = Path(move.source).read_bytes()
+        file.take_all()
+        content = Path(file.source).read_bytes()
         if self.rng.random() < damage:
             content = b"damaged" + content[7:]
-        Path(move.partial).write_bytes(content)
-        move.landed(0, move.size_bytes)
-        assert move.claim_whole()
-        self.finisher.whole(move)
+        Path(file.partial).write_bytes(content)
+        file.landed(0, file.size_bytes)
+        assert file.claim_whole()
+        self.finisher.whole(file)
 
     def finish(self, damage: float) -> None:
         """Move what has to move, until all is settled."""
-        self.pool.end_listing()
-        while (move := self.pool.take()) is not None:
-            self.bring(move, damage)
+        self.queue.end_listing()
+        while (file := self.queue.take()) is not None:
+            self.bring(file, damage)
         self.finisher.join()
         self.journal.close()
 
@@ -145,20 +140,20 @@ def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatc
     monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     play = Play(folder, seed=seed)
     play.finisher.start()
-    moves = [play.move(f"{i}", os.urandom(20 + i % 50)) for i in range(FILES)]
-    for move in moves:
-        play.pool.put(move)
+    files = [play.file(f"{i}", os.urandom(20 + i % 50)) for i in range(FILES)]
+    for file in files:
+        play.queue.put(file)
     play.finish(damage=0.3)
     assert play.failure.error is None
     failed = {entry["name"] for entry in play.report.failures}
     assert 0 < len(failed) < FILES / 2  # those that came damaged twice
     assert play.report.files.moved == FILES - len(failed)
-    for move in moves:
-        final = Path(move.final)
-        assert final.exists() == (move.source not in failed)
+    for file in files:
+        final = Path(file.final)
+        assert final.exists() == (file.source not in failed)
         if final.exists():
-            assert final.read_bytes() == Path(move.source).read_bytes()
-        assert not Path(move.partial).exists()
+            assert final.read_bytes() == Path(file.source).read_bytes()
+        assert not Path(file.partial).exists()
     assert isinstance(play.finisher.first_error, IntegrityError)
 
 
@@ -170,20 +165,20 @@ def test_damage_with_the_same_adler32_is_noticed(folder: Path, offered: str) -> 
     assert zlib.adler32(damaged) == zlib.adler32(content)
     play = Play(folder, offers=lambda algorithm: algorithm in (offered, "adler32"))
     play.finisher.start()
-    move = play.move("short", content)
-    play.pool.put(move)
+    file = play.file("short", content)
+    play.queue.put(file)
     play.finish(damage=1)
     assert isinstance(play.finisher.first_error, IntegrityError)
     assert offered in str(play.finisher.first_error)
-    assert not Path(move.final).exists()
+    assert not Path(file.final).exists()
 
 
 def test_a_backlog_brings_more_sessions(folder: Path) -> None:
     play = Play(folder)
     for i in range(FILES):
-        move = play.move(f"{i}", b"content")
-        play.pool.put(move)
-        play.bring(play.pool.take() or move, damage=0)
+        file = play.file(f"{i}", b"content")
+        play.queue.put(file)
+        play.bring(play.queue.take() or file, damage=0)
     play.finisher.start()
     play.finish(damage=0)
     assert play.report.files.moved == FILES
@@ -194,10 +189,10 @@ def test_a_few_files_are_finished_by_one_session(folder: Path) -> None:
     play = Play(folder)
     play.finisher.start()
     for i in range(50):
-        play.pool.put(play.move(f"{i}", b"content"))
+        play.queue.put(play.file(f"{i}", b"content"))
     play.finish(damage=0)
     assert play.report.files.moved == 50
-    assert len({thread.name for thread in threading.enumerate() if thread.name == "mpx-finisher"}) == 0
+    assert len({thread.name for thread in threading.enumerate() if thread.name == "mpx-commit"}) == 0
 
 
 class Ending(LocalEndpoint):
@@ -221,29 +216,29 @@ def test_sessions_that_end_while_they_are_not_needed_do_not_end_the_copy(folder:
     monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     ended = threading.Semaphore(0)
     play = Play(folder, retries=3, endpoint=lambda: Ending(ended))
-    move = play.move("slow", b"content")
-    play.pool.put(move)
+    file = play.file("slow", b"content")
+    play.queue.put(file)
     play.finisher.start()
     for _ in range(10):
         assert ended.acquire(timeout=60)
     play.finish(damage=0)
     assert play.failure.error is None
-    assert Path(move.final).read_bytes() == b"content"
+    assert Path(file.final).read_bytes() == b"content"
 
 
 def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     """Damage in a large file, and a kill before it came again: the next run trusts nothing of it."""
     play = Play(folder)
     content = os.urandom(6_000_000)
-    move = play.move("large", content)
-    play.journal.begin(move.final, move.partial, move.size_bytes, move.modified_s)
-    play.finisher.began(move)
+    file = play.file("large", content)
+    play.journal.begin(file.final, file.partial, file.size_bytes, file.modified_s)
+    play.finisher.began(file)
     play.finisher.journal_arrivals()
-    play.pool.put(move)
+    play.queue.put(file)
     play.finisher.start()
-    play.bring(play.pool.take() or move, damage=1)
+    play.bring(play.queue.take() or file, damage=1)
     play.finisher.journal_arrivals()
-    assert play.pool.take() is move  # to be moved again
+    assert play.queue.take() is file  # to be moved again
     play.failure.cancel.set()
     play.finisher.join()
     play.journal.close()

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.framing import marker_bytes, range_marker
 from mpx.errors import UsageError
 
 FEAT = (
@@ -234,7 +235,7 @@ PARSERS = [
     wire.parse_extended_address,
     wire.parse_ranges,
     wire.parse_facts,
-    lambda text: wire.range_marker(wire.Reply(111, (text,))),
+    lambda text: range_marker(wire.Reply(111, (text,))),
 ]
 LIKELY = st.text("0123456789,-|:;=() \tabc.\u00b2\u0663\udcff", max_size=60)
 
@@ -251,8 +252,8 @@ def test_parsers_raise_nothing_but_value_errors(parse, text):
 def test_what_is_read_from_any_reply_raises_nothing(text):
     reply = wire.Reply(112, ("Perf Marker", text, "End."))
     assert isinstance(reply.reason, str)
-    assert wire.marker_bytes(reply) >= 0
-    assert wire.marker_bytes(wire.Reply(111, (text,))) >= 0
+    assert marker_bytes(reply) >= 0
+    assert marker_bytes(wire.Reply(111, (text,))) >= 0
 
 
 @pytest.mark.parametrize(
@@ -269,18 +270,6 @@ def test_whole_numbers():
     assert wire.parse_whole(str((1 << 63) - 1)) == (1 << 63) - 1
 
 
-def test_how_far_markers_say_that_it_is():
-    (perf,) = replies(
-        b"112-Perf Marker\r\n Timestamp:  1795222114.9\r\n Stripe Index: 0\r\n"
-        b" Stripe Bytes Transferred: 17825792\r\n Total Stripe Count: 1\r\n112 End.\r\n"
-    )
-    (summing,) = replies(b"113-Status Marker\r\n Timestamp: 1\r\n Bytes Processed: 7\r\n113 End.\r\n")
-    assert wire.marker_bytes(perf) == 17825792
-    assert wire.marker_bytes(summing) == 7
-    assert wire.marker_bytes(wire.Reply(111, ("Range Marker 0-5,9-12",))) == 12
-    assert wire.marker_bytes(wire.Reply(111, ("Range Marker",))) == 0
-
-
 def test_facts_end_at_the_first_blank_because_names_are_raw():
     entry = wire.parse_facts(" Type=file;Size=67108864;UNIX.slink=/a%20b; a; b=c %20 d", is_indented=True)
     assert entry.name == "a; b=c %20 d"
@@ -289,10 +278,7 @@ def test_facts_end_at_the_first_blank_because_names_are_raw():
         wire.parse_facts("Type=file;")
 
 
-def test_markers():
-    (reply,) = replies(b"111 Range Marker 0-682622976,682885120-683671552\r\n")
-    assert reply.is_marker
-    assert wire.range_marker(reply) == [(0, 682622976), (682885120, 683671552)]
+def test_ranges():
     for bad in ("5", "9-3", "-1-2", "1-2,", "a-b"):
         with pytest.raises(ValueError, match="not byte ranges"):
             wire.parse_ranges(bad)
@@ -301,20 +287,3 @@ def test_markers():
 @given(st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(sorted).map(tuple), min_size=1))
 def test_ranges_read_back_what_was_written(ranges):
     assert wire.parse_ranges(wire.format_ranges(ranges)) == ranges
-
-
-def test_block_headers_on_the_wire():
-    assert wire.BlockHeader(0, 262144, 1048576).pack() == bytes.fromhex("0000000000000400000000000000100000")
-    end = wire.BlockHeader(wire.EOD | wire.EOF, 0, 9)
-    assert end.pack() == bytes.fromhex("4800000000000000000000000000000009")
-    assert wire.unpack_header(end.pack()).total_streams == 9
-    assert wire.unpack_header(end.pack()).ends_data
-    assert wire.unpack_header(bytes.fromhex("4000000000000000ff0000000000000003")).count == 0
-    assert wire.unpack_header(wire.BlockHeader(wire.EOD, 10, 5).pack()).total_streams is None
-
-
-def test_blocks_out_of_step_are_refused():
-    with pytest.raises(ValueError, match="out of range"):
-        wire.unpack_header(b"\x00" + b"\xff" * 16)
-    with pytest.raises(ValueError, match="CLOSE"):
-        wire.unpack_header(wire.BlockHeader(wire.CLOSE, 1, 0).pack())

@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 from hypothesis import given
-from unit.work import a_move
+from unit.made_up_context import a_file
 
 from mpx.engine.ranges import RangeSet
 
@@ -20,29 +20,29 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_what_is_held_has_not_arrived(steps: list[tuple[str, int, int, int]]) -> None:
-    move, arrived = a_move(SIZE), RangeSet()
+    file, arrived = a_file(SIZE), RangeSet()
     held = [RangeSet() for _ in range(4)]
     for step, who, one, other in steps:
         start, end = min(one, other), max(one, other)
         if step == "hold" and start < end:
             others = RangeSet(each for some in held for each in some)
             is_there = arrived.covers(start, end) or others.covers(start, end)
-            assert move.hold(start, end) != is_there
+            assert file.hold(start, end) != is_there
             if not is_there:
                 held[who].add(start, end)
         elif step == "believe":
-            assert move.believe(held[who]) == arrived.update(held[who])
+            assert file.believe(held[who]) == arrived.update(held[who])
             for each in held[who]:  # two may hold the same bytes in part, and one lets go of them for both
                 for some in held:
                     if some is not held[who]:
                         some.remove(*each)
             held[who] = RangeSet()
         elif step == "disbelieve":
-            move.disbelieve(held[who])
+            file.disbelieve(held[who])
             for each in list(held[who]):
                 for some in held:
                     some.remove(*each)
         elif step == "land":
-            assert move.landed(start, end) == arrived.add(start, end)
-        assert move.arrived_bytes == arrived.size
-    assert move.is_whole == (arrived.size == SIZE)
+            assert file.landed(start, end) == arrived.add(start, end)
+        assert file.arrived_bytes == arrived.size
+    assert file.is_whole == (arrived.size == SIZE)

@@ -21,19 +21,19 @@ MIB = 1024 * 1024
 Pieces = list[tuple[int, bytes]]
 
 
-def sparse(file: Path, size: int, pieces: Pieces) -> Path:
-    with file.open("wb") as out:
+def sparse(path: Path, size: int, pieces: Pieces) -> Path:
+    with path.open("wb") as out:
         for start, data in pieces:
             out.seek(start)
             out.write(data)
         out.truncate(size)
-    if size and file.stat().st_blocks * 512 >= size:
+    if size and path.stat().st_blocks * 512 >= size:
         pytest.skip("the file system of the tests has no sparse files")
-    return file
+    return path
 
 
-def taken(file: Path) -> int:
-    return file.stat().st_blocks * 512
+def taken(path: Path) -> int:
+    return path.stat().st_blocks * 512
 
 
 @given(st.integers(0, 300_000))
@@ -55,15 +55,15 @@ SHAPES: dict[str, tuple[int, Pieces]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_data_and_holes_make_the_file(tmp_path: Path, shape: str) -> None:
     size, pieces = SHAPES[shape]
-    with sparse(tmp_path / "file", size, pieces).open("rb") as file:
+    with sparse(tmp_path / "file", size, pieces).open("rb") as path:
         position = 0
         while position < size:
-            first, last = next_data(file.fileno(), position, size)
+            first, last = next_data(path.fileno(), position, size)
             assert position <= first <= last <= size
-            file.seek(position)
-            assert not file.read(first - position).strip(b"\0")
+            path.seek(position)
+            assert not path.read(first - position).strip(b"\0")
             position = last
-        assert is_sparse(os.fstat(file.fileno()))
+        assert is_sparse(os.fstat(path.fileno()))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -71,13 +71,13 @@ def test_data_and_holes_make_the_file(tmp_path: Path, shape: str) -> None:
 def test_the_sum_of_a_sparse_file_is_that_of_its_bytes(tmp_path: Path, shape: str, cut: int) -> None:
     size, pieces = SHAPES[shape]
     content = sparse(tmp_path / "file", size, pieces)
-    with content.open("rb") as file:
-        file.seek(cut)
-        data = file.read()
+    with content.open("rb") as path:
+        path.seek(cut)
+        data = path.read()
         sums = {"adler32": f"{zlib.adler32(data):08x}", "sha256": hashlib.sha256(data).hexdigest()}
         for algorithm, expected in sums.items():
-            assert checksum.of_file(algorithm, file.fileno(), cut, size) == expected
-            assert checksum.of_file(algorithm, file.fileno(), cut, size + MIB) == expected  # beyond the end
+            assert checksum.of_file(algorithm, path.fileno(), cut, size) == expected
+            assert checksum.of_file(algorithm, path.fileno(), cut, size + MIB) == expected  # beyond the end
 
 
 @pytest.mark.parametrize("algorithm", ["xxh3", "adler32", "sha256", "none"])
@@ -112,14 +112,14 @@ def test_zeros_replace_what_came_damaged(tmp_path: Path, monkeypatch: pytest.Mon
     landed = FileTransfer.landed
     damaged = []
 
-    def spoiling(move: FileTransfer, start: int, end: int) -> int:
+    def spoiling(file: FileTransfer, start: int, end: int) -> int:
         if end == size and not damaged:
             damaged.append(True)
             (part,) = partials(tmp_path)
             with part.open("r+b") as out:
                 out.seek(30 * MIB)
                 out.write(b"not zeros")
-        return landed(move, start, end)
+        return landed(file, start, end)
 
     monkeypatch.setattr(FileTransfer, "landed", spoiling)
     report = mpx.copy(str(source), str(tmp_path / "copy"))
@@ -200,11 +200,11 @@ def test_what_has_arrived_can_be_compared(tmp_path: Path, monkeypatch: pytest.Mo
     landed = FileTransfer.landed
     short = []
 
-    def looking(move: FileTransfer, start: int, end: int) -> int:
+    def looking(file: FileTransfer, start: int, end: int) -> int:
         (part,) = partials(tmp_path)
         if part.stat().st_size < end:
             short.append(end)
-        return landed(move, start, end)
+        return landed(file, start, end)
 
     monkeypatch.setattr(FileTransfer, "landed", looking)
     mpx.copy(str(source), str(tmp_path / "copy"))
@@ -219,15 +219,15 @@ def test_zeros_replace_what_came_damaged_while_the_rest_still_moves(
     landed = FileTransfer.landed
     damaged = []
 
-    def spoiling(move: FileTransfer, start: int, end: int) -> int:
-        new = landed(move, start, end)
+    def spoiling(file: FileTransfer, start: int, end: int) -> int:
+        new = landed(file, start, end)
         if start >= 64 * MIB and not damaged:
             damaged.append(True)
             (part,) = partials(tmp_path)
             with part.open("r+b") as out:
                 out.seek(30 * MIB)
                 out.write(b"not zeros")
-            move.redo(0, 64 * MIB)
+            file.redo(0, 64 * MIB)
         return new
 
     monkeypatch.setattr(FileTransfer, "landed", spoiling)

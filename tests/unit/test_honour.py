@@ -9,7 +9,8 @@ from mpx.errors import UsageError
 from mpx.location import parse_location
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
-from mpx.transfer.option_checks import check_options, within_mode_s
+from mpx.transfer.fallback import within_mode_s
+from mpx.transfer.option_checks import check_options
 from mpx.transfer.registry import open_endpoint
 
 HERE = "here"  # within this host

@@ -68,7 +68,7 @@ def test_who_called(environment: dict[str, str], user: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "A", "a.b", "a/b", "-a", "a" * 17, "..", "a\n"])
 def test_an_id_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(UsageError, match="no ID"):
+    with pytest.raises(UsageError, match="not the ID of a lab"):
         check_id(wrong)
 
 
@@ -160,4 +160,4 @@ def test_what_status_says() -> None:
     assert lines[-1] == "  NOT connected to the controller: s2; refused"
     asked = {"openflow": "tcp:127.0.0.1:6653", "rest": "http://a", "xmlrpc": None}
     lines = list(status_lines({**told(), "controller": asked}, ""))
-    assert lines[-1] == "  controller: REST http://a, XML-RPC not told"
+    assert lines[-1] == "  controller: REST http://a, XML-RPC unknown"

@@ -42,7 +42,7 @@ def test_no_two_runs_have_the_same_name() -> None:
 
 
 def test_a_part_that_does_not_exist() -> None:
-    with pytest.raises(UsageError, match="no part"):
+    with pytest.raises(UsageError, match="not a part"):
         recipes(("passiv",), 1, 1)
 
 

@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_read_or_written_is_said(
     assert "missing" in capsys.readouterr().err
     (before / RECIPE.name / "run.json").write_text("{")
     assert main([str(before), str(tmp_path / "kept.tar.xz")]) == 1
-    assert "no folder of a run" in capsys.readouterr().err
+    assert "not the folder of a run" in capsys.readouterr().err
     (tmp_path / "none.tar.xz").write_text("no archive")
     assert main([str(before), str(tmp_path / "kept.tar.xz"), str(tmp_path / "none.tar.xz")]) == 1
     assert "archive:" in capsys.readouterr().err

@@ -106,7 +106,7 @@ def test_a_run_of_another_recipe_is_not_taken_for_it_and_is_kept_aside(
 
 
 def test_only_one_measures_into_a_folder(dataset: Dataset) -> None:
-    with dataset.alone(), pytest.raises(UsageError, match="already"), Dataset(dataset.folder).alone():
+    with dataset.alone(), pytest.raises(UsageError, match="another process"), Dataset(dataset.folder).alone():
         pass
     with dataset.alone():
         pass

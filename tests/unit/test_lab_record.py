@@ -69,9 +69,9 @@ def test_a_run_that_failed_or_was_not_judged_does_not_count(tmp_path: Path) -> N
 
 def test_a_folder_in_use_and_one_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="holds something already"):
+    with pytest.raises(UsageError, match="is not empty"):
         Run(tmp_path, "x", {})
-    with pytest.raises(UsageError, match="no folder of a run"):
+    with pytest.raises(UsageError, match="not the folder of a run"):
         RecordedRun.open(tmp_path)
     (tmp_path / "run.json").write_text('{"format": "other"}')
     with pytest.raises(UsageError, match="format 'other'"):
@@ -98,7 +98,7 @@ def test_series_that_a_kill_cut_short_and_streams_that_join_later(tmp_path: Path
 
 def test_what_a_udp_generator_did_not_send(tmp_path: Path) -> None:
     run = RecordedRun(tmp_path, {})
-    with pytest.raises(UsageError, match=r"when a UDP generator is stopped"):
+    with pytest.raises(UsageError, match=r"when a UDP generator stops"):
         run.datagrams("udp")
     (tmp_path / "flows").mkdir()
     file = tmp_path / "flows" / "udp.json"

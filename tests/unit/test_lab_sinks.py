@@ -48,7 +48,7 @@ def test_a_sink_that_can_take_no_more_connections_says_so(
             with without():
                 second.connect(("127.0.0.1", sink.port))
                 eventually(sink.failure)
-            assert sink.failure().startswith("it can take no more connections: ")
+            assert sink.failure().startswith("it cannot accept more connections: ")
     finally:
         sink.close()
         threading.stack_size(before)

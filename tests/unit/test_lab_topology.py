@@ -80,9 +80,9 @@ def test_an_impossible_scale_is_refused(scale: float) -> None:
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        ((Link("a", "b"), Link("a", "c")), "'c', which is no host"),
+        ((Link("a", "b"), Link("a", "c")), "'c', which is neither"),
         ((Link("a", "b"), Link("a", "b")), "two links .* called 'a-b'"),
-        ((), "nothing is linked to 'a'"),
+        ((), "'a' has no link"),
     ],
 )
 def test_links_that_do_not_fit_are_refused(links: tuple[Link, ...], message: str) -> None:
@@ -101,7 +101,7 @@ def test_one_thing_has_one_name() -> None:
         Topology("t", ("a",), ("b",), (Link("a", "b"),), ("a",))
     with pytest.raises(UsageError, match="both ends"):
         Link("a", "a", "loop")
-    with pytest.raises(UsageError, match="no name for the link"):
+    with pytest.raises(UsageError, match="not a valid name for the link"):
         Link("a-long-name", "another-one")
 
 

@@ -14,6 +14,7 @@ from mpx.engine.checksum import SECTION_BYTES
 WITHIN_S = 60
 PREPARE = """
 from mpx.endpoints.ftp.wire import *
+from mpx.endpoints.ftp.framing import marker_bytes
 from mpx.endpoints.ftp.refusals import reply_error, cannot_send, is_missing
 from mpx.endpoints.ftp.facts import parse_time, entry_info
 from mpx.endpoints.ftp.list_formats import parse_list_line

@@ -171,7 +171,7 @@ def test_few_folders_stay_open(folders: LocalFolders) -> None:
 def test_many_threads_use_them_at_once(folders: LocalFolders, top: Path) -> None:
     failed: list[BaseException] = []
 
-    def work(number: int) -> None:
+    def context(number: int) -> None:
         try:
             for i in range(200):
                 name = str(top / f"{number} {i % 20}")
@@ -181,7 +181,7 @@ def test_many_threads_use_them_at_once(folders: LocalFolders, top: Path) -> None
         except OSError as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    threads = [threading.Thread(target=context, args=(i,)) for i in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from unit.work import a_work
+from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
+from mpx.engine.carrier import StreamSettings
 from mpx.engine.stream import Stream
 from mpx.net import congestion_control, mptcp, pacing, tcp, tcp_info
 
@@ -90,19 +91,19 @@ def test_a_kernel_without_it(monkeypatch: pytest.MonkeyPatch, at_the_end: contex
 @pytest.mark.parametrize("over_mptcp", [True, False])
 def test_a_port_stays_open_for_further_subflows_only(*, over_mptcp: bool) -> None:
     """The kernel lets them in at a port that listens; nobody else is accepted there."""
-    work = replace(a_work(), over_mptcp=over_mptcp)
-    fan = DownloadDataChannel(work, 0, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE)
-    fan.start()
+    context = replace(a_context(), streams=StreamSettings(over_mptcp=over_mptcp))
+    channel = DownloadDataChannel(context, 0, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE)
+    channel.start()
     try:
         if not over_mptcp:
-            fan._inbound.join(20)
+            channel._inbound.join(20)
             with pytest.raises(OSError):
-                socket.create_connection(fan.address, timeout=20)
+                socket.create_connection(channel.address, timeout=20)
         else:
-            socket.create_connection(fan.address, timeout=20).close()
-            assert not fan.reached
+            socket.create_connection(channel.address, timeout=20).close()
+            assert not channel.reached
     finally:
-        fan.cut()
-        fan.join()
+        channel.cut()
+        channel.join()
     with pytest.raises(OSError):
-        socket.create_connection(fan.address, timeout=20)
+        socket.create_connection(channel.address, timeout=20)

@@ -29,7 +29,7 @@ from ops_held_out import answers, asked
 from ops_models import PASSIVE_10, cost, of_goals, of_the_comparison, ways_of_watching
 from recognition.bounds import place_lines, stream_lines, whole_runs
 from recognition.candidates import CANDIDATES, OURS, PAPER_BEST, Task
-from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, comparison_lines
+from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, code_files, comparison_lines
 from recognition.outside import never_seen, rejection, rejection_lines
 from recognition.paper_cell import Cell
 from recognition.row import Row
@@ -37,7 +37,7 @@ from simulated_background import Wan, simulate
 from small_model import write_small_model
 
 from mpx.errors import UsageError
-from mpx.ops_classifier import load_model
+from mpx.ops_classifier import load
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.model import Model
 from mpx.recognition.observation import DIPS_BBR, PASSIVE, TRANSFER_BBR, Own
@@ -177,6 +177,12 @@ def test_all_candidates_learn_and_what_they_said_is_kept(links: list[Example], t
     )  # other series, same names
 
 
+def test_what_was_computed_is_named_for_all_code_that_makes_it() -> None:
+    named = {str(file.relative_to(BENCH.parent)) for file in code_files()}
+    recognition = {f"mpx/recognition/{part}.py" for part in ("features", "windows", "mix", "trees")}
+    assert named >= {*recognition, "train/mpx_train/cut.py", "bench/recognition/candidates.py"}
+
+
 def test_full_leaves_one_link_out_at_a_time(links: list[Example], tmp_path: Path) -> None:
     comparison = Comparison(gridded(links), Kind(PASSIVE, 5.0), "full", tmp_path)
     assert len(comparison.splits(LINK)) == 6
@@ -288,7 +294,7 @@ def test_a_copy_that_makes_dips_is_judged_as_one() -> None:
 
 
 def test_the_held_out_links_are_judged_by_the_model_as_it_is_read(tmp_path: Path) -> None:
-    model = load_model(write_small_model(tmp_path / "model"))
+    model = load(write_small_model(tmp_path / "model"))
     new = [replace(each, link=f"new {each.link}") for each in simulated(4, 20.0, seed=9)]
     wilds = [replace(wild(number), run=f"new {number}") for number in range(4)]
     true, said, links = answers([*new, *wilds], model)
@@ -303,7 +309,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 OF_A_DATASET = sorted(
     file
     for file in BENCH.glob("ops_*.py")
-    if "load_dataset" in (text := file.read_text()) or "recognition.row import" in text
+    if "load_dataset" in (text := file.read_text()) or "from recognition." in text
 )
 
 

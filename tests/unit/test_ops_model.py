@@ -13,7 +13,7 @@ from small_model import WINDOW_S, small_part, write_small_model
 
 from mpx import ops_classifier
 from mpx.errors import UsageError
-from mpx.ops_classifier import load_model
+from mpx.ops_classifier import load
 from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.model import Model
@@ -27,7 +27,7 @@ STEPS = round(WINDOW_S * 10)
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
-    return load_model(write_small_model(tmp_path_factory.mktemp("model")))
+    return load(write_small_model(tmp_path_factory.mktemp("model")))
 
 
 def series(*rtts: float | None) -> list[Probe]:
@@ -111,13 +111,13 @@ def test_tempered_shares_are_probabilities_in_the_same_order(shares: list[float]
 def test_which_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small_model(tmp_path / "named")
     monkeypatch.setenv("MPX_MODEL", str(tmp_path / "named"))
-    assert load_model().parts
+    assert load().parts
     with pytest.raises(UsageError, match="other"):
-        load_model(tmp_path / "other")
+        load(tmp_path / "other")
     monkeypatch.delenv("MPX_MODEL")
     monkeypatch.setattr(ops_classifier, "SHIPPED", tmp_path / "nowhere")
     with pytest.raises(UsageError, match="comes without a model"):
-        load_model()
+        load()
 
 
 def test_numpy_is_not_imported_before_a_model_is_loaded() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from small_model import small_part, write_small_model
 
 from mpx.errors import UsageError
-from mpx.ops_classifier import load_model
+from mpx.ops_classifier import load
 from mpx.recognition.model_file import ARRAYS_NAME, JSON_NAME, PLACES, RANKS, TREES, sum_of
 
 again = settings(max_examples=150)
@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 def refused(model: Path, because: str = "is no model") -> None:
     """It is refused by an error that names the folder, the reason and what to do."""
     with pytest.raises(UsageError, match=because) as raised:
-        load_model(model)
+        load(model)
     assert str(model) in str(raised.value) and "mpx train DATASET" in str(raised.value)
 
 
@@ -60,7 +60,7 @@ def repacked(model: Path, change: Callable[[dict[str, Any]], object], **how: Any
 
 
 def test_what_was_written_is_read(model: Path) -> None:
-    read, part = load_model(model), small_part()
+    read, part = load(model), small_part()
     (found,) = read.parts["passive"]
     for name in TREES:
         assert np.array_equal(getattr(found.trees, name), getattr(part.trees, name))
@@ -100,7 +100,7 @@ def test_any_byte_that_changed_is_found(model: Path, data: st.DataObject) -> Non
         for damaged in (bytes(changed), before[:place]):
             file.write_bytes(damaged)
             if json_is_the_same(before, damaged):
-                load_model(model)  # only white space differs
+                load(model)  # only white space differs
             else:
                 refused(model)
     finally:
@@ -140,12 +140,12 @@ def test_any_field_that_is_something_else_is_refused(model: Path, data: st.DataO
         (model / JSON_NAME).write_text(text)
         is_number = isinstance(new, int | float) and not isinstance(new, bool)
         if old == new and type(old) is type(new):
-            load_model(model)
+            load(model)
         elif (place[0] == "card" and (len(place) > 1 or isinstance(new, dict))) or (
             place[-1] in ("temperature", "window_s") and is_number
         ):
             try:
-                load_model(model)
+                load(model)
             except UsageError:
                 refused(model)
         else:
@@ -183,7 +183,7 @@ def test_every_array_has_to_be_what_it_should(
     """Where it happens to be another model's, what that says are still probabilities."""
     repacked(model, lambda arrays: arrays.update({f"0.{name}": change(arrays[f"0.{name}"])}))
     try:
-        read = load_model(model)
+        read = load(model)
     except UsageError:
         refused(model)
         return

@@ -53,10 +53,10 @@ def test_wherever_it_is_cut_each_name_has_its_share_within_one(counts: dict[str,
 def test_lanes_have_as_many_streams_as_without_paths_and_none_is_dealt_twice(
     streams: list[str], large: list[bool]
 ) -> None:
-    lanes = dealt(streams, large)
-    assert [len(lane) for lane in lanes] == spread(len(streams), large)
+    workers = dealt(streams, large)
+    assert [len(worker) for worker in workers] == spread(len(streams), large)
     if len(streams) >= len(large) > 0:
-        assert Counter(path for lane in lanes for path in lane) == Counter(streams)
+        assert Counter(path for worker in workers for path in worker) == Counter(streams)
 
 
 def told(**more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpx.commands.progress import line_of, view
-from mpx.transfer.control_loop import Progress
+from mpx.report import Progress
 
 MIB = 1024**2
 HALF = Progress(

@@ -14,6 +14,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.errors import NoChecksum, SourceError
 from mpx.location import Location
+from mpx.report import OnNote, no_note
 from mpx.transfer.resume_proof import SMALLEST_PIECE, ResumeVerifier, prove
 
 SIZE = 40 * SMALLEST_PIECE + 12_345
@@ -47,7 +48,7 @@ def a_prover(
     *,
     far_is_source: bool,
     forgot: Callable[[FileTransfer], None] = lambda _: None,
-    note: Callable[[str], None] = lambda _: None,
+    note: OnNote = no_note,
 ) -> ResumeVerifier:
     return ResumeVerifier(open_far, far_is_source=far_is_source, forgot=forgot, note=note, stop=lambda: False)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from mpx_lab.proxy.loop import READABLE, WRITABLE
 from mpx_lab.proxy.path import LARGEST_CHUNK_BYTES, Line, PathOptions
 from mpx_lab.proxy.pipe import Pipe
 
@@ -31,13 +32,10 @@ class FakeEnd:
         self.pieces, self.room = list(pieces), list(room)
         self.arrived = bytearray()
         self.ended = False
-        self.wants_read = self.wants_write = False
+        self.wants: set[int] = set()
 
-    def want_read(self, wanted: bool) -> None:
-        self.wants_read = wanted
-
-    def want_write(self, wanted: bool) -> None:
-        self.wants_write = wanted
+    def want(self, event: int, wanted: bool) -> None:
+        (self.wants.add if wanted else self.wants.discard)(event)
 
     def receive_into(self, buffer: memoryview, size_bytes: int) -> int:
         if not self.pieces:
@@ -87,11 +85,11 @@ def test_every_byte_arrives_once_and_in_order(
     pipe = pipe_between(loop, source, sink, rtt_s=0, window_bytes=4 * LARGEST_CHUNK_BYTES)
     pipe.start()
     while not sink.ended:
-        if source.wants_read:
+        if READABLE in source.wants:
             pipe.read()
-        if not source.wants_read or (deliver_after and deliver_after.pop()):
+        if READABLE not in source.wants or (deliver_after and deliver_after.pop()):
             loop.fire()
-            if sink.wants_write:
+            if WRITABLE in sink.wants:
                 pipe.deliver()
     assert bytes(sink.arrived) == b"".join(pieces)
 
@@ -103,7 +101,7 @@ def test_no_more_than_the_window_is_taken_before_it_is_delivered() -> None:
     for _ in range(10):
         pipe.read()
     assert len(source.pieces) == 6
-    assert not source.wants_read
+    assert READABLE not in source.wants
 
 
 def test_a_newcomer_does_not_overtake_who_waits_for_the_line() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raw_client import CONTENT, RawClient, block, connect, end, read_blocks
 
-from mpx.endpoints.ftp.wire import range_marker
+from mpx.endpoints.ftp.framing import range_marker
 from mpx.engine.ranges import RangeSet
 from mpx.serve.buffers import BLOCK_BYTES, Buffer
 from mpx.serve.progress import MOST_NEW_RANGES, Progress

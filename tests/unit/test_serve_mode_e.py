@@ -8,6 +8,7 @@ import pytest
 from raw_client import CONTENT, RawClient, block, connect, drain, end, read_blocks, store
 
 from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader, range_marker
 from mpx.engine.ranges import RangeSet
 
 # --- MODE E, storing -------------------------------------------------------------------------------
@@ -28,11 +29,11 @@ def test_blocks_in_any_order_over_several_streams(client, root):
 @pytest.mark.parametrize(
     "streams",
     [
-        [block(0, CONTENT, wire.EOD), end(2)],  # end of data on a data block; a stream without data
+        [block(0, CONTENT, EOD), end(2)],  # end of data on a data block; a stream without data
         [end(2, eod=False) + block(0, CONTENT) + end(), end()],  # end of file first, and without EOD
         [block(0, CONTENT) + end(), end(2)],  # end of file on a stream of its own
         [block(0, CONTENT) + end(close=True), end(2, close=True)],
-        [wire.HEADER.pack(wire.EOF, 99, 1) + block(0, CONTENT) + end()],  # an EOF block's count is ignored
+        [BlockHeader(EOF, 99, 1).pack() + block(0, CONTENT) + end()],  # an EOF block's count is ignored
         [block(0, CONTENT, 0x80) + block(5, CONTENT[5:9], 0x20) + end(1)],  # flags that say nothing
         [block(0, b"") + block(0, CONTENT) + end(1)],  # an empty block
         [block(0, b"x" * 50) + block(0, CONTENT) + end(1)],  # bytes written twice: the last wins
@@ -130,8 +131,8 @@ def test_cached_connections_that_the_client_closed_are_forgotten(client, root):
         (block(0, b"abc"), "closed without end of data"),
         (block(0, b"abc")[:-1], "closed inside a block"),
         (block(0, b"abc") + b"\0\0", "closed inside a block header"),
-        (wire.HEADER.pack(0, 1 << 62, 1 << 62), "out of range"),
-        (wire.HEADER.pack(wire.CLOSE, 3, 0) + b"abc", "without EOD"),
+        (BlockHeader(0, 1 << 62, 1 << 62).pack(), "out of range"),
+        (BlockHeader(CLOSE, 3, 0).pack() + b"abc", "without EOD"),
         (b"GET / HTTP/1.1\r\n\r\n", "before end of data"),
     ],
 )
@@ -162,7 +163,7 @@ def test_partial_stores_never_truncate_and_markers_are_relative(client, root):
     address = client.mode_e()
     assert store(client, address, "ESTO A 10 file", block(5, b"abc") + end(1)).code == 226
     assert (root / "file").read_bytes() == CONTENT[:15] + b"abc" + CONTENT[18:]
-    assert [wire.range_marker(m) for m in client.markers if m.code == 111] == [[(5, 8)]]
+    assert [range_marker(m) for m in client.markers if m.code == 111] == [[(5, 8)]]
     assert store(client, client.passive(), "ESTO A 3 fresh", block(0, b"abc") + end(1)).code == 226
     assert (root / "fresh").read_bytes() == b"\0\0\0abc"
     client.do("REST 0-5")
@@ -184,10 +185,10 @@ def test_markers_come_at_the_start_at_intervals_and_at_the_end(client):
         assert client.any_reply().code == 112
         while (marker := client.any_reply()).code == 112:
             pass
-        assert wire.range_marker(marker) == [(0, 100)]
+        assert range_marker(marker) == [(0, 100)]
         sock.sendall(block(200, b"b" * 100) + block(100, b"b" * 50) + end(1))
         assert client.reply().code == 226
-    ranges = [wire.range_marker(marker) for marker in client.markers if marker.code == 111]
+    ranges = [range_marker(marker) for marker in client.markers if marker.code == 111]
     assert sorted(part for parts in ranges for part in parts) == [(100, 150), (200, 300)]
     last = [marker for marker in client.markers if marker.code == 112][-1]
     assert "Stripe Bytes Transferred: 250" in last.text
@@ -210,7 +211,7 @@ def listener():
         yield listener
 
 
-def retrieve(client: RawClient, socks: list[socket.socket]) -> tuple[bytes, list[wire.BlockHeader]]:
+def retrieve(client: RawClient, socks: list[socket.socket]) -> tuple[bytes, list[BlockHeader]]:
     """Read one transfer from its connections."""
     results: list = [None] * len(socks)
 
@@ -249,7 +250,7 @@ def test_parallel_retrieve_and_cached_connections(client, listener, streams):
         assert got == expected
         totals = [header.total_streams for header in headers if header.total_streams is not None]
         assert totals == [streams]
-        assert not any(header.descriptor & wire.CLOSE for header in headers)
+        assert not any(header.descriptor & CLOSE for header in headers)
     codes = [client.reply().code for _ in range(10)]
     assert codes == [150, 226, 125, 226, 550, 125, 226, 350, 125, 226]
     client.do(f"PORT {wire.format_host_port(listener.getsockname())}")

@@ -11,53 +11,13 @@ from hypothesis import strategies as st
 from mpx.engine.ranges import RangeSet
 from mpx.serve.checksum import checksum
 from mpx.serve.listing import FACTS, Item, facts_line, items, long_line, tree
-from mpx.serve.progress import Progress, checksum_marker, performance_marker, restart_marker
-from mpx.serve.receive import EndOfData
+from mpx.serve.progress import Progress
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal, reply_for
 from mpx.serve.root import Root
 from mpx.serve.settings import Settings, set_options, set_restart, set_trigger
 from mpx.serve.times import format_time, parse_time
 
-# --- end of data ---------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 8), st.integers(0, 8), st.randoms())
-def test_a_transfer_is_whole_with_its_last_eod_wherever_the_eof_comes(streams, place, random):
-    events = ["eod"] * streams
-    events.insert(min(place, streams), "eof")
-    end = EndOfData()
-    for i, event in enumerate(events):
-        assert not end.complete
-        if event == "eod":
-            end.end_of_data()
-        else:
-            end.end_of_file(streams)
-        assert end.complete == (i == streams)
-
-
-def test_an_eof_that_announces_too_few_ends_the_transfer_and_too_many_do_not():
-    few, many = EndOfData(), EndOfData()
-    few.end_of_data()
-    few.end_of_data()
-    few.end_of_file(1)
-    assert few.complete
-    many.end_of_data()
-    many.end_of_file(2)
-    assert not many.complete
-
-
 # --- markers -------------------------------------------------------------------------------------
-
-
-def test_markers_as_bytes():
-    assert performance_marker(1795222114.94, 17825792) == (
-        b"112-Perf Marker\r\n Timestamp:  1795222114.9\r\n Stripe Index: 0\r\n"
-        b" Stripe Bytes Transferred: 17825792\r\n Total Stripe Count: 1\r\n112 End.\r\n"
-    )
-    assert restart_marker([(0, 100), (200, 300)]) == b"111 Range Marker 0-100,200-300\r\n"
-    assert checksum_marker(1.25, 5) == (
-        b"113-Status Marker\r\n Timestamp: 1.2\r\n Bytes Processed: 5\r\n113 End.\r\n"
-    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.booleans()), max_size=40))

@@ -7,13 +7,13 @@ from pathlib import Path
 from mpx_train.card import digest
 from mpx_train.train import TRAINED
 
-from mpx.ops_classifier import SHIPPED, load_model
+from mpx.ops_classifier import SHIPPED, load
 
 ARCHIVES = Path(__file__).parent.parent.parent / "models" / "ops"
 
 
 def test_it_has_a_part_for_each_way_of_watching() -> None:
-    parts = load_model(SHIPPED).parts
+    parts = load(SHIPPED).parts
     assert {(part.kind, part.window_s) for each in parts.values() for part in each} == {
         (kind.name, kind.window_s) for kind in TRAINED
     }

@@ -17,12 +17,12 @@ from mpx.files.fifo_writer import FifoWriter
 CONTENT = random.Random(3).randbytes(3_000_001)
 
 
-def a_move(name: Path | str) -> FileTransfer:
+def a_file(name: Path | str) -> FileTransfer:
     return FileTransfer(str(name), "final", "part", None, None, None)
 
 
-def opened(move: FileTransfer) -> SourceStream:
-    return SourceStream(move, move.open(move.source, os.O_RDONLY | os.O_NONBLOCK), lambda: False)
+def opened(file: FileTransfer) -> SourceStream:
+    return SourceStream(file, file.open(file.source, os.O_RDONLY | os.O_NONBLOCK), lambda: False)
 
 
 def all_of(stream: SourceStream) -> dict[int, bytes]:
@@ -52,46 +52,46 @@ def joined(came: dict[int, bytes]) -> bytes:
 
 def test_a_file_is_read_to_its_end_and_again(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(CONTENT)
-    move = a_move(tmp_path / "file")
+    file = a_file(tmp_path / "file")
     for _ in range(2):
-        move.take_all()
-        assert joined(all_of(opened(move))) == CONTENT
-        assert (move.size_bytes, move.is_streamed) == (len(CONTENT), False)
-    move.close()
-    move.close()
+        file.take_all()
+        assert joined(all_of(opened(file))) == CONTENT
+        assert (file.size_bytes, file.is_streamed) == (len(CONTENT), False)
+    file.close()
+    file.close()
 
 
 def test_a_file_of_proc(tmp_path: Path) -> None:
-    move = a_move("/proc/version")
-    assert joined(all_of(opened(move))) == Path("/proc/version").read_bytes()
-    move.close()
+    file = a_file("/proc/version")
+    assert joined(all_of(opened(file))) == Path("/proc/version").read_bytes()
+    file.close()
 
 
 def test_a_pipe_is_waited_for_and_cannot_be_read_twice(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    move = a_move(tmp_path / "pipe")
-    stream = opened(move)  # nobody writes yet: that is not its end
+    file = a_file(tmp_path / "pipe")
+    stream = opened(file)  # nobody writes yet: that is not its end
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(CONTENT,))
     writer.start()
     assert joined(all_of(stream)) == CONTENT
     writer.join()
-    move.take_all()
+    file.take_all()
     with pytest.raises(SourceError, match="second time"):
-        opened(move)
-    move.close()
-    move.close()
+        opened(file)
+    file.close()
+    file.close()
 
 
 def test_a_pipe_that_nobody_writes_to_is_left_when_the_copy_stops(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    move = a_move(tmp_path / "pipe")
+    file = a_file(tmp_path / "pipe")
     asked = iter([False, True])
     stream = SourceStream(
-        move, move.open(move.source, os.O_RDONLY | os.O_NONBLOCK), lambda: next(asked, True)
+        file, file.open(file.source, os.O_RDONLY | os.O_NONBLOCK), lambda: next(asked, True)
     )
     with pytest.raises(Interrupted):
         stream.read(memoryview(bytearray(10)))
-    move.close()
+    file.close()
 
 
 def test_a_file_that_waits_for_what_is_to_come_is_an_error(
@@ -101,27 +101,27 @@ def test_a_file_that_waits_for_what_is_to_come_is_an_error(
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr("mpx.endpoints.local.source_stream.stat.S_ISREG", lambda _: True)
     monkeypatch.setattr("mpx.endpoints.local.source_stream.stat.S_ISFIFO", lambda _: False)
-    move = a_move(tmp_path / "pipe")
+    file = a_file(tmp_path / "pipe")
     with pytest.raises(SourceError, match="has no end"):
-        opened(move).read(memoryview(bytearray(10)))
-    move.close()
+        opened(file).read(memoryview(bytearray(10)))
+    file.close()
 
 
 def test_a_fifo_that_nobody_opens_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr("mpx.endpoints.local.source_stream.WRITER_WAIT_S", 0.1)
-    move = a_move(tmp_path / "pipe")
+    file = a_file(tmp_path / "pipe")
     with pytest.raises(SourceError, match=r"nobody has opened the fifo .*/pipe for writing in 0.1 s; start"):
-        opened(move).read(memoryview(bytearray(10)))
-    move.close()
+        opened(file).read(memoryview(bytearray(10)))
+    file.close()
     assert all(thread.name != "mpx-fifo" for thread in threading.enumerate())
 
 
 def test_a_fifo_that_cannot_be_waited_for_is_an_error(tmp_path: Path) -> None:
     """Where a process has no descriptor left nobody can tell whether somebody writes."""
     os.mkfifo(tmp_path / "pipe")
-    move = a_move(tmp_path / "pipe")
-    stream = opened(move)
+    file = a_file(tmp_path / "pipe")
+    stream = opened(file)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.dup(0)  # the lowest number that is free
     os.close(free)
@@ -131,7 +131,7 @@ def test_a_fifo_that_cannot_be_waited_for_is_an_error(tmp_path: Path) -> None:
             stream.read(memoryview(bytearray(10)))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    move.close()
+    file.close()
     assert all(thread.name != "mpx-fifo" for thread in threading.enumerate())
 
 
@@ -140,22 +140,22 @@ def test_a_fifo_where_no_thread_is_left_is_an_error(tmp_path: Path, monkeypatch:
         raise RuntimeError("can't start new thread")
 
     os.mkfifo(tmp_path / "pipe")
-    move = a_move(tmp_path / "pipe")
-    stream = opened(move)
+    file = a_file(tmp_path / "pipe")
+    stream = opened(file)
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(threading.Thread, "start", refused)
     with pytest.raises(SourceError, match="pipe: can't start new thread"):
         stream.read(memoryview(bytearray(10)))
     assert len(os.listdir("/proc/self/fd")) == before
-    move.close()
+    file.close()
 
 
 def test_a_writer_who_has_come_may_take_his_time(
     tmp_path: Path, eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    move = a_move(tmp_path / "pipe")
-    stream = opened(move)
+    file = a_file(tmp_path / "pipe")
+    stream = opened(file)
     came: dict[int, bytes] = {}
     reading = threading.Thread(target=lambda: came.update(all_of(stream)))
     seen = threading.Event()
@@ -174,4 +174,4 @@ def test_a_writer_who_has_come_may_take_his_time(
         out.write(CONTENT)
     reading.join()
     assert joined(came) == CONTENT
-    move.close()
+    file.close()

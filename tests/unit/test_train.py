@@ -16,7 +16,7 @@ from mpx_train.train_command import train_command
 from ops_examples import example, simulated, with_our_copy
 
 from mpx.errors import UsageError
-from mpx.ops_classifier import load_model
+from mpx.ops_classifier import load
 from mpx.recognition.mix import GROUP_OF
 from mpx.recognition.model_file import ARRAYS_NAME
 from mpx.recognition.observation import (
@@ -71,7 +71,7 @@ def test_what_is_trained_knows_unseen_links_and_says_how_well(tmp_path: Path) ->
     told = list(train(dataset, tmp_path / "model", 1, QUICK))
     assert told[-1] == f"wrote {tmp_path / 'model'}"
     assert sum("so no part for it" in line for line in told) == len(TRAINED) - 2  # 5 and 10 s of passive
-    model = load_model(tmp_path / "model")
+    model = load(tmp_path / "model")
     assert [part.window_s for part in model.parts[PASSIVE]] == [5.0, 10.0]
     card = model.card
     assert card["data"]["links"] == 9 and card["data"]["series"]["passive"]["BC"] == 18
@@ -92,7 +92,7 @@ def test_what_is_trained_knows_unseen_links_and_says_how_well(tmp_path: Path) ->
 def test_a_model_for_our_own_copy_asks_what_is_ours(tmp_path: Path) -> None:
     copies = with_our_copy(4, SECONDS)
     list(train(written(tmp_path / "data", copies), tmp_path / "model", 1, QUICK))
-    model = load_model(tmp_path / "model")
+    model = load(tmp_path / "model")
     assert set(model.parts) == {TRANSFER_CUBIC} and "by our streams" in model.card["parts"][0]
     said = [model.classify(each.single, each.rtt_s, each.goodput, own=Own("cubic", 1)) for each in copies]
     assert np.mean([mix.name == each.mix for mix, each in zip(said, copies, strict=True)]) > 0.5
@@ -160,7 +160,7 @@ def test_a_way_of_watching_that_lacks_a_mix_is_left_out(tmp_path: Path) -> None:
         train(written(tmp_path / "data", [*simulated(4, SECONDS), *copies]), tmp_path / "model", 1, QUICK)
     )
     assert any("no transfer cubic run of BB" in line and "so no part for it" in line for line in told)
-    assert set(load_model(tmp_path / "model").parts) == {PASSIVE}
+    assert set(load(tmp_path / "model").parts) == {PASSIVE}
 
 
 def test_without_what_training_needs_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

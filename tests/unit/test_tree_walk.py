@@ -112,7 +112,16 @@ def test_an_endless_listing_of_files_is_told_of_and_ends(monkeypatch: pytest.Mon
     monkeypatch.setattr(tree_walk, "MOST_ENTRIES", 1000)
     told: list[str] = []
     tree = Tree(lambda name: ((f"f{i}", FILE) for i in itertools.count()))
-    tasks = list(walk("/top", "dst", FOLDER, tree, CopyOptions(recursive=True), note=told.append))
+    tasks = list(
+        walk(
+            "/top",
+            "dst",
+            FOLDER,
+            tree,
+            CopyOptions(recursive=True),
+            note=lambda text, _severity: told.append(text),
+        )
+    )
     (said,) = errors(tasks)
     assert "more than 1000 entries" in said
     assert len(tasks) == 1 + 1000 + 1

@@ -14,40 +14,40 @@ def streamed() -> FileTransfer:
 
 
 def test_it_is_whole_once_its_end_was_seen_and_not_before() -> None:
-    move = streamed()
-    assert not move.is_whole
-    move.landed(0, 10)
-    move.landed(10, 15)
-    assert (move.size_bytes, move.is_whole, move.claim_whole()) == (15, False, False)
-    move.ended(15)
-    assert (move.size_bytes, move.is_whole, move.claim_whole()) == (15, True, True)
+    file = streamed()
+    assert not file.is_whole
+    file.landed(0, 10)
+    file.landed(10, 15)
+    assert (file.size_bytes, file.is_whole, file.claim_whole()) == (15, False, False)
+    file.ended(15)
+    assert (file.size_bytes, file.is_whole, file.claim_whole()) == (15, True, True)
 
 
 def test_an_empty_one_is_whole_once_its_end_was_seen() -> None:
-    move = streamed()
-    assert (move.is_whole, move.take(10)) == (False, None)
-    move.ended(0)
-    assert move.is_whole
+    file = streamed()
+    assert (file.is_whole, file.take(10)) == (False, None)
+    file.ended(0)
+    assert file.is_whole
 
 
 def test_it_begins_anew_from_nothing() -> None:
-    move = streamed()
-    move.landed(0, 10)
-    move.ended(10)
-    move.take_all()
-    assert (move.size_bytes, move.arrived_bytes, move.is_whole) == (0, 0, False)
+    file = streamed()
+    file.landed(0, 10)
+    file.ended(10)
+    file.take_all()
+    assert (file.size_bytes, file.arrived_bytes, file.is_whole) == (0, 0, False)
 
 
 @pytest.mark.parametrize("end", [0, 4, 10, 14])
 def test_the_end_decides_against_what_was_said(end: int) -> None:
-    move = FileTransfer("source", "final", ".part", 10, 1.0, 0o644)
-    while taken := move.take(3):
-        move.landed(*taken)
-    move.ended(end)
-    assert move.is_whole == (end <= 10)  # what lies beyond 10 has not arrived
-    move.landed(0, end)
-    assert (move.size_bytes, move.arrived_bytes, move.is_whole, move.todo_bytes) == (end, end, True, 0)
-    assert move.listed_bytes == 10
+    file = FileTransfer("source", "final", ".part", 10, 1.0, 0o644)
+    while taken := file.take(3):
+        file.landed(*taken)
+    file.ended(end)
+    assert file.is_whole == (end <= 10)  # what lies beyond 10 has not arrived
+    file.landed(0, end)
+    assert (file.size_bytes, file.arrived_bytes, file.is_whole, file.todo_bytes) == (end, end, True, 0)
+    assert file.listed_bytes == 10
 
 
 def test_it_is_never_skipped_as_the_same() -> None:

@@ -40,11 +40,11 @@ class Port:
 def test_the_slower_the_others_the_longer_it_is_waited_for(
     bps: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port: Any = Port(bps)
-    transfer: Any = SimpleNamespace(number=0, move=SimpleNamespace(todo_bytes=1 << 40, final="x"))
-    monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: port.now_s))
+    channel: Any = Port(bps)
+    transfer: Any = SimpleNamespace(number=0, file=SimpleNamespace(todo_bytes=1 << 40, final="x"))
+    monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: channel.now_s))
     watch = UploadWatch(60.0, 0.01)
-    while port.now_s < 1059:
-        port.now_s += 0.05
-        watch.look(port, transfer)
-    assert port.failed_s == pytest.approx(expected_s, abs=1.2)
+    while channel.now_s < 1059:
+        channel.now_s += 0.05
+        watch.look(channel, transfer)
+    assert channel.failed_s == pytest.approx(expected_s, abs=1.2)

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import pytest
-from unit.work import a_work
+from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.framing import CLOSE, HEADER_BYTES, unpack_header
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
-from mpx.endpoints.ftp.wire import CLOSE, HEADER_BYTES, unpack_header
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 
@@ -103,91 +103,91 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
     contents = [rng.randbytes(size) for size in sizes]
     receiver = Receiver(sizes)
     receiver.start()
-    work = a_work(block_size_bytes=BLOCK_BYTES)
-    port = UploadDataChannel(receiver.address, work, None)
+    context = a_context(block_size_bytes=BLOCK_BYTES)
+    channel = UploadDataChannel(receiver.address, context, None)
     number = 0
     while number < len(sizes):
         batch = []
         for content in contents[number : number + rng.randrange(1, 9)]:
-            file = tmp_path / "file"
-            file.write_bytes(content)
+            path = tmp_path / "file"
+            path.write_bytes(content)
             told = rng.choice([len(content), len(content), None])  # None: it is read to its end
-            move = FileTransfer(str(file), "final", "part", told, None, None, sums="adler32")
-            batch.append(Transfer(move, move.open(str(file), os.O_RDONLY)))
-            file.unlink()
-            port.add(batch[-1])
+            file = FileTransfer(str(path), "final", "part", told, None, None, sums="adler32")
+            batch.append(Transfer(file, file.open(str(path), os.O_RDONLY)))
+            path.unlink()
+            channel.add(batch[-1])
         for transfer in batch:
             receiver.begun[number].set()
             deadline_s = time.monotonic() + PATIENCE_S
             while not receiver.done[number].wait(0.0005):
-                port.adjust(transfer, (DEFAULT_PATH,) * rng.choice([1, 2, 5, 9]))
+                channel.adjust(transfer, (DEFAULT_PATH,) * rng.choice([1, 2, 5, 9]))
                 if rng.random() < 0.05:
-                    port.renew()
-                assert not port.broken, port.broken
+                    channel.renew()
+                assert not channel.broken, channel.broken
                 assert time.monotonic() < deadline_s, f"file {number} does not end"
             assert transfer.ends.announced
-            port.forget(transfer)
+            channel.forget(transfer)
             assert receiver.got[number] == contents[number]
             assert receiver.written[number] == sizes[number]  # no byte twice
-            assert (transfer.move.size_bytes, transfer.is_complete) == (sizes[number], True)
+            assert (transfer.file.size_bytes, transfer.is_complete) == (sizes[number], True)
             number += 1
         for transfer in batch:
-            transfer.move.close()
-    port.close()
-    eventually(lambda: not port.live_streams())
-    assert port.totals()[DEFAULT_PATH].streams == 0
+            transfer.file.close()
+    channel.close()
+    eventually(lambda: not channel.live_streams())
+    assert channel.totals()[DEFAULT_PATH].streams == 0
 
 
 @pytest.mark.parametrize("state", ["gate shut", "connecting", "sending", "cached"])
 def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> None:
     """Wherever a stream waits, it ends when the session is given up."""
-    file = tmp_path / "file"
-    file.write_bytes(bytes(32_000_000))
-    move = FileTransfer(str(file), "final", "part", 32_000_000 if state != "cached" else 10, None, None)
-    transfer = Transfer(move, move.open(str(file), os.O_RDONLY))
-    work = a_work(block_size_bytes=BLOCK_BYTES, connect_timeout_s=300.0)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(32_000_000))
+    file = FileTransfer(str(path), "final", "part", 32_000_000 if state != "cached" else 10, None, None)
+    transfer = Transfer(file, file.open(str(path), os.O_RDONLY))
+    context = a_context(block_size_bytes=BLOCK_BYTES, connect_timeout_s=300.0)
     if state == "gate shut":
-        work.gate.open(200_000)
+        context.gate.open(200_000)
     with socket.create_server(("127.0.0.1", 0), backlog=0 if state == "connecting" else 8) as deaf:
-        port = UploadDataChannel(deaf.getsockname()[:2], work, None)
-        port.add(transfer)
+        channel = UploadDataChannel(deaf.getsockname()[:2], context, None)
+        channel.add(transfer)
         eventually(
             lambda: (
-                port.adjust(transfer, (DEFAULT_PATH,) * 3)
-                or len(port.live_streams()) >= (1 if state == "cached" else 3)
+                channel.adjust(transfer, (DEFAULT_PATH,) * 3)
+                or len(channel.live_streams()) >= (1 if state == "cached" else 3)
             )
         )
-        streams = port.live_streams()
+        streams = channel.live_streams()
         if state == "gate shut":
-            eventually(lambda: work.gate.is_shut)
+            eventually(lambda: context.gate.is_shut)
         elif state == "sending":
             eventually(lambda: all(stream.passed_bytes for stream in streams))
         elif state == "cached":
             eventually(lambda: transfer.ends.announced)
-        port.cut()
+        channel.cut()
         assert not any(stream.is_alive() for stream in streams)
-        assert port.live_streams() == []
+        assert channel.live_streams() == []
 
 
 def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    work = a_work(block_size_bytes=BLOCK_BYTES)
-    move = FileTransfer(str(tmp_path / "file"), "final", "partial", 1, None, None)
-    transfer = Transfer(move, move.open(move.source, os.O_RDONLY))
-    port = UploadDataChannel(("127.0.0.1", 1), work, None)
-    port.add(transfer)
+    context = a_context(block_size_bytes=BLOCK_BYTES)
+    file = FileTransfer(str(tmp_path / "file"), "final", "partial", 1, None, None)
+    transfer = Transfer(file, file.open(file.source, os.O_RDONLY))
+    channel = UploadDataChannel(("127.0.0.1", 1), context, None)
+    channel.add(transfer)
     assert transfer.ends.reserve()
-    port.close()
-    late = UploadStream(port, transfer, DEFAULT_PATH)
+    channel.close()
+    late = UploadStream(channel, transfer, DEFAULT_PATH)
     assert not late._join()
     assert transfer.ends.taking_part == 0
-    move.close()
+    file.close()
 
 
 def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arrived(tmp_path: Path) -> None:
-    move = FileTransfer("source", "final", "partial", 100, None, None)
-    move.landed(0, 30)
-    transfer = Transfer(move, NO_FILE)
+    file = FileTransfer("source", "final", "partial", 100, None, None)
+    file.landed(0, 30)
+    transfer = Transfer(file, NO_FILE)
     transfer.sent(69)
     assert not transfer.is_complete
     transfer.sent(1)
@@ -196,40 +196,40 @@ def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arriv
 
 def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(UploadStream, "start", lambda _: None)
-    port = UploadDataChannel(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
-    moves = [
+    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), None)
+    files = [
         FileTransfer("source", f"final{i}", f"part{i}", size, None, None)
         for i, size in enumerate((5, 5, 5 << 20))
     ]
-    before, now, later = transfers = [Transfer(move, NO_FILE) for move in moves]
+    before, now, later = transfers = [Transfer(file, NO_FILE) for file in files]
     for transfer in transfers:
-        port.add(transfer)
-    for move in moves[:2]:
-        move.take(5)
-    port.adjust(now, (DEFAULT_PATH,) * 2)
-    for stream in port.live_streams():
-        port.joined(stream, now)
+        channel.add(transfer)
+    for file in files[:2]:
+        file.take(5)
+    channel.adjust(now, (DEFAULT_PATH,) * 2)
+    for stream in channel.live_streams():
+        channel.joined(stream, now)
     # One asked whether it may announce the end before the other had announced that of the file before.
     now.ends.leave(finished=False, close=False)
     now.ends.leave(finished=False, close=False)
     assert not now.ends.taking_part
-    assert later.move.todo_bytes
+    assert later.file.todo_bytes
     assert before.ends.taking_part == 0
-    opened = len(port.live_streams())
-    port.adjust(now, (DEFAULT_PATH,) * 2)
-    assert len(port.live_streams()) == opened + 1
+    opened = len(channel.live_streams())
+    channel.adjust(now, (DEFAULT_PATH,) * 2)
+    assert len(channel.live_streams()) == opened + 1
 
 
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
-    port = UploadDataChannel(("127.0.0.1", 1), a_work(block_size_bytes=BLOCK_BYTES), None)
-    move = FileTransfer("source", "final", "part", 1, None, None)
-    streams = [UploadStream(port, Transfer(move, NO_FILE), DEFAULT_PATH) for _ in range(2)]
-    port._streams.extend(streams)
+    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), None)
+    file = FileTransfer("source", "final", "part", 1, None, None)
+    streams = [UploadStream(channel, Transfer(file, NO_FILE), DEFAULT_PATH) for _ in range(2)]
+    channel._streams.extend(streams)
     with socket.create_server(("127.0.0.1", 0)) as server:
         for stream in streams:
             stream.opened(socket.create_connection(server.getsockname()))
         streams[0].leaving = True
-        totals = port.totals()[DEFAULT_PATH]
+        totals = channel.totals()[DEFAULT_PATH]
         for stream in streams:
             stream.closed(clean=False)
     assert (totals.streams, totals.timed) == (1, 1)

@@ -36,20 +36,20 @@ class Far(LocalEndpoint):
         return super().checksums(algorithm, parts, stop)
 
 
-def section_of(move: FileTransfer) -> Section:
-    backlog = VerifyQueue(verifies=True, sessions=1)
-    move.landed(0, move.size_bytes)
-    backlog.whole(move)
-    (section,) = backlog.take(0).sections
+def section_of(file: FileTransfer) -> Section:
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file.landed(0, file.size_bytes)
+    verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
     return section
 
 
 def compared(
-    far: Far, choice: ChecksumChoice, moves: Sequence[FileTransfer]
+    far: Far, choice: ChecksumChoice, files: Sequence[FileTransfer]
 ) -> dict[FileTransfer, tuple[str, object]]:
-    sections = [section_of(move) for move in moves]
+    sections = [section_of(file) for file in files]
     outcomes = compare(sections, far, choice, far_is_source=False, stop=lambda: False)
-    return {section.move: (algorithm, told) for section, algorithm, told in outcomes}
+    return {section.file: (algorithm, told) for section, algorithm, told in outcomes}
 
 
 def a_choice(asked: str = "auto") -> ChecksumChoice:
@@ -60,10 +60,10 @@ def from_pipe(tmp_path: Path, sums: str, *, sent: bytes = CONTENT) -> FileTransf
     """Return a file of unknown size that was read from a pipe, which is at its end now, and stored."""
     reader, writer = os.pipe()
     stored = tmp_path / "stored"
-    move = FileTransfer(f"/dev/fd/{reader}", "final", str(stored), None, None, None, sums=sums)
+    file = FileTransfer(f"/dev/fd/{reader}", "final", str(stored), None, None, None, sums=sums)
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
-    source, got, left, buffer = SourceStream(move, reader, lambda: False), b"", CONTENT, bytearray(5000)
+    source, got, left, buffer = SourceStream(file, reader, lambda: False), b"", CONTENT, bytearray(5000)
     while True:
         if left:
             left = left[os.write(writer, left[: len(buffer)]) :]
@@ -76,7 +76,7 @@ def from_pipe(tmp_path: Path, sums: str, *, sent: bytes = CONTENT) -> FileTransf
     os.close(reader)
     assert got == CONTENT
     stored.write_bytes(sent)
-    return move
+    return file
 
 
 @pytest.mark.parametrize("asked", ["auto", "md5", "sha256", "adler32"])
@@ -85,44 +85,44 @@ def test_what_came_from_a_pipe_is_compared_without_reading_it_again(
     tmp_path: Path, asked: str, sent: bytes
 ) -> None:
     choice = a_choice(asked)
-    move = from_pipe(tmp_path, choice.best(None), sent=sent)
+    file = from_pipe(tmp_path, choice.best(None), sent=sent)
     far = Far("sha256", "md5", "adler32")
     expected = choice.best(None)
-    assert compared(far, choice, [move]) == {move: (expected, sent == CONTENT)}
+    assert compared(far, choice, [file]) == {file: (expected, sent == CONTENT)}
     assert far.asked == [(expected, 1)]
 
 
 @pytest.mark.parametrize("sums", ["none", "md5"])
 def test_a_pipe_whose_checksum_was_not_taken_cannot_be_compared(tmp_path: Path, sums: str) -> None:
     """The server refuses the one that was taken as the bytes passed."""
-    move = from_pipe(tmp_path, sums)
-    ((algorithm, told),) = compared(Far("sha256"), a_choice(), [move]).values()
+    file = from_pipe(tmp_path, sums)
+    ((algorithm, told),) = compared(Far("sha256"), a_choice(), [file]).values()
     assert algorithm == "none"
     assert isinstance(told, NoChecksum)
 
 
 def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_path: Path) -> None:
-    moves = []
+    files = []
     for i, size in enumerate((10, 2_000_000, 20, 3_000_000)):
         content = os.urandom(size)
         for name in (f"{i}", f"{i}.part"):
             (tmp_path / name).write_bytes(content)
-        moves.append(
+        files.append(
             FileTransfer(
                 str(tmp_path / f"{i}"), f"{i}", str(tmp_path / f"{i}.part"), size, 1.0, None, sums="none"
             )
         )
     far = Far("sha256", "md5", "adler32")
-    told = compared(far, a_choice(), moves)
-    assert [told[move] for move in moves] == [("sha256", True), ("adler32", True)] * 2
+    told = compared(far, a_choice(), files)
+    assert [told[file] for file in files] == [("sha256", True), ("adler32", True)] * 2
     assert far.asked == [("sha256", 2), ("adler32", 2)]
 
 
 def test_what_is_refused_is_compared_by_the_next_best(tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name).write_bytes(CONTENT)
-    move = FileTransfer(str(tmp_path / "here"), "final", str(tmp_path / "there"), len(CONTENT), 1.0, None)
+    file = FileTransfer(str(tmp_path / "here"), "final", str(tmp_path / "there"), len(CONTENT), 1.0, None)
     far, choice = Far("md5"), a_choice()
-    assert compared(far, choice, [move]) == {move: ("md5", True)}
+    assert compared(far, choice, [file]) == {file: ("md5", True)}
     assert far.asked == [("sha256", 1), ("md5", 1)]
     assert choice.has_answered

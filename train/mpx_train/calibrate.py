@@ -1,22 +1,22 @@
-"""Makes shares of trees into probabilities, and distances into how strange a window is.
+"""Calibration: turns shares of trees into probabilities, and distances into novelty.
 
-All of it is learnt from windows of links that the trees and the distances were not made from (out of fold).
+It is learnt from windows of links that trees and distances were not learnt from (out of fold).
 """
 
 import numpy as np
 
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.novelty import FARTHEST, Places, Ranks, strangeness
 from mpx.recognition.window_classifier import tempered
 from mpx.recognition.windows import Floats
-from mpx_train.cut import Texts
 
 SHRINK = 0.05  # of the covariance towards that of independent numbers
 POINTS = 401  # of what is kept of the known windows
 
 
 def lie(rows: Floats, mixes: Texts) -> Places:
-    """Find where the mixes lie: along axes on which windows of a mix differ by one."""
+    """Return the means of the mixes, on axes on which windows of one mix have unit variance."""
     centre = np.median(rows, axis=0)
     low, high = np.quantile(rows, (0.1, 0.9), axis=0)
     spread = np.maximum((high - low) / 2.563, 1e-3)  # of a normal distribution with these quantiles
@@ -33,12 +33,12 @@ def lie(rows: Floats, mixes: Texts) -> Places:
 
 
 def calibrated(shares: Floats, distances: Floats, mixes: Texts) -> tuple[float, Ranks]:
-    """Return the temperature, and how strange known windows are; `shares` has a column for each class."""
+    """Return the temperature, and the novelty of known windows; `shares` has a column for each class."""
     return temperature_of(shares[:, : len(MIXES)], mixes), ranks_of(distances, shares[:, -1])
 
 
 def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
-    """Return what known windows reach, from their distances and their shares of outside traffic."""
+    """Return the distribution of known windows over distances and shares of outside traffic."""
     by_distance, by_trees = at_even_shares(distances), at_even_shares(outsides)
     both = [
         strangeness(by_distance, by_trees, float(distance), float(outside))
@@ -48,12 +48,12 @@ def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
 
 
 def at_even_shares(values: Floats) -> Floats:
-    """Return what is below so many even shares of the values."""
+    """Return evenly spaced quantiles of the values."""
     return np.asarray(np.quantile(values, np.linspace(0, 1, POINTS)))
 
 
 def temperature_of(shares: Floats, mixes: Texts) -> float:
-    """Return the temperature at which what the trees say of the true mixes is likeliest."""
+    """Return the temperature that maximises the likelihood of the true mixes."""
     truth = np.array([MIXES.index(mix) for mix in mixes])
 
     def surprise(log_temperature: float) -> float:
@@ -69,7 +69,7 @@ def temperature_of(shares: Floats, mixes: Texts) -> float:
 
 
 def calibration_error(probabilities: Floats, mixes: Texts, bins: int = 10) -> float:
-    """Return by how much the probability of the likeliest mix is off, on average over windows (ECE)."""
+    """Return the expected calibration error (ECE) of the probability of the likeliest mix."""
     best = probabilities.argmax(axis=1)
     sure = probabilities[np.arange(len(best)), best]
     right = np.array(MIXES)[best] == mixes

@@ -1,4 +1,4 @@
-"""The card of a model: what it was made of, so that it can be made again."""
+"""The card of a model: the data it was made of, so that it can be reproduced."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips)?")  # of a recipe: l
 
 
 def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
-    """Return what a dataset holds: runs, hours, links, and what was thrown out for which reasons."""
+    """Return the contents of a dataset: runs, hours, links, and rejected runs by reason."""
     series: dict[str, Counter[str]] = defaultdict(Counter)
     for example in examples:
         series[example.part][example.mix] += 1
@@ -35,7 +35,7 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def commands(examples: Sequence[Example]) -> list[str]:
-    """Return what measures such a dataset: links have the name SEED-NUMBER, those of the paper another."""
+    """Return the commands that measure such a dataset; names of links are SEED-NUMBER, except the paper's."""
     most: dict[tuple[bool, str], int] = {}
     for example in examples:
         seed, dash, number = example.link.rpartition("-")
@@ -51,14 +51,14 @@ def commands(examples: Sequence[Example]) -> list[str]:
 
 
 def measured_with(run: RecordedRun) -> str:
-    """Return what names the code that measured a run, its kernel, and whether time was simulated."""
+    """Return the version of the code that measured a run, its kernel, and whether time was simulated."""
     versions, machine = run.about.get("versions", {}), run.about.get("machine", {})
     time = ", simulated time" if machine.get("simulated") else ""
     return f"mpx_lab {versions.get('mpx_lab', 'unknown')}, Linux {machine.get('kernel', 'unknown')}{time}"
 
 
 def digest(folder: Path) -> str:
-    """Return a SHA-256 sum of the probes and dips of all runs that count, and of what they are called."""
+    """Return a SHA-256 sum of the names, probes and rate pulses of all runs that count."""
     found = hashlib.sha256()
     for run in runs_of(folder):
         found.update(f"{run.folder.name}\n".encode())
@@ -68,7 +68,7 @@ def digest(folder: Path) -> str:
 
 
 def thrown_out(folder: Path) -> dict[str, dict[str, int]]:
-    """Return how many runs did not count for which reason, by mix; one may have several reasons."""
+    """Return how many runs did not count, by mix and reason; one may have several reasons."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for name, reasons in reasons_against(folder):
         parts = NAME.fullmatch(name)

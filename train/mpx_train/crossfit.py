@@ -1,4 +1,4 @@
-"""What a model would have said of windows of unseen links, its calibration included.
+"""What a model says of windows of unseen links, with cross-fitted calibration.
 
 Temperature and ranks are learnt from windows that the trees have not seen; a window must not be among those
 that calibrate what is said of it either, or false alarms are what they may be by construction. So each fold
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpx.recognition.mix import MIXES, UNKNOWN
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.window_classifier import FALSE_ALARMS, tempered
 from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated
-from mpx_train.cut import Texts
 from mpx_train.learn import Judged
 
 
@@ -44,7 +44,7 @@ def heard(judged: Judged) -> Heard:
     """Return what would have been said; raises ValueError where there is one fold only."""
     folds = np.unique(judged.fold)
     if len(folds) < 2:
-        raise ValueError("calibration takes other folds than the one that is judged")
+        raise ValueError("calibration needs at least one other fold than the one that is judged")
     probabilities = np.empty((len(judged.fold), len(MIXES)))
     less_strange = np.empty(len(judged.fold))
     for fold in folds:

@@ -8,6 +8,7 @@ import numpy as np
 from mpx_lab.dataset.load import Example
 from numpy.typing import NDArray
 
+from mpx.recognition.neighbours import Texts, samples_ms
 from mpx.recognition.observation import DIPS, PASSIVE, period_s
 from mpx.recognition.windows import (
     STEP_S,
@@ -21,9 +22,7 @@ from mpx.recognition.windows import (
     rates_on_grid,
     steps_of,
 )
-from mpx.rtt.series import resampled
 
-Texts = NDArray[np.str_]
 BASE_TOO_HIGH = 0.4  # a queue that never empties hides so much of the base at most
 NOISE_S = (1e-5, 1e-3)  # of probes, log-uniform
 LOST = 0.1  # at most, in half of the windows
@@ -33,7 +32,7 @@ TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "known_base_s", "
 
 @dataclass(frozen=True)
 class Labelled:
-    """Windows and what is known of each; all arrays have one entry or row for each window."""
+    """Windows and their labels; all arrays have one entry or row for each window."""
 
     windows: Windows
     paper_ms: Floats  # the same time as the paper samples it: a row of milliseconds, one a second
@@ -42,7 +41,7 @@ class Labelled:
     link: Texts
     is_clean: NDArray[np.bool_]
     rtt_s: Floats  # of the empty link
-    known_base_s: Floats  # the least that anybody has seen on it
+    known_base_s: Floats  # the least ever seen on it
     queue_bdp: Floats
 
     def __len__(self) -> int:
@@ -68,7 +67,9 @@ class Gridded:
     rtt_s: Floats  # NaN: not known
     lost: Booleans
     goodput_bps: Floats | None
-    falls: tuple[Floats, Floats] | None  # of the link, where dips told it by each of two ways; else NaN
+    falls: (
+        tuple[Floats, Floats] | None
+    )  # shares of the link by each of two estimates, where rate pulses gave them; else NaN
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 
@@ -83,18 +84,8 @@ def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float 
             continue
         own = None if kind == PASSIVE else rates_on_grid(example.goodput, grid.from_s, len(grid))
         falls = falls_on_grid(example.falls, grid.from_s, len(grid)) if kind in DIPS else None
-        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, by_the_second(example)))
+        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, samples_ms(example.paper)))
     return grids
-
-
-def by_the_second(example: Example) -> Floats:
-    """Return the samples of the paper, milliseconds; one that was lost is the one before it."""
-    found = np.array([np.nan if rtt_s is None else rtt_s * 1e3 for rtt_s in resampled(example.paper, 1.0)])
-    known = np.flatnonzero(~np.isnan(found))
-    if not len(known):
-        return np.zeros(1)
-    before = np.searchsorted(known, np.arange(len(found)), side="right") - 1
-    return np.asarray(found[known[np.maximum(before, 0)]])
 
 
 def even(grids: Sequence[Gridded], window_s: float, *, base_known: bool = False) -> Labelled:

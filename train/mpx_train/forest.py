@@ -4,11 +4,11 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.trees import LEAF, Trees
 from mpx.recognition.windows import Floats
-from mpx_train.cut import Texts
 
-OUTSIDE = "outside"  # what the trees call traffic that is none of the mixes
+OUTSIDE = "outside"  # the class of traffic that is none of the mixes
 CLASSES = (*MIXES, OUTSIDE)
 LARGEST_COUNT = 2**16 - 1
 

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from mpx.errors import UsageError
 from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES
+from mpx.recognition.neighbours import Texts
 from mpx.recognition.novelty import Places
 from mpx.recognition.trees import Trees
 from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated, lie
-from mpx_train.cut import Gridded, Labelled, Texts, drawn, even, joined
+from mpx_train.cut import Gridded, Labelled, drawn, even, joined
 from mpx_train.forest import OUTSIDE, grow, shares_of
 from mpx_train.splits import by_link
 
@@ -35,9 +36,9 @@ DEFAULT = Settings()
 
 @dataclass(frozen=True)
 class Judged:
-    """Windows of links that were not learnt from, and what the trees and the distances made of them.
+    """Windows of links that were not learnt from, with the output of trees and distances.
 
-    Each window is there twice: with its own least as the base, and with the least that anybody has seen.
+    Each window is there twice: with its own least as the base, and with the least ever seen on the link.
     """
 
     windows: Labelled
@@ -69,7 +70,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way of watching, and how long."""
+    """A way of watching, and the length of its windows."""
 
     name: str  # of KINDS
     window_s: float

@@ -1,7 +1,7 @@
-"""The paper's classifiers with its settings (OPS, section 5.4), on raw round-trip times, one a second.
+"""The paper's settings, windows and other classifiers (OPS, section 5.4), on round-trip times, one a second.
 
-What the paper leaves open is scikit-learn's default. A vote of k neighbours that ends in a tie goes to the
-mix that comes first by name, as in tslearn.
+Its nearest neighbours are mpx.ops_classifier.NearestNeighbours. What the paper leaves open is the default of
+scikit-learn.
 """
 
 import warnings
@@ -16,9 +16,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
-from mpx_train.cut import Texts, by_the_second
+from mpx.recognition.neighbours import Texts, samples_ms
 
-RADIUS = 10
 NEIGHBOURS = (1, 3, 5, 10)
 SECONDS = tuple(range(5, 61, 5))  # windows
 DEFAULT_SECONDS = 10
@@ -36,19 +35,11 @@ def raw_windows(examples: Sequence[Example], seconds: int) -> tuple[Floats, NDAr
     """Return windows of so many samples, milliseconds, without overlap, and the number of each one's run."""
     rows, runs = [], []
     for number, example in enumerate(examples):
-        series = by_the_second(example)
+        series = samples_ms(example.paper)
         count = len(series) // seconds
         rows.append(series[: count * seconds].reshape(count, seconds))
         runs.append(np.full(count, number))
     return np.concatenate(rows), np.concatenate(runs)
-
-
-def vote(distances: Floats, mixes: Texts, k: int) -> Texts:
-    """Return the mix of most of the k nearest; `distances` has a row for each window that is judged."""
-    names, numbers = np.unique(mixes, return_inverse=True)
-    nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    votes = np.stack([(numbers[nearest] == number).sum(axis=1) for number in range(len(names))], axis=1)
-    return np.asarray(names[votes.argmax(axis=1)])
 
 
 def fit_other(name: str, windows: Floats, mixes: Texts, seed: int) -> Any:

@@ -1,4 +1,4 @@
-"""How right a classifier was: six mixes and three groups, the spread over folds, what it confused."""
+"""The accuracy of a classifier: six mixes and three groups, spread over folds, confusions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpx.recognition.mix import GROUP_OF, MIXES
-from mpx_train.cut import Texts
+from mpx.recognition.neighbours import Texts
 
 Rows = NDArray[np.bool_]
 

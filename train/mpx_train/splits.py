@@ -1,4 +1,4 @@
-"""Which runs are learnt from and which are judged on. Whole runs go to one side, so no window is on both.
+"""Splits of runs for learning and judging. Whole runs go to one side, so no window is on both.
 
 By run: the links are known. By link: they are not. By range: short links are learnt, long ones judged. The
 paper shuffled windows, so that neighbours of one run were on both sides; that is `shuffled`, for its own rows

@@ -1,4 +1,4 @@
-"""Makes the model from a dataset: the one function behind `mpx train`."""
+"""Trains a model on a dataset: the function behind `mpx train`."""
 
 import platform
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ FEWEST_LINKS = 2
 
 
 def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iterator[str]:
-    """Train on all that a dataset has, write the model, and yield lines that say how good it is.
+    """Train on a dataset, write the model, and yield lines that say how good it is.
 
     Raises UsageError where the dataset holds too little to train and judge on, or no model can be written.
     """

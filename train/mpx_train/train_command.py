@@ -10,10 +10,19 @@ from mpx.errors import UsageError
 @click.command("train")
 @click.argument("dataset", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", "model", required=True, type=click.Path(path_type=Path), help="Where to write it."
+    "-o",
+    "--output",
+    "model",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder to write the model to.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Of all that is random."
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of all random choices.",
 )
 def train_command(dataset: Path, model: Path, seed: int) -> None:
     """Train the model that recognises what shares a path, from a DATASET of `mpx lab dataset`.

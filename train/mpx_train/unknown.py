@@ -6,7 +6,7 @@ import numpy as np
 
 from mpx_train.crossfit import Heard
 
-# Reno is a forebear of CUBIC and as polite, so it is right as CUBIC too; it is not learnt as outside.
+# Reno shares like CUBIC, so `cubic` is right for it, too; it is not learnt as outside traffic.
 LIKE = {"reno": ("C",), "reno reno": ("C", "CC")}
 MANY_ALARMS = 0.1  # of the windows of a link
 
@@ -25,7 +25,7 @@ class Alarms:
 
 
 def alarms(said: Heard) -> Alarms:
-    """Return how many known windows are said to be unknown; those of a link are alike, so links differ."""
+    """Return how many known windows are said to be unknown, overall and by link."""
     known = said.where(said.judged.is_known)
     links = known.judged.windows.link
     each = np.array([known.is_strange[links == link].mean() for link in np.unique(links)])

@@ -1,4 +1,4 @@
-"""The network by what its switches tell, and what is to be sent to them because of it. No I/O, no clock."""
+"""The network as its switches report it, and what is to be sent to them because of that. No I/O, no clock."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -13,27 +13,23 @@ from mpx_controller.network.forwarding import (
     Bands,
     base_entries,
     flood_entries,
-    graph_of,
-    host_entry,
     questions_entries,
     unused_entries,
 )
 from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.host_entries import HostEntries
 from mpx_controller.network.host_question import host_question
-from mpx_controller.network.hosts import Host, Hosts
+from mpx_controller.network.hosts import Hosts
+from mpx_controller.network.link_figures import LinkFigures, Rates
 from mpx_controller.network.ports import PortState
 from mpx_controller.network.stray_hosts import StrayHosts
-from mpx_controller.shortest import next_links, tree_links
+from mpx_controller.network.switch_tables import SwitchTables
+from mpx_controller.shortest import tree_links
 
 SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
 MOST_ASKED = 3  # addresses of a host that is silent, the newest
 STILL_S = 2.0  # without a tick, while questions are due each second: we were stopped, or had no processor
-DELAYS_EVERY_S = 1.0  # links are looked at again, as the first delays are of a start, when much else is done
-LEAST_CHANGE_S, CHANGE = 0.001, 0.2  # of a delay, in seconds and of what it was: less makes no other paths
-DEFAULT_BPS = 1e9  # of a link that nobody has told us the rate of
-
-Rates = Mapping[tuple[Port, Port], float]
 
 
 class Network:
@@ -45,29 +41,21 @@ class Network:
 
     def __init__(self, bands: Bands, secret: bytes, now_s: float, *, forwarding: bool = True) -> None:
         self.hosts = Hosts()
-        self._rates_bps: Rates = {}
-        self._told_delays_s: Rates = {}
-        self._default_bps = DEFAULT_BPS
         self._bands, self._forwarding = bands, forwarding
         self._discovery = Discovery(secret, to_all=forwarding)
-        self._rules: dict[int, SwitchRules] = {}
-        self._connected: set[int] = set()
+        self._figures = LinkFigures(self._discovery, now_s)
+        self._tables = SwitchTables(bands, forwarding=forwarding)
+        self._host_entries = HostEntries(self._tables, bands)
         self._connected_at_s: dict[int, float] = {}
-        self._silent_s: dict[int, float] = {}
-        self._found: dict[int, Mapping[Key, Entry]] = {}  # in switches that are left alone for now
-        self._cleared: set[int] = set()  # switches that may hold entries of ours that are not wanted
+        self._silent_s: dict[int, float] = {}  # since when the connection to a switch has been lost
         self._settles_s = now_s + SETTLED_S
         self._ticked_s = now_s
-        self._answers_s: dict[int, float] = {}  # the least time in which each switch has answered
-        self._delays_at_s = now_s
         self._graph = self._ready_graph = Graph.of((), ())
         self._ready_from: tuple[Graph, frozenset[int]] = self._graph, frozenset()
         self._edges: set[Port] = set()
         self._unused: frozenset[Port] = frozenset()  # edges that bridges join to others
         self._bridged: frozenset[Port] = frozenset()  # these, and the others
-        self._astray = StrayHosts()
-        self._towards: dict[int, dict[int, Port]] = {}  # for each switch with hosts: from each other
-        self._placed: dict[str, Host] = {}  # those that have entries, by their hardware address
+        self._stray = StrayHosts()
         self._stale = False  # something has changed since the graph was made
 
     # --- what is known -------------------------------------------------------------------------------
@@ -79,7 +67,7 @@ class Network:
 
     @property
     def ready_graph(self) -> Graph:
-        """That of it whose switches are connected to us: new ways can lead there only."""
+        """The part of it whose switches are connected to us: new paths can lead there only."""
         seen = self._graph, self.connected
         if seen[0] is not self._ready_from[0] or seen[1] != self._ready_from[1]:
             all_there = seen[1] >= self._graph.switches
@@ -90,7 +78,7 @@ class Network:
     @property
     def connected(self) -> frozenset[int]:
         """The switches that are connected to us."""
-        return frozenset(self._connected)
+        return frozenset(self._tables.connected)
 
     def connected_at_s(self, switch: int) -> float:
         """Return when a switch has last connected."""
@@ -109,14 +97,14 @@ class Network:
     @property
     def left_alone(self) -> frozenset[int]:
         """The switches that forward as they did before a restart, until the network has settled."""
-        return frozenset(self._found)
+        return frozenset(self._tables.left_alone)
 
     def edge_ports(self) -> frozenset[Port]:
         """Return the ports where hosts may be."""
         return frozenset(self._edges)
 
     def unused_ports(self) -> frozenset[Port]:
-        """Return the ports that lead where others lead already, over bridges: frames would circle there."""
+        """Return the ports that are not used, as frames would circle over bridges: others lead there."""
         return self._unused
 
     def ports(self, switch: int) -> list[PortState]:
@@ -125,26 +113,26 @@ class Network:
 
     def rules(self, switch: int) -> SwitchRules:
         """Return what a switch is to hold."""
-        return self._rules.setdefault(switch, SwitchRules())
+        return self._tables.rules(switch)
 
     def next_s(self) -> float:
         """Return when `tick` has something to do again."""
-        if self._stale or self._cleared & self._connected:
+        if self._stale or self._tables.is_clearing:
             return -float("inf")
-        waits = [self._settles_s] if self._found else []
+        waits = [self._settles_s] if self._tables.left_alone else []
         silent = (since_s + SILENT_S for since_s in self._silent_s.values())
         return min((self._discovery.next_s(self._ticked_s), *waits, *silent))
 
-    # --- what switches tell --------------------------------------------------------------------------
+    # --- what switches report ------------------------------------------------------------------------
 
     def switch_up(
         self, switch: int, ports: Iterable[PortState], found: Mapping[Key, Entry], now_s: float
     ) -> Messages:
         """A switch has connected: with these ports, holding these entries of ours."""
-        self._connected.add(switch)
+        self._tables.connected.add(switch)
         self._connected_at_s[switch] = now_s
         self._silent_s.pop(switch, None)
-        self._answers_s.pop(switch, None)
+        self._figures.forget(switch)
         rules = self.rules(switch)
         rules.put("questions", questions_entries(self._bands))
         rules.put("base", base_entries(self._bands) if self._forwarding else [])
@@ -157,25 +145,25 @@ class Network:
             self._discovery.port(state, now_s)
         self._stale = True
         changes: Messages = []
-        if now_s < self._settles_s and self._forwards(found):
-            self._found[switch] = found
-        else:  # it may have been left alone until it was started anew, and is empty now
-            self._found.pop(switch, None)
-            changes = self._reconciled(switch, found)
+        if now_s < self._settles_s and self._tables.forwards(found):
+            self._tables.left_alone[switch] = found
+        else:  # it may have been left alone until it was restarted, and is empty now
+            self._tables.left_alone.pop(switch, None)
+            changes = self._tables.reconcile(switch, found)
         return changes + self._questions(now_s)
 
     def switch_down(self, switch: int, now_s: float) -> None:
         """The connection to a switch is lost; it is forgotten unless it is back in time."""
-        self._connected.discard(switch)
+        self._tables.connected.discard(switch)
         self._silent_s[switch] = now_s
 
     def switch_answers(self, switch: int, within_s: float) -> None:
         """A switch has answered a question of ours that it does nothing for."""
-        self._answers_s[switch] = min(within_s, self._answers_s.get(switch, within_s))
+        self._figures.switch_answers(switch, within_s)
 
     def answers_s(self, switch: int) -> float | None:
         """Return the least time in which a switch has answered; None where it has not."""
-        return self._answers_s.get(switch)
+        return self._figures.answers_s(switch)
 
     def port_changed(self, state: PortState, now_s: float) -> Messages:
         """A port has come up, gone down, or changed otherwise."""
@@ -197,13 +185,13 @@ class Network:
             return []
         changes: Messages = []
         may_be_there = self._discovery.may_be_edge(port) and port not in self._unused
-        if may_be_there and not is_to_all(data) and not self._astray.is_stray(port, data, now_s):
+        if may_be_there and not is_to_all(data) and not self._stray.is_stray(port, data, now_s):
             for told in told_by(data):
                 sure = self._discovery.is_edge(port, now_s)
                 host = self.hosts.heard(told.hardware, told.address, port, now_s, sure=sure)
-                changes += self._unplace(self.hosts.take_forgotten())
-                if host is not None and port in self._edges:
-                    changes += self._place(host)
+                changes += self._host_entries.remove(self.hosts.take_forgotten())
+                if host is not None and port in self._edges and self._forwarding:
+                    changes += self._host_entries.place(host)
         return changes
 
     def entry_gone(self, switch: int, gone: Gone) -> Messages:
@@ -229,14 +217,12 @@ class Network:
         for switch in silent:
             self._forget(switch)
         self._stale |= self._discovery.lost(now_s, self._silent_s) or bool(silent)
-        self._stale |= self._delays_changed(now_s)
+        self._stale |= self._figures.have_changed(self._graph, now_s)
         self._stale |= self._discovery.edges(now_s) != self._edges | self._unused
         changes = self._rebuild(now_s) if self._stale else []
-        if self._found and now_s >= self._settles_s:
+        if self._tables.left_alone and now_s >= self._settles_s:
             changes += self._settle(now_s)
-        for switch in self._cleared & self._connected:
-            changes += self._clear(switch)
-        return changes + self._questions(now_s)
+        return changes + self._tables.clear() + self._questions(now_s)
 
     # --- what follows --------------------------------------------------------------------------------
 
@@ -245,7 +231,7 @@ class Network:
         frame = host_question(address)
         ports: dict[int, list[int]] = defaultdict(list)
         for port in sorted(self._edges):
-            if port.switch in self._connected:
+            if port.switch in self._tables.connected:
                 ports[port.switch].append(port.number)
         return [(switch, SendOut(frame, tuple(numbers))) for switch, numbers in ports.items()]
 
@@ -258,17 +244,17 @@ class Network:
         questions: Messages = [
             (host.port.switch, SendOut(host_question(address), (host.port.number,)))
             for host in self.hosts.expire(now_s)
-            if host.port.switch in self._connected
+            if host.port.switch in self._tables.connected
             for address in host.addresses[-MOST_ASKED:]
         ]
-        return self._unplace(self.hosts.take_forgotten()) + questions
+        return self._host_entries.remove(self.hosts.take_forgotten()) + questions
 
-    def ask_astray(self, used: Callable[[], set[str]], now_s: float) -> Messages:
+    def ask_stray(self, used: Callable[[], set[str]], now_s: float) -> Messages:
         """Ask for hosts forgotten as other ports of bridges are used now; call it after each change.
 
         Those whose hardware addresses `used` returns: frames for others are flooded until they are heard.
         """
-        due = self._astray.due(now_s)
+        due = self._stray.due(now_s)
         some = used() if due else set()
         return [
             message
@@ -280,19 +266,17 @@ class Network:
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
         """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
-        changes = self.rules(switch).put(owner, entries)
-        return [(switch, change) for change in changes] if switch in self._connected else []
+        return self._tables.change(switch, owner, entries)
 
     def rates_changed(self, rates_bps: Rates, delays_s: Rates) -> None:
         """What links carry and how long they take has been told anew."""
-        self._rates_bps, self._told_delays_s = rates_bps, delays_s
+        self._figures.tell(rates_bps, delays_s)
         self._stale = True
 
     def _rebuild(self, now_s: float) -> Messages:
         self._stale = False
-        switches = self._connected | set(self._silent_s)
-        delays = self._delays_s()
-        self._graph = graph_of(switches, self._discovery.links, self._rates_bps, delays, self._default_bps)
+        switches = self._tables.connected | set(self._silent_s)
+        self._graph = self._figures.graph(switches)
         edges, tree = self._discovery.edges(now_s), tree_links(self._graph)
         pairs = self._discovery.bridged
         before = self._edges, self._unused
@@ -300,23 +284,17 @@ class Network:
         self._edges = edges - self._unused
         if not self._forwarding:
             return []
-        self._forget_astray(*before, frozenset(port for pair in pairs for port in pair), now_s)
+        self._forget_stray(*before, frozenset(port for pair in pairs for port in pair), now_s)
         changes: Messages = []
         for switch in switches:
-            changes += self._forward(switch, "unused", unused_entries(self._bands, switch, self._unused))
-        floods = flood_entries(self._bands, switches, tree, self._edges)
-        for switch, entries in floods.items():
-            changes += self._forward(switch, "flood", entries)
-        towards, self._towards = self._towards, {}
+            entries = unused_entries(self._bands, switch, self._unused)
+            changes += self._tables.forward(switch, "unused", entries)
+        for switch, entries in flood_entries(self._bands, switches, tree, self._edges).items():
+            changes += self._tables.forward(switch, "flood", entries)
         hosts = {host.hardware: host for host in self.hosts.all if host.port in self._edges}
-        changes += self._unplace(self._placed.keys() - hosts.keys())
-        for host in hosts.values():
-            at = host.port.switch
-            if self._placed.get(host.hardware) != host or towards.get(at) != self._to(at):
-                changes += self._place(host)
-        return changes
+        return changes + self._host_entries.rebuild(self._graph, hosts)
 
-    def _forget_astray(
+    def _forget_stray(
         self, edges: set[Port], unused: frozenset[Port], bridged: frozenset[Port], now_s: float
     ) -> None:
         """Forget hosts at ports that are not used, and at all that bridges join where others are used now.
@@ -328,96 +306,31 @@ class Network:
         no_more, anew = edges & self._unused, unused & self._edges
         if no_more or anew:
             gone += self.hosts.gone(ports)
-            self._astray.forgotten(gone, ports if no_more else (), now_s)
-
-    def _delays_s(self) -> Rates:
-        return {**self._discovery.delays_s(self._answers_s), **self._told_delays_s}
-
-    def _delays_changed(self, now_s: float) -> bool:
-        """Whether links are known to be much quicker than the graph says; looked at once in a while."""
-        if now_s < self._delays_at_s + DELAYS_EVERY_S:
-            return False
-        self._delays_at_s = now_s
-        known = self._delays_s()
-        now = ((link.delay_s, known.get((link.start, link.end), 0.0)) for link in self._graph.links)
-        return any(abs(delay - said) > max(LEAST_CHANGE_S, CHANGE * said) for said, delay in now)
-
-    def _place(self, host: Host) -> Messages:
-        """Have entries for a host at an edge wherever there is a way to it."""
-        changes: Messages = []
-        if self._forwarding:
-            self._placed[host.hardware] = host
-            for switch in self._graph.switches:
-                entry = host_entry(self._bands, host, switch, self._to(host.port.switch))
-                changes += self._forward(switch, ("host", host.hardware), [entry] if entry else [])
-        return changes
-
-    def _unplace(self, some: Iterable[str]) -> Messages:
-        """Have no entries for hosts with these hardware addresses."""
-        changes: Messages = []
-        for hardware in some:
-            if self._placed.pop(hardware, None) is not None:
-                for switch in self._rules:
-                    changes += self._forward(switch, ("host", hardware), [])
-        return changes
-
-    def _to(self, destination: int) -> dict[int, Port]:
-        if destination not in self._towards:
-            towards = next_links(self._graph, destination)
-            self._towards[destination] = {switch: link.start for switch, link in towards.items()}
-        return self._towards[destination]
-
-    def _forward(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
-        changes = self.change(switch, owner, entries)
-        return changes if switch not in self._found else []
+            self._stray.forgotten(gone, ports if no_more else (), now_s)
 
     def _settle(self, now_s: float) -> Messages:
         """Have what is wanted in the switches that were left alone; their entries tell of hosts, too."""
         changes: Messages = []
-        left_alone, self._found = self._found, {}
+        left_alone, self._tables.left_alone = self._tables.left_alone, {}
         for switch, found in left_alone.items():
             for entry in found.values():
                 hardware = dict(entry.match).get("eth_dst")
                 ports = [Port(switch, number) for number in entry.outputs]
-                if (
-                    isinstance(hardware, str)
-                    and hardware not in self._placed
-                    and self._edges.issuperset(ports)
-                ):
-                    for port in ports:
-                        host = self.hosts.heard(hardware, None, port, now_s, sure=True)
-                        changes += self._place(host) if host else []
-        changes += self._unplace(self.hosts.take_forgotten())
+                if not isinstance(hardware, str) or hardware in self._host_entries:
+                    continue
+                for port in ports if self._edges.issuperset(ports) else ():
+                    host = self.hosts.heard(hardware, None, port, now_s, sure=True)
+                    changes += self._host_entries.place(host) if host and self._forwarding else []
+        changes += self._host_entries.remove(self.hosts.take_forgotten())
         for switch, found in left_alone.items():
-            changes += self._reconciled(switch, found)
+            changes += self._tables.reconcile(switch, found)
         return changes
-
-    def _reconciled(self, switch: int, found: Mapping[Key, Entry]) -> Messages:
-        """Have what is wanted in a switch that holds these entries; what it holds besides goes bit by bit."""
-        changes = self.rules(switch).reconciled(found)
-        self._cleared.add(switch)
-        return [(switch, change) for change in changes] + self._clear(switch)
-
-    def _clear(self, switch: int) -> Messages:
-        """Remove some of what a switch has held and is not wanted."""
-        removed = self.rules(switch).next_removed()
-        if removed is None:
-            self._cleared.discard(switch)
-        return [(switch, message) for message in removed or ()]
-
-    def _forwards(self, found: Mapping[Key, Entry]) -> bool:
-        """Whether a switch with these entries forwards by them: all that comes, or streams of path sets."""
-        if self._forwarding:
-            return any(key.table == self._bands.second for key in found)
-        return any(kind_of(entry.cookie) == Kind.PATH_SET for entry in found.values())
 
     def _forget(self, switch: int) -> None:
         del self._silent_s[switch]
         self._connected_at_s.pop(switch, None)
-        self._answers_s.pop(switch, None)
-        self._rules.pop(switch, None)
-        self._found.pop(switch, None)
-        self._cleared.discard(switch)
+        self._figures.forget(switch)
+        self._tables.forget(switch)
         self.hosts.gone(port for host in self.hosts.all if (port := host.port).switch == switch)
         self._discovery.switch_gone(switch)
 
@@ -425,5 +338,5 @@ class Network:
         return [
             (port.switch, SendOut(frame, (port.number,)))
             for port, frame in self._discovery.questions(now_s)
-            if port.switch in self._connected
+            if port.switch in self._tables.connected
         ]

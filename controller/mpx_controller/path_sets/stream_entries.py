@@ -160,7 +160,7 @@ class StreamEntries:
             else:
                 entries = {} if refuse else self._shortest(known, key, ends)
             messages += self._have(known.number, key, entries)
-        self._note_astray(known.number)
+        self._note_stray(known.number)
         return messages
 
     def unsteer(self, known: PathSet, key: StreamKey) -> Messages:
@@ -170,10 +170,10 @@ class StreamEntries:
         if not self._ways[known.number]:
             del self._ways[known.number], self._refuse[known.number]
             self._where.pop(known.number, None)
-        self._note_astray(known.number)
+        self._note_stray(known.number)
         return self._have(known.number, key, {})
 
-    def _note_astray(self, number: int) -> None:
+    def _note_stray(self, number: int) -> None:
         if None in self._ways.get(number, {}).values():
             self.astray.add(number)
         else:

@@ -18,7 +18,6 @@ from mpx_controller.ask import DEFAULT_URL
 if TYPE_CHECKING:
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
 
-TIMEOUT_S = 3.0
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -159,9 +158,9 @@ def netmgr() -> None:
 
 def _client(url: str, token_file: Path | None) -> "Client":
     from mpx_controller.rest_client import read_token
-    from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
+    from mpx_controller.stock.client import StockClient
 
-    return Client(url, read_token(token_file), TIMEOUT_S)
+    return StockClient(url, read_token(token_file))
 
 
 def _addresses(source: str, sink: str) -> tuple[str, str]:

@@ -1,16 +1,16 @@
-"""What a sender knows of its own goodput: the bytes that were acknowledged, from NAME.tcp.csv. Pure."""
+"""A sender's own goodput: the bytes that were acknowledged, from NAME.tcp.csv. No I/O."""
 
 from collections.abc import Mapping, Sequence
 
 from mpx_lab.series import Sample
 
-SAME_LOOK_S = 0.05  # lines that are nearer to one another are of the same look
+SAME_LOOK_S = 0.05  # lines closer together belong to one sample of all connections
 EVERY_S = 0.1
 PAUSE_S = 0.25  # without a line: nothing was open
 
 
 def acknowledged(rows: Sequence[Mapping[str, str]]) -> list[Sample]:
-    """Return what all streams of a flow had acknowledged from look to look.
+    """Return the bytes that all streams of a flow had acknowledged between samples.
 
     Counters begin anew with each connection, so one that has fallen is a new one's. What a connection has at
     its first look came since the look before, whether or not there is a line of that.

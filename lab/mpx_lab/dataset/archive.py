@@ -1,4 +1,4 @@
-"""Keeps a dataset small: `python -m mpx_lab.dataset.archive DATASET FILE.tar.xz [KEPT.tar.xz ...]`.
+"""Packs a dataset: `python -m mpx_lab.dataset.archive DATASET FILE.tar.xz [KEPT.tar.xz ...]`.
 
 Of each run that counts only what training reads, and of the others why they do not: a fiftieth of what lies
 in the folder. Unpacked it is a dataset again, to train on or to add links to. What is
@@ -30,7 +30,9 @@ def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
     where the file is one of the others, OSError, and BROKEN for what is no archive.
     """
     if file.resolve() in {each.resolve() for each in kept}:
-        raise UsageError(f"{file} would be written anew without what it holds already; name another file")
+        raise UsageError(
+            f"{file} is also given as an archive to leave out, and would be overwritten; name another file"
+        )
     before = dict(told for each in kept for told in _members(each))
     runs = [run for run in runs_of(folder) if not _is_in(before, run.folder, "run.json")]
     with tarfile.open(file, "w:xz", preset=9) as tar:
@@ -45,7 +47,7 @@ def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
 
 
 def _members(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield what tells one run from another."""
+    """Yield what identifies a run."""
     with tarfile.open(file) as tar:
         for member in tar:
             data = tar.extractfile(member) if Path(member.name).name in (REASON, "run.json") else None
@@ -73,7 +75,7 @@ def _parts(run: RecordedRun) -> Iterator[tuple[str, bytes]]:
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
-    member = tarfile.TarInfo(name)  # of nobody, at no time: the same bytes again
+    member = tarfile.TarInfo(name)  # no owner, no time: the same runs give the same bytes
     member.size = len(data)
     tar.addfile(member, io.BytesIO(data))
 

@@ -12,9 +12,9 @@ from mpx_lab.dataset.store import Dataset
 from mpx_lab.room import Room
 
 CAPACITY_BPS = 500_000_000  # of all links that run at once
-WAITING = 3  # recipes for each slot, so that one that does not fit is passed over
-OVERHEAD_S = 8.0  # of a run: its lab is built and taken down, its processes end
-IN_A_ROW = 5  # recipes without a run that counts: something is wrong with all of them
+WAITING = 3  # recipes considered for each slot, so that one that does not fit now is skipped
+OVERHEAD_S = 8.0  # of a run besides measuring: building and removing its lab
+IN_A_ROW = 5  # recipes that failed: then something is wrong with all of them
 
 
 def collect(
@@ -60,7 +60,7 @@ def collect(
                 say(f"{number} of {len(recipes)}, {left_s / 60:.0f} min left: {recipe.name} {told}")
                 if in_a_row == IN_A_ROW:
                     raise MpxError(
-                        f"{IN_A_ROW} recipes in a row had no run that counts, the last as {why}; mend that, "
+                        f"{IN_A_ROW} recipes in a row had no valid run, the last because {why}; fix that, "
                         "and run it again to go on"
                     )
         finally:

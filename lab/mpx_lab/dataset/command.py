@@ -12,15 +12,30 @@ from mpx_lab.dataset.draws import PARTS, recipes
 
 @click.command("dataset")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only this; may be repeated.")
-@click.option("--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Random links.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the links and all that is random.")
-@click.option("--at-once", type=click.IntRange(1, 32), help="Links at a time, at most: 8 unless given.")
 @click.option(
-    "--simulated", is_flag=True, help="Each on a machine with simulated time; at once as many as cores."
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(PARTS),
+    help="Measure only this part; may be repeated.",
 )
 @click.option(
-    "--list", "only_list", is_flag=True, help="Say what is measured and what is missing; measure nothing."
+    "--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Number of random links."
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Seed of the links and of all other random values."
+)
+@click.option(
+    "--at-once", type=click.IntRange(1, 32), help="How many links are measured at a time (default 8)."
+)
+@click.option(
+    "--simulated", is_flag=True, help="Measure in simulated time, as many runs at once as there are cores."
+)
+@click.option(
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="Only print how many runs are measured and how many are missing.",
 )
 def dataset_command(
     folder: Path,
@@ -33,7 +48,7 @@ def dataset_command(
 ) -> None:
     """Measure round-trip times beside known mixes of congestion control, on random links.
 
-    Runs that are in FOLDER already are not measured again, so it may be interrupted at any time; those of an
+    Runs that are already in FOLDER are kept, so measuring may be interrupted at any time; those of an
     older recipe are. More links add to what is there. What a run holds: docs/lab-format.md.
     """
     from mpx_lab.dataset.collect import collect, wall_s

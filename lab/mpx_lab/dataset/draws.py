@@ -1,6 +1,6 @@
-"""What a dataset is made of: the mixes on random links, what else is there, and how each is watched.
+"""The recipes of a dataset: mixes on random links, other traffic beside them, and how each is probed.
 
-All of it follows from a seed: the same seed gives the same runs, and more links only add runs.
+Everything follows from a seed: the same seed gives the same runs, and more links only add runs.
 """
 
 import random
@@ -21,7 +21,7 @@ MIXES: dict[str, tuple[str, ...]] = {
     "BC": (BBR, CUBIC),
     "BB": (BBR, BBR),
 }
-# What a series is for; a transfer with dips is one of its own.
+# What a series is for; a transfer with rate pulses is a kind of its own.
 PASSIVE, ACTIVE, TRANSFER, DIPS, PAPER_CELL = "passive", "active", "transfer", "dips", "paper"
 LINKS = "links"
 PARTS = (LINKS, DIPS, PAPER_CELL)
@@ -30,7 +30,7 @@ SECONDS = 30.0  # of a passive series: windows of 5, 10 and 20 s fit in
 BURST_SECONDS = {"short": 25.0, "paper": 40.0}  # five periods of the bursts, and two
 PAPERS = 0.25  # of the runs have the paper's bursts
 COPY_SECONDS = 20.0  # of each of the two series beside our own copies
-DIPS_SECONDS = 25.0  # and where these make dips
+DIPS_SECONDS = 25.0  # and where these make rate pulses
 DISTURBED = 0.5  # of the active series, and of those beside our own copies
 SHORT_LOAD = (0.03, 0.15)  # short flows, of the rate
 UDP_LOAD = (0.01, 0.05)
@@ -51,7 +51,7 @@ def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
     """
     for part in parts:
         if part not in PARTS:
-            raise UsageError(f"'{part}' is no part of a dataset; there are {', '.join(PARTS)}")
+            raise UsageError(f"'{part}' is not a part of a dataset; the parts are {', '.join(PARTS)}")
     wans = draw_links(links, seed)
     found: list[Recipe] = []
     for part, run in ((LINKS, _run), (DIPS, _dips)):
@@ -73,7 +73,7 @@ def _of(wan: Wan, run: Callable[[Wan, str, tuple[str, ...], bool], Recipe]) -> I
 
 
 def _run(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
-    """Return all that is measured beside a mix: in one run, as it takes half a minute to settle.
+    """Return what is measured beside a mix, in one run, as a mix takes half a minute to settle.
 
     By lot: how many streams our copies have, with which congestion control the first is, and whether it is
     there before the mix.
@@ -96,7 +96,7 @@ def _run(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
 
 
 def _dips(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
-    """Return what copies of ours that make dips see beside a mix: one with each congestion control."""
+    """Return series of copies that make rate pulses beside a mix: one with each congestion control."""
     chance = random.Random(f"dips {wan.id} {mix}")
     stretches = tuple(
         Stretch(DIPS, DIPS_SECONDS, _sometimes(wan, chance), own=Own(congestion, count, dips=True))
@@ -112,7 +112,7 @@ def _sometimes(wan: Wan, chance: random.Random) -> tuple[str, ...]:
 
 
 def _nuisance(wan: Wan, chance: random.Random) -> tuple[str, ...]:
-    """Return short flows, and half of the time a little UDP as well."""
+    """Return short flows, and with probability 1/2 a little UDP as well."""
     short = short_flows(wan, chance.uniform(*SHORT_LOAD), chance, most_s=0.3)
     udp = f"udp(rate={wan.rate_bps * chance.uniform(*UDP_LOAD):.0f}bit/s)"
     return (short, udp) if chance.random() < 0.5 else (short,)

@@ -1,11 +1,11 @@
-"""All that sends in a run of a dataset, by the names of its flows."""
+"""Everything that sends in a run of a dataset, by the names of its flows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mpx_lab.dataset.recipe import Recipe
 
-MIX, NUISANCE, BURST, COPY = "mix", "nuisance", "burst", "transfer"  # names of flows begin so
+MIX, NUISANCE, BURST, COPY = "mix", "nuisance", "burst", "transfer"  # names of flows begin with it
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Whether the label of a run is true: its mix was there, its probes were sent, and its bursts came in time.
+"""Whether the label of a run is true: the mix was present, probes were sent, bursts were on time.
 
-`judged` knows whether the machine was late. This knows whether what was planned is what happened.
+`judged` checks that the machine was on time; this checks that what was planned is what happened.
 """
 
 import json
@@ -13,13 +13,13 @@ from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import bytes_between, goodput_bps, quantile
 from mpx_lab.traffic.spec import Tcp, parse
 
-LATE_S = 4.0  # a stream may open so long after its plan: two SYNs may be lost in a full queue
+LATE_S = 4.0  # by which a stream may open late: two SYNs may be lost in a full queue
 BURST_LATE_S = 0.2
 BEFORE_S = 10.0
 FILLED = 0.6  # of the link, as payload; a lone CUBIC stream with a short queue may leave a quarter free
 PROBED = 0.95  # of the probes that are due; those of the last second may lack an answer
-NOISE_S = 0.02  # is subtracted, so it does little harm until probes are sent late as well
-COPIED_BYTES = 20_000  # in 5 s; less may be the control connection's
+NOISE_S = 0.02  # which is subtracted, so it matters little until probes are sent late as well
+COPIED_BYTES = 20_000  # in 5 s; fewer may be those of the control connection
 PROBES_A_SECOND = {"single": 10, "train": 10}
 
 
@@ -40,7 +40,9 @@ def wrong_with(recipe: Recipe, run: RecordedRun) -> Iterator[str]:
             yield from _burst(run, each.name, each.from_s + after_s)
     for name in run.flows():
         left_out = _told(run, name).get("left_out", 0)
-        if left_out and not name.startswith(MIX):  # a mix of too many flows is what it is called all the same
+        if left_out and not name.startswith(
+            MIX
+        ):  # the mix "short flows" has its label also where some were left out
             yield f"left out: {left_out} flows of {name}, as too many were open"
 
 
@@ -64,7 +66,7 @@ def _mix(run: RecordedRun, name: str, spec: str, planned_s: float, ends_s: float
 
 
 def _filled(recipe: Recipe, run: RecordedRun, series: Series) -> Iterator[str]:
-    """The link was full, or the mix could not be seen; bursts may knock it down, so before they begin."""
+    """The mix filled the link, else probes do not see it. Checked before bursts, which may slow it."""
     from_s, until_s = series.from_s, series.until_s
     if series.stretch.bursts:
         from_s, until_s = from_s - BEFORE_S, from_s
@@ -74,7 +76,7 @@ def _filled(recipe: Recipe, run: RecordedRun, series: Series) -> Iterator[str]:
         yield f"not filled: {share:.0%} of the link was used from {from_s:.0f} to {until_s:.0f} s"
     for name in run.flows():
         if name.startswith(MIX) and not bytes_between(run.goodput(name), series.from_s, series.until_s):
-            yield f"silent: {name} brought nothing in the series from {series.from_s:.0f} s on"
+            yield f"silent: {name} received nothing in the series from {series.from_s:.0f} s on"
 
 
 def _probed(run: RecordedRun, series: Series) -> Iterator[str]:
@@ -89,14 +91,14 @@ def _probed(run: RecordedRun, series: Series) -> Iterator[str]:
 
 
 def _copied(run: RecordedRun, name: str, own: Own, series: Series) -> Iterator[str]:
-    """Our own copy was under way, with the streams and the congestion control that it is said to have."""
+    """Our own copy was under way, with the streams and the congestion control of its label."""
     rows = [row for row in _rows(run, name, "tcp") if series.from_s <= float(row["t_s"]) < series.until_s]
     streams = {row["stream"] for row in rows if row["congestion"] == own.congestion}
     if len(streams) < own.streams:
         yield f"other copy: {len(streams)} of {own.streams} streams of {name} used {own.congestion}"
     for edge_s in (series.from_s, series.until_s - 5):
         if bytes_between(run.goodput(name), edge_s, edge_s + 5) < COPIED_BYTES:
-            yield f"not copying: {name} brought nothing from {edge_s:.0f} s on"
+            yield f"not copying: {name} received nothing from {edge_s:.0f} s on"
 
 
 def _burst(run: RecordedRun, name: str, planned_s: float) -> Iterator[str]:
@@ -106,7 +108,7 @@ def _burst(run: RecordedRun, name: str, planned_s: float) -> Iterator[str]:
 
 
 def _told(run: RecordedRun, name: str) -> dict[str, Any]:
-    """Return what a generator said at its end, empty where it ended before."""
+    """Return the summary that a generator wrote at its end; empty where it ended too early."""
     file = run.folder / "flows" / f"{name}.json"
     told: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     return told

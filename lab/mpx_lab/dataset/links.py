@@ -1,4 +1,4 @@
-"""The random links of a dataset, drawn from a seed: more links only add some."""
+"""The random links of a dataset, drawn from a seed; a larger number only adds links."""
 
 import math
 import random
@@ -15,7 +15,7 @@ _LEAST_S, _LEAST_RTT = 20.0, 40.0
 
 @dataclass(frozen=True)
 class Wan:
-    """A bottleneck; queue in products of bandwidth and delay."""
+    """A bottleneck; its queue is in bandwidth-delay products."""
 
     id: str
     rate_bps: int
@@ -29,13 +29,13 @@ class Wan:
 
     @property
     def cycle_s(self) -> float:
-        """How long a lone CUBIC stream needs from one loss to the next: K of RFC 9438, equation 2."""
+        """The time from one loss of a lone CUBIC stream to the next: K of RFC 9438, equation 2."""
         most = self.rate_bps * self.rtt_s / _PACKET_BITS * (1 + self.queue_bdp)  # packets under way
         return math.cbrt(most * (1 - _CUBIC_BETA) / _CUBIC_C)
 
     @property
     def settles_s(self) -> float:
-        """How long streams need until they look as they will for hours.
+        """How long streams need until they are in their steady state.
 
         Two cycles and a half of CUBIC: if slow start ends before the queue fills, the first takes 1.4 of K.
         BBR has drained the queue twice by then (every 10 s), as it takes to agree with others on the base.

@@ -17,8 +17,8 @@ from mpx_lab.record_reader import RecordedRun
 from mpx_lab.series import Sample, resample
 
 GOODPUT_STEP_S = 0.1
-PROBES_PER_S, WHOLE = 10, 0.9  # of the probes that were due are there: a busy machine sends some late
-# What reading a run raises that is not as a lab writes it.
+PROBES_PER_S, WHOLE = 10, 0.9  # share of the due probes that must be there: a busy machine sends some late
+# What reading a damaged run raises.
 _DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, csv.Error)
 
 
@@ -26,13 +26,13 @@ _DAMAGED = (OSError, ValueError, LookupError, TypeError, AttributeError, Arithme
 class Example:
     """One series; times in seconds since it began, once the mix had settled."""
 
-    run: str  # has several series, one after the other
+    run: str  # a run has several series, one after the other
     link: str
     mix: str
     part: str
     nuisance: str  # the generators as text, empty in a clean run
-    rtt_s: float  # of the empty link, without what software and sending take
-    base_s: float  # the least that any run of this link has seen: as much as can be known of the path
+    rtt_s: float  # of the empty link, without software and serialisation
+    base_s: float  # the minimum over all runs of this link: the best estimate of the base
     seconds: float
     rate_bps: float
     queue_bdp: float
@@ -44,7 +44,7 @@ class Example:
     goodput: Sequence[
         tuple[float, float]
     ]  # (time, bit/s) of our own data, acknowledged until then; else empty
-    falls: Sequence[QueueResponse]  # what dips of our own data told; else empty
+    falls: Sequence[QueueResponse]  # responses to rate pulses of our own data; else empty
 
 
 def load_dataset(folder: Path) -> list[Example]:
@@ -107,7 +107,7 @@ def _check_whole(probes: Sequence[Probe], seconds: float) -> None:
 
 
 def _network_share(probes: Sequence[Recorded]) -> list[Probe]:
-    """Return round-trip times without what a busy machine added: the network's, on any machine."""
+    """Return round-trip times less the delay that the machine itself added."""
     return [
         Probe(probe.t_s, None if probe.rtt_s is None else probe.rtt_s - (probe.noise_s or 0.0))
         for probe in probes
@@ -128,12 +128,12 @@ def _falls(run: RecordedRun, number: int, from_s: float, until_s: float) -> list
 
 
 def dips_file(run: RecordedRun, number: int) -> Path:
-    """Return where a copy of ours wrote in a series what its dips told."""
+    """Return the file of responses to the rate pulses of our own copy in a series."""
     return run.folder / "flows" / f"{COPY}-{number}.dips.csv"
 
 
 def own_files(run: RecordedRun, number: int) -> list[Path]:
-    """Return what the senders of our own data wrote in a series: its bursts, or its copy."""
+    """Return the files of the senders of our own data in a series: of its bursts, or of its copy."""
     flows = run.folder / "flows"
     return sorted([*flows.glob(f"{BURST}-{number}[ab].tcp.csv"), *flows.glob(f"{COPY}-{number}.tcp.csv")])
 

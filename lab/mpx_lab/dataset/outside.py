@@ -1,4 +1,4 @@
-"""Traffic that is none of the mixes, to learn what *unknown* looks like. All of it makes queues stand."""
+"""Traffic that is none of the mixes, to learn what *unknown* looks like. All of it fills the queue."""
 
 import random
 
@@ -6,8 +6,8 @@ from mpx_lab.dataset.links import Wan
 from mpx_lab.dataset.short_flows import short_flows
 
 RENO = "tcp(congestion=reno)"
-# Of the rate, as payload. Less than the link carries leaves its queue empty, which is none of the mixes that
-# can be seen: it is `none`, and taking it for that is right.
+# Of the rate, as payload. Less would leave the queue empty, which looks like `none`; that would be the right
+# label.
 UDP_LOAD, UDP_BURST_LOAD = (1.0, 1.2), (1.0, 1.3)
 MANY = (8, 24)  # streams
 SHORT_LOAD = (0.4, 0.8)

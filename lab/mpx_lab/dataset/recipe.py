@@ -1,4 +1,4 @@
-"""One run of a dataset: what is on a link and when, so that all of it is known before it is measured."""
+"""One run of a dataset: what is on a link and when, all of it known before it is measured."""
 
 import random
 import re
@@ -9,16 +9,16 @@ from typing import Any
 
 from mpx_lab.dataset.links import Wan
 
-RECIPES = 3  # counted up when runs would mean something else though their recipe reads the same
+RECIPES = 3  # incremented when runs change their meaning though their recipe reads the same
 
-LEAD_S = 5.0  # the processes that are needed first start within that time
-STAGGER_S = 3.0  # streams of a mix begin within that time
-NOTHING_S = 5.0  # where nothing has to settle: the other processes start
+LEAD_S = 5.0  # in which the processes that are needed first start
+STAGGER_S = 3.0  # in which the streams of a mix begin
+NOTHING_S = 5.0  # where nothing has to settle: time for other processes to start
 ALONE_S, ALONE_RTT = 8.0, 20.0  # our copy runs before a mix arrives beside it
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun, or other traffic
-LOGIN_RTT = 15.0  # until our copy sends; they last as long as a full queue lets them
-BETWEEN_S = 2.0  # one thing ends and the next begins
-AGAIN_S, AGAIN_RTT = 5.0, 20.0  # and a cycle of CUBIC: after what took the link from the mix
+LOGIN_RTT = 15.0  # until our copy sends; logging in takes longer over a full queue
+BETWEEN_S = 2.0  # between two series
+AGAIN_S, AGAIN_RTT = 5.0, 20.0  # and a cycle of CUBIC: after traffic that displaced the mix
 TAIL_S = 1.2  # after the last series: answers that are still under way
 
 # What one stream sends while a path is probed. The paper's profile (Anvari and Lu, Computers 10(6):76, 2021,
@@ -38,7 +38,7 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Own:
-    """A copy of our own."""
+    """A copy of our own beside the mix."""
 
     congestion: str
     streams: int
@@ -46,7 +46,7 @@ class Own:
 
     @property
     def spec(self) -> str:
-        """The generator that does it."""
+        """The generator that makes this copy."""
         dips = ", dips=1" if self.dips else ""
         return f"gridftp(streams={self.streams}, congestion={self.congestion}{dips})"
 
@@ -68,7 +68,7 @@ class Stretch:
 
     @property
     def takes_the_link(self) -> bool:
-        """Whether the mix has to come back afterwards."""
+        """Whether the mix has to recover afterwards."""
         return bool(self.profile) or self.own is not None
 
 
@@ -88,7 +88,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One run: a mix on a link, and one stretch after the other. All that is random follows from its name."""
+    """One run: a mix on a link, and stretches one after the other. All random values follow from its name."""
 
     link: Wan
     mix: str  # of MIXES, or what is outside of them
@@ -118,7 +118,7 @@ class Recipe:
 
     @property
     def settled_s(self) -> float:
-        """When the mix looks as it will for hours.
+        """When the mix is in its steady state.
 
         Where ours was first it is as old by then whatever the mix: its age must not tell the mix.
         """
@@ -140,11 +140,11 @@ class Recipe:
 
     @property
     def ends_s(self) -> float:
-        """When all of it is over."""
+        """When the run is over."""
         return self.series[-1].until_s + TAIL_S
 
     def described(self) -> dict[str, Any]:
-        """Return it as run.json holds it; two runs that are described alike are the same measurement."""
+        """Return it as in run.json; runs with the same description are the same measurement."""
         return {
             "recipes": RECIPES,
             "link": {**asdict(self.link), "queue_bytes": self.link.queue_bytes},

@@ -24,15 +24,15 @@ from mpx_lab.topology import Link, Topology
 from mpx_lab.traffic.background import Background, RttProbe
 from mpx_lab.validity import Punctual
 
-# A link looks for frames only so often: what that adds to a round trip is less than what training adds to
-# each probe on purpose, and more links fit on the machine. For the same reason runs may be later than others:
+# How often a link polls its frames: what that adds to a round trip is less than what training adds to each
+# probe on purpose, and more links fit on the machine. For the same reason runs may be later than others:
 # a virtual machine stands still for 2 % of the time now and then, whatever runs in it, so that tells nothing.
 # Nor do busy processors, as long as the links are in time and the label is true (labels.py).
 PAUSE_S = 0.0004
 PUNCTUAL = Punctual(
     late_p99_s=0.003, very_late_share=0.03, pickup_p99_s=0.002, given_up_share=0.1, busy_share=0.8
 )
-LOOK_S = 5.0  # at the processors, before a run begins beside others
+LOOK_S = 5.0  # for which processors are watched before another run begins
 APART_S = 12.0  # between the beginnings of two runs: twenty processes start, and what they load takes a core
 AHEAD_S = 30.0  # processes are started so long before they are needed, one after the other on busy processors
 
@@ -40,7 +40,7 @@ AHEAD_S = 30.0  # processes are started so long before they are needed, one afte
 class Bench:
     """Where runs are measured: `stop` ends them all soon, and only one begins at a time.
 
-    Labs and their processes that start together would disturb one another, and those that run.
+    Labs that start together would disturb one another and the runs under way.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,9 @@ class Bench:
         source, sink = lab.host("src"), lab.host("dst")
         address = sink.addresses[0]
         started: dict[str, Background] = {}
-        stops: list[Future[None]] = []  # a starved copy takes seconds to end, and what is next is not to wait
+        stops: list[
+            Future[None]
+        ] = []  # a starved copy takes seconds to end, which must not delay the next series
 
         def start(each: Generator) -> None:
             made = Background(
@@ -88,7 +90,7 @@ class Bench:
         todo += [(each.from_s - AHEAD_S, partial(start, each)) for each in planned]
         todo += [(each.until_s, partial(stop, each)) for each in planned if each.until_s < recipe.ends_s]
         todo.sort(key=lambda step: step[0])
-        while todo[0][0] <= 0:  # the mix, and what is there before it
+        while todo[0][0] <= 0:  # the mix, and copies that are there before it
             _, act = todo.pop(0)
             act()
         for name, every_s, train in (("single", 0.1, 1), ("train", 1.0, 10)):

@@ -8,9 +8,9 @@ LARGEST_BYTES = 10_000_000
 
 
 def short_flows(wan: Wan, load: float, chance: random.Random, most_s: float = float("inf")) -> str:
-    """Return flows that offer `load` times the rate; the largest takes the link alone for `most_s` at most.
+    """Return flows that offer `load` times the rate; the largest would fill the link for `most_s` at most.
 
-    Without that limit one of them may be a CUBIC stream for many seconds, which a label `none` must not hide.
+    Without that limit one of them may be a CUBIC stream for many seconds, and the label `none` be false.
     """
     largest = round(min(LARGEST_BYTES, wan.rate_bps / 8 * most_s))
     seed = chance.randrange(1, 10**6)

@@ -43,7 +43,7 @@ class SimulatedBench:
         )
         if code:
             last = errors.getvalue().decode(errors="replace").strip().splitlines()[-1:] or ["nothing"]
-            raise MpxError(f"its measurement ended with exit code {code} and said: {last[0]}")
+            raise MpxError(f"the simulated measurement failed with exit code {code}: {last[0]}")
 
     def _check(self) -> None:
         if self.stop.is_set():
@@ -51,7 +51,7 @@ class SimulatedBench:
 
 
 def main(folder: str, name: str, links: str, seed: str) -> None:
-    """Measure the recipe of this name into a folder; ends with a word where there is none."""
+    """Measure the recipe of this name into a folder; exits with a message where there is none."""
     for recipe in recipes(PARTS, int(links), int(seed)):
         if recipe.name == name:
             Bench().measure(recipe, Path(folder), 1)

@@ -24,11 +24,11 @@ class Dataset:
         folder.mkdir(parents=True, exist_ok=True)
 
     def has(self, recipe: Recipe) -> bool:
-        """Tell whether it has been measured, as it is described now."""
+        """Tell whether it has been measured with its present description."""
         return bool(self._described(recipe) == _as_read(recipe))
 
     def is_stale(self, recipe: Recipe) -> bool:
-        """Tell whether something else was measured under its name: the recipe has changed since."""
+        """Tell whether it was measured before its recipe changed."""
         return self._described(recipe) not in (None, _as_read(recipe))
 
     def thrown_out(self) -> int:
@@ -37,20 +37,20 @@ class Dataset:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep others from measuring into this folder; raises UsageError where somebody does."""
+        """Lock the folder for measuring; raises UsageError where another process has locked it."""
         with (self.folder / ".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise UsageError(
-                    f"somebody measures into {self.folder} already; wait until it has ended"
+                    f"another process is measuring into {self.folder}; wait until it has ended"
                 ) from None
             yield
 
     def measure(self, recipe: Recipe, run: Callable[[Recipe, Path], None]) -> str:
         """Run it until a run counts; returns an empty text, or why none of three did.
 
-        What fails is a run that does not count, with its reason beside it; only Interrupted is raised.
+        A failure makes a run that does not count, its reason beside it; only Interrupted is raised.
         """
         unfinished = self.folder / f"{recipe.name}.{RUNNING}"
         why = ""

@@ -4,11 +4,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
-ROOM = 0.65  # busier processors have none: where a further link begins all the same, all runs come to nothing
+ROOM = 0.65  # of the processors that are busy: with less idle time all runs would be late
 
 
 class Turns:
-    """Lets runs begin; `busy` looks at the processors for some seconds, and returns their busy share."""
+    """Lets runs begin; `busy` watches the processors for some seconds and returns their busy share."""
 
     def __init__(self, busy: Callable[[], float]) -> None:
         self._busy = busy
@@ -17,9 +17,9 @@ class Turns:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[contextlib.ExitStack]:
-        """Wait for a turn; no other has one until what is yielded is closed. Raises what `busy` raises.
+        """Wait for a turn, which lasts until the block ends. Raises what `busy` raises.
 
-        The first that is under way has room whatever else keeps the processors busy.
+        A run that would be the only one begins however busy the processors are.
         """
         with contextlib.ExitStack() as beginning:
             beginning.enter_context(self._beginning)

@@ -1,1 +1,1 @@
-"""One link of the lab: a small C program between two TAP devices, and what is known of it."""
+"""One link of the lab: a small C program between two TAP devices, its log and its statistics."""

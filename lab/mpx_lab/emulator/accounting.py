@@ -1,4 +1,4 @@
-"""What a link says of itself: the account of every frame, and how late it was."""
+"""The statistics of a link: what became of every frame, and how late it was."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from typing import Any, Self
 from mpx_lab.shape import Direction, Shape
 
 NS = 1_000_000_000
-HINDRANCES = {  # where the kernel has refused it to the emulator
+HINDRANCES = {  # what the kernel refused to the emulator
     "realtime": "the emulator has no real-time priority (it needs CAP_SYS_NICE)",
     "memory_locked": "the emulator's memory may be swapped out (to lock it, it needs CAP_IPC_LOCK)",
 }
@@ -17,7 +17,7 @@ HINDRANCES = {  # where the kernel has refused it to the emulator
 
 @dataclass(frozen=True)
 class Tally:
-    """So many frames with so many bytes."""
+    """A number of frames and their bytes."""
 
     frames: int = 0
     bytes: int = 0
@@ -31,7 +31,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often which time was seen, to about 6 % of it."""
+    """How often each duration was seen, in buckets of about 6 %."""
 
     counts: tuple[
         tuple[int, int], ...
@@ -59,7 +59,7 @@ class Histogram:
         return above / self.total if self.total else 0.0
 
     def since(self, before: "Histogram") -> "Histogram":
-        """Return what was seen since an earlier look; the largest is then known to a bucket only."""
+        """Return what was seen since an earlier histogram; its largest is then exact to a bucket only."""
         old = dict(before.counts)
         counts = tuple((upper, n - old.get(upper, 0)) for upper, n in self.counts if n != old.get(upper, 0))
         largest = min(counts[-1][0], self.max_ns) if counts else 0
@@ -68,7 +68,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class DirectionStats:
-    """One direction: its shape, its account since the start, and its lateness."""
+    """One direction: its shape, and counts and lateness of its frames since the start."""
 
     shape: Shape
     received: Tally
@@ -76,19 +76,19 @@ class DirectionStats:
     dropped_queue: Tally  # the queue was full
     dropped_loss: Tally  # lost at random
     dropped_down: Tally  # the link was down
-    dropped_ring: Tally  # no memory left: the run is worthless
+    dropped_ring: Tally  # out of memory: the run does not count
     dropped_invalid: Tally  # longer than the MTU: no single packet
     write_errors: Tally  # the other device did not take it
-    held: Tally  # in the queue or on its way
+    held: Tally  # in the queue or in flight
     queued: Tally  # of these in the queue
     device_dropped: int  # frames that the kernel dropped before the emulator could read them
-    late: Histogram  # delivered so much after it was due
-    pickup: Histogram  # a frame may have waited so long for being read, also while the machine stood still
+    late: Histogram  # delivered this long after it was due
+    pickup: Histogram  # how long a frame may have waited to be read, also while the machine was suspended
     hindrances: tuple[str, ...]  # what makes its emulator late, in words
 
     @property
     def balance(self) -> Tally:
-        """What is missing in the account; nothing ever should be."""
+        """Frames that are not accounted for; always 0 unless there is a bug."""
         gone = self.dropped_queue + self.dropped_loss + self.dropped_down + self.dropped_ring
         return self.received - self.delivered - gone - self.dropped_invalid - self.write_errors - self.held
 
@@ -110,7 +110,7 @@ class LinkStats:
     name: str
     time_s: float  # of time.monotonic()
     up: bool
-    log_failed: bool  # its log could not be written on and ends before now
+    log_failed: bool  # its log could not be continued and ends early
     cpu_s: float  # processor time it has used
     a_to_b: DirectionStats
     b_to_a: DirectionStats
@@ -136,7 +136,7 @@ class LinkStats:
                 b_to_a=_direction(raw[Direction.B_TO_A], hindrances),
             )
         except (KeyError, TypeError) as exc:
-            raise ValueError(f"no statistics of a link: {exc!r}") from exc
+            raise ValueError(f"the answer is not the statistics of a link: {exc!r}") from exc
 
 
 TALLIES = (

@@ -19,7 +19,7 @@ from mpx.errors import UsageError
 SOURCE = Path(__file__).with_name("source")
 FLAGS = ("-O2", "-std=gnu11", "-Wall", "-Wextra")
 UNFINISHED = ".new."  # in the name of a program that is being built; its builder's process id follows
-UNUSED_S = 7 * 86400  # after which the program of another source goes; two versions side by side keep theirs
+UNUSED_S = 7 * 86400  # unused for so long, another version's program is removed
 
 
 def cache_folder() -> Path:
@@ -29,7 +29,7 @@ def cache_folder() -> Path:
 
 
 def built_link(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the emulator's program, built if it is not yet there for this source.
+    """Return the emulator's program, built first where there is none of this source.
 
     The compiler gets this environment (None: ours). Raises UsageError where there is no C compiler or the
     source cannot be compiled.
@@ -42,7 +42,7 @@ def built_link(environment: Mapping[str, str] | None = None) -> Path:
             os.utime(program)  # it is in use
         else:
             _remove_old(folder)
-            # Whole or not at all, and no name that the compiler of a build that was killed still writes to.
+            # Renamed when complete; its name is unique, as a killed build's compiler may still write.
             fresh = folder / f"{program.name}{UNFINISHED}{os.getpid()}"
             try:
                 _compile(fresh, environment)
@@ -63,7 +63,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove what builds that were killed have left, and the programs that nobody has taken for long."""
+    """Remove remains of killed builds, and programs that have not been used for long."""
     oldest_s = time.time() - UNUSED_S
     for file in folder.glob("link-*"):
         if UNFINISHED in file.name or file.stat().st_mtime < oldest_s:
@@ -71,7 +71,7 @@ def _remove_old(folder: Path) -> None:
 
 
 def _key() -> str:
-    """Return what changes with the source, the flags and the machine."""
+    """Return a key that depends on the source, the flags and the machine."""
     seen = hashlib.sha256(" ".join((os.uname().machine, *FLAGS)).encode())
     for file in sorted(SOURCE.glob("*.[ch]")):
         seen.update(f"\n{file.name}\n".encode() + file.read_bytes())

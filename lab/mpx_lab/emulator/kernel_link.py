@@ -20,14 +20,14 @@ from mpx_lab.programs import find, run
 from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
 
 LINK_QUEUES = ("netem", "tbf", "pfifo")  # and in front of no other device of a lab
-_FRAMES = 10_000_000  # that are on their way at most: none is ever lost there
-_BURST_BYTES = 1600  # a frame, with what `tc` loses in rounding
+_FRAMES = 10_000_000  # in flight at most: large enough that none is lost there
+_BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding
 _UNLIMITED_BYTES = 1 << 31
 
 
 @dataclass(frozen=True)
 class _Side:
-    """The device that frames of one direction leave from, and what happens to them."""
+    """The device that frames of one direction leave from, and their shape."""
 
     netns: str
     device: str
@@ -42,10 +42,10 @@ class KernelLink:
         self._file = folder / f"{name}.json"
 
     def start(self, a: tuple[str, str, Shape], b: tuple[str, str, Shape]) -> None:
-        """Make a plain cable such a link; an end is namespace, device, and what becomes of what leaves it.
+        """Turn a plain cable into such a link; an end is namespace, device, and the shape of what leaves it.
 
-        TCP hands several frames over as one, of which netem would lose all or none; so where frames are lost
-        at random it hands over single ones. Raises LabError.
+        TCP passes several frames on as one, which netem would drop as a whole; so where frames are lost
+        at random segmentation is done before. Raises LabError.
         """
         sides = [_Side(*end) for end in (a, b)]
         for side in sides:
@@ -63,16 +63,16 @@ class KernelLink:
         sides = list(before)
         for number, direction in enumerate(Direction):
             wanted = dict(changes.get(direction, {}))
-            if any(name.startswith("queue") for name in wanted):  # either kind takes the other's place
+            if any(name.startswith("queue") for name in wanted):  # either kind replaces the other
                 wanted = {"queue_bytes": None, "queue_packets": None, **wanted}
             try:
                 shape = replace(sides[number].shape, **wanted)
             except TypeError as exc:
-                raise UsageError(f"a link has no such property: {exc}") from exc
+                raise UsageError(f"no such property of a link: {exc}") from exc
             if _kinds(shape) != _kinds(sides[number].shape):
                 raise UsageError(
-                    f"link {self.name}: where time is simulated no limit of a rate and no loss comes or "
-                    "goes, and a queue in bytes stays one in bytes; give it so in the topology"
+                    f"link {self.name}: in simulated time a rate limit or a loss can be changed but not "
+                    "added or removed, and a queue keeps its unit; set it in the topology"
                 )
             sides[number] = replace(sides[number], shape=shape)
         for old, new in zip(before, sides, strict=True):
@@ -81,10 +81,10 @@ class KernelLink:
         self._save(sides)
 
     def set_up(self, up: bool) -> None:
-        """Raise UsageError unless it is to work, as it always does."""
+        """Raise UsageError where it is to be cut: such a link is always up."""
         if not up:
             raise UsageError(
-                f"link {self.name} cannot be cut where time is simulated; use a lab of the machine itself"
+                f"link {self.name} cannot be cut in simulated time; run without mpx lab simulate"
             )
 
     def stats(self) -> LinkStats:
@@ -94,10 +94,10 @@ class KernelLink:
 
     def _sides(self) -> list[_Side]:
         try:
-            told = json.loads(self._file.read_text())
+            stored = json.loads(self._file.read_text())
         except OSError as exc:
             raise LinkError(f"link {self.name} is gone: {exc}") from exc
-        return [_Side(each["netns"], each["device"], Shape(**each["shape"])) for each in told]
+        return [_Side(each["netns"], each["device"], Shape(**each["shape"])) for each in stored]
 
     def _save(self, sides: list[_Side]) -> None:
         self._file.write_text(json.dumps([asdict(side) for side in sides]))
@@ -127,14 +127,14 @@ def _apply(verb: str, side: _Side) -> None:
 
 
 def _counted(side: _Side) -> DirectionStats:
-    told = json.loads(_tc(side.netns, "-s", "-j", "qdisc", "show", "dev", side.device))
-    by_kind = {each["kind"]: each for each in told}
+    listed = json.loads(_tc(side.netns, "-s", "-j", "qdisc", "show", "dev", side.device))
+    by_kind = {each["kind"]: each for each in listed}
     netem = by_kind["netem"]
     last = by_kind.get("tbf", netem)
     delivered, held = Tally(last["packets"], last["bytes"]), Tally(netem["qlen"], netem["backlog"])
     queued = Tally(last["qlen"], last["backlog"])
     full = Tally(last["drops"], last["drops"] * FULL_FRAME_BYTES) if last is not netem else Tally()
-    # What the queue drops netem counts as well. What they took in the kernel does not count: it is the sum.
+    # netem also counts what the queue behind it drops.
     lost = netem["drops"] - full.frames if side.shape.loss else 0
     gone, nothing = Tally(lost, lost * FULL_FRAME_BYTES), Tally()
     return DirectionStats(

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,17 @@ _QUEUE = "queue"  # what the names of both kinds of limit begin with
 
 
 class LinkError(MpxError):
-    """A link cannot be started, or does not answer any more."""
+    """A link cannot be started, or no longer answers."""
 
 
 @dataclass(frozen=True)
 class End:
-    """Where a link ends: a device that it makes in a network namespace."""
+    """One end of a link: a device that it makes in a network namespace, and the shape of what leaves it."""
 
     netns: str  # the namespace's file, for example /run/netns/NAME
     device: str
-    mac: str | None = None  # None: as the kernel likes
+    mac: str | None = None  # None: the kernel chooses
+    shape: Shape = field(default_factory=Shape)
 
 
 class RunningLink:
@@ -41,7 +42,7 @@ class RunningLink:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.log = folder / f"{name}.csv"
-        self._errors = folder / f"{name}.err"  # what it says before it ends by a fault
+        self._errors = folder / f"{name}.err"  # its last messages before a failure
         self._socket = folder / f"{name}.control"
 
     def change(self, direction: Direction, **changes: Any) -> None:
@@ -55,8 +56,8 @@ class RunningLink:
         Setting one kind of queue limit replaces the other. A seed begins its losses anew, also where it is
         the one there was. Raises UsageError for an impossible shape.
         """
-        told = {direction: change_arguments(each) for direction, each in changes.items()}
-        words = [word for direction, each in told.items() if each for word in (direction, *each)]
+        changed = {direction: change_arguments(each) for direction, each in changes.items()}
+        words = [word for direction, each in changed.items() if each for word in (direction, *each)]
         if words:
             self._ask_ok(f"set {' '.join(words)}")
 
@@ -68,7 +69,7 @@ class RunningLink:
         """Return everything it has counted since its start."""
         answer = self._ask("stats")
         if answer.startswith("error "):
-            raise LinkError(f"link {self.name} cannot say what it did: {answer.removeprefix('error ')}")
+            raise LinkError(f"link {self.name} has no statistics: {answer.removeprefix('error ')}")
         try:
             return LinkStats.parse(answer)
         except ValueError as exc:
@@ -87,7 +88,7 @@ class RunningLink:
             raise LinkError(f"link {self.name}: '{request}' is refused: {answer.removeprefix('error ')}")
 
     def _ask(self, request: str, *, to_end: bool = False) -> str:
-        """Return the answer; with `to_end` when the link has also closed its side, which it does last."""
+        """Return the answer; with `to_end` once the link has also closed the connection, its last action."""
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
                 control.settimeout(ANSWER_S)
@@ -101,11 +102,11 @@ class RunningLink:
                 f"link {self.name} does not answer at {self._socket}: {exc}{self._last_words()}"
             ) from exc
         if not answer:
-            raise LinkError(f"link {self.name} ended without an answer to '{request}'{self._last_words()}")
+            raise LinkError(f"link {self.name} ended without answering '{request}'{self._last_words()}")
         return answer.decode()
 
     def _last_words(self) -> str:
-        """Return what it said when it ended, as the end of a sentence; empty where it said nothing."""
+        """Return its last messages, to be appended to a message; empty where there are none."""
         try:
             said = self._errors.read_text(errors="replace").strip()
         except OSError:
@@ -117,8 +118,9 @@ class EmulatedLink(RunningLink):
     """A link with its process. Its log and its control socket lie in a folder of the caller's.
 
     `name.csv`, `name.csv.1`, `name.err` and `name.control` are its own; the socket's path must fit in 107
-    bytes. A log that has `log_bytes` becomes `name.csv.1`. Between two looks at its frames it pauses for
-    `pause_s`, at least half of it: a longer pause takes less of the processors, and delivers so much later.
+    bytes. A log that has reached `log_bytes` becomes `name.csv.1`. The emulator polls its frames and sleeps
+    for `pause_s` (at least half of it) between polls: a longer pause costs less CPU time and delays frames
+    more.
     """
 
     def __init__(
@@ -127,8 +129,6 @@ class EmulatedLink(RunningLink):
         folder: Path,
         a: End,
         b: End,
-        a_to_b: Shape,
-        b_to_a: Shape,
         *,
         mtu: int = 1500,
         log_bytes: int = 32 << 20,
@@ -136,7 +136,6 @@ class EmulatedLink(RunningLink):
     ) -> None:
         super().__init__(folder.absolute(), name)
         self._ends = (a, b)
-        self._shapes = (a_to_b, b_to_a)
         self._mtu = mtu
         self._log_bytes = log_bytes
         self._pause_s = pause_s
@@ -157,7 +156,7 @@ class EmulatedLink(RunningLink):
         """
         if len(os.fsencode(self._socket)) > 107:
             raise UsageError(
-                f"link {self.name} needs a folder with a shorter name: {self._socket} is no socket"
+                f"link {self.name} needs a folder with a shorter name: {self._socket} is too long a path"
             )
         with self._errors.open("wb") as errors:
             process = subprocess.Popen(
@@ -167,8 +166,8 @@ class EmulatedLink(RunningLink):
                 stderr=errors,
                 text=True,
                 env=environment,
-                cwd="/",  # no folder of the caller's stays busy
-                start_new_session=True,  # a ^C is for whoever runs the lab, who then stops its links
+                cwd="/",  # so that the caller's folder can be unmounted
+                start_new_session=True,  # ^C is for the program that runs the lab and stops its links
             )
         assert process.stdout is not None
         with process.stdout:
@@ -177,7 +176,7 @@ class EmulatedLink(RunningLink):
                 process.kill()
                 process.wait()
                 said = self._errors.read_text(errors="replace").strip() or "no answer"
-                raise LinkError(f"link {self.name} does not start: {said}")
+                raise LinkError(f"link {self.name} did not start: {said}")
         self._process = process
 
     def stop(self) -> None:
@@ -186,7 +185,7 @@ class EmulatedLink(RunningLink):
             self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(END_S)
-            except subprocess.TimeoutExpired:  # it is stopped, or its processor is
+            except subprocess.TimeoutExpired:  # the process or its processor is suspended
                 self._process.kill()
                 self._process.wait()
             self._process = None
@@ -206,14 +205,14 @@ class EmulatedLink(RunningLink):
             words += [f"--{side}", end.netns, end.device]
             if end.mac is not None:
                 words += [f"--{side}-mac", end.mac]
-        for direction, shape in zip(Direction, self._shapes, strict=True):
-            words += [f"--{direction}", shape_arguments(shape)]
+        for direction, end in zip(Direction, self._ends, strict=True):
+            words += [f"--{direction}", shape_arguments(end.shape)]
         return words
 
 
 def shape_arguments(shape: Shape) -> str:
     """Return a shape as the emulator reads it; 0 is unlimited there."""
-    return ",".join(_told(shape).values())
+    return ",".join(_settings(shape).values())
 
 
 def change_arguments(changes: Mapping[str, Any]) -> list[str]:
@@ -224,13 +223,13 @@ def change_arguments(changes: Mapping[str, Any]) -> list[str]:
     try:
         shape = Shape(**changes)
     except TypeError as exc:
-        raise UsageError(f"a link has no such property: {exc}") from exc
+        raise UsageError(f"no such property of a link: {exc}") from exc
     named = {_QUEUE if name.startswith(_QUEUE) else name for name in changes}
-    return [words for name, words in _told(shape).items() if name in named]
+    return [words for name, words in _settings(shape).items() if name in named]
 
 
-def _told(shape: Shape) -> dict[str, str]:
-    """Return what the emulator is told of a shape, by the name of each property."""
+def _settings(shape: Shape) -> dict[str, str]:
+    """Return the emulator's settings of a shape, by the name of each property."""
     queue = (
         f"queue_packets={shape.queue_packets}"
         if shape.queue_packets is not None

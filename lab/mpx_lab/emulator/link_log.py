@@ -49,7 +49,7 @@ class Sample:
 
 
 def read_log(file: Path) -> list[Sample]:
-    """Read a log with the part before it; raises OSError, and ValueError where a file is no log of a link."""
+    """Read a log with the part before it; raises OSError, and ValueError for another file."""
     with _opened(file) as parts:
         return [sample for part in parts for sample in parse_log(part)]
 
@@ -73,25 +73,25 @@ def _opened(file: Path) -> Iterator[list[TextIO]]:
         parts: list[TextIO] = [stack.enter_context(file.open(newline=""))]
         with suppress(FileNotFoundError):
             older = stack.enter_context(older_part(file).open(newline=""))
-            # Where they are the same, the log has turned over between the two.
+            # Where they are the same file, the log was rotated between the two.
             if not os.path.sameopenfile(older.fileno(), parts[0].fileno()):
                 parts.insert(0, older)
         yield parts
 
 
 def older_part(file: Path) -> Path:
-    """Return where a log goes when it has reached its size; there may be none."""
+    """Return the name of the rotated log; the file need not exist."""
     return file.with_name(f"{file.name}.1")
 
 
 def parse_log(lines: Iterable[str]) -> Iterator[Sample]:
-    """Read the lines of a log. A last line that is not whole is left out: the link was killed in it."""
+    """Read the lines of a log; an incomplete last line is left out, as of a killed link."""
     whole = (line for line in lines if line.endswith("\n"))
     for row in csv.DictReader(whole):
         try:
             yield _sample(row)
         except (KeyError, TypeError) as exc:
-            raise ValueError(f"no log of a link: {exc!r}") from exc
+            raise ValueError(f"not the log of a link: {exc!r}") from exc
 
 
 def _sample(row: dict[str, str]) -> Sample:

@@ -14,7 +14,7 @@ from mpx_lab.proxy.server import DelayProxy
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT, then write the record; returns the exit code."""
     options = _parser().parse_args(arguments)
-    # Blocked before the proxy's thread starts, which inherits it: the signals wait for us below.
+    # Blocked before the proxy's thread starts, which inherits the mask: sigwait below takes the signals.
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
@@ -44,20 +44,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.proxy", description=__doc__)
     parser.add_argument("--to", required=True, metavar="HOST:PORT", help="the server; IPv6 as [::1]:2811")
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="where to listen (default: any free port)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free port)")
     parser.add_argument("--rtt", default="30ms", help="round-trip time to add (default: %(default)s)")
-    parser.add_argument("--rate", help="of each connection and direction, e.g. 80Mbit/s (default: no cap)")
-    parser.add_argument("--total-rate", help="of all data connections together, in each direction")
-    parser.add_argument("--window", help="bytes on the way per connection and direction, e.g. 4MiB")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="where to write the record at the end")
+    parser.add_argument(
+        "--rate", help="rate of each connection and direction, e.g. 80Mbit/s (default: no limit)"
+    )
+    parser.add_argument("--total-rate", help="rate of all data connections together, in each direction")
+    parser.add_argument("--window", help="bytes in flight per connection and direction, e.g. 4MiB")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the record to it at the end")
     return parser
 
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
-        raise UsageError(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:2811")
+        raise UsageError(f"'{text}' is not an address: write HOST:PORT, for example 127.0.0.1:2811")
     return host.strip("[]"), int(port)
 
 

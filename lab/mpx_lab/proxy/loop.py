@@ -1,7 +1,7 @@
 """One thread's event loop: sockets through epoll, timers through a heap, calls from other threads.
 
-`selectors` is not used: it cannot watch a socket for nothing but its reset, which is what a
-connection held back by its rate needs most of the time.
+`selectors` is not used: it cannot watch a socket for a reset alone, which is what a connection
+needs while its rate holds it back.
 """
 
 import heapq
@@ -49,7 +49,7 @@ class Loop:
             self._epoll.unregister(sock.fileno())
 
     def close(self, sock: socket.socket) -> None:
-        """Close a socket after this round: events already fetched must not meet a reused number."""
+        """Close a socket after this round, as events already fetched may name its descriptor."""
         self.unwatch(sock)
         self._doomed.append(sock)
 
@@ -63,7 +63,7 @@ class Loop:
         os.eventfd_write(self._wake_fd, 1)
 
     def run_calls(self) -> None:
-        """Do now what other threads have asked for."""
+        """Run the calls of other threads now."""
         while self._calls:
             self._calls.popleft()()
 
@@ -81,7 +81,7 @@ class Loop:
             self._close_doomed()
 
     def end(self) -> None:
-        """Give back the loop's own descriptors; the sockets are their owners' business."""
+        """Close the loop's own descriptors; its owner closes the sockets."""
         self._close_doomed()
         self._epoll.close()
         os.close(self._wake_fd)

@@ -1,4 +1,4 @@
-"""What a connection meets on its way: the delay, the window, and lines of a fixed rate."""
+"""What connections meet on their way: delay, window, lines of a fixed rate, and the record of it."""
 
 import time
 from collections import deque
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mpx_lab.proxy.loop import Loop
+from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Kind, Record, Side
 
 LARGEST_CHUNK_BYTES = 256 * 1024
 SMALLEST_CHUNK_BYTES = 2048
-CHUNK_S = 0.004  # of a capped line's time per chunk: shorter than a bucket of the record
+CHUNK_S = 0.004  # of a line's time per chunk: shorter than a bucket of the record
 CREDIT_S = 0.005  # idle time a line may make up for, so that waking up late costs no rate
 SOCKET_BUFFER_BYTES = 256 * 1024  # the kernel's own queue would otherwise dwarf the emulated window
 SMALLEST_BUFFER_BYTES = 16 * 1024
@@ -17,7 +18,7 @@ SMALLEST_BUFFER_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PathOptions:
-    """What one connection meets in each direction."""
+    """Delay, rate and window of one connection, in each direction."""
 
     rtt_s: float = 0.030
     rate_bps: float | None = None  # None: as fast as the machine
@@ -30,7 +31,7 @@ class PathOptions:
 
     @property
     def effective_window_bytes(self) -> int:
-        """Bytes taken from a sender and not delivered yet, at most."""
+        """The most bytes taken from a sender and not delivered yet."""
         if self.window_bytes is not None:
             return self.window_bytes
         if self.rate_bps is None:
@@ -39,7 +40,7 @@ class PathOptions:
 
     @property
     def receive_buffer_bytes(self) -> int:
-        """What the kernel may take from a sender ahead of us: about 5 ms of the rate.
+        """Receive buffer of the kernel: about 5 ms of the rate.
 
         The kernel acknowledges these bytes at once, so a sender who counts what was acknowledged would
         see every new connection begin with a burst that the emulated path never carried.
@@ -50,12 +51,12 @@ class PathOptions:
 
 
 class Waiter(Protocol):
-    """Who wants to send on a line: a pipe."""
+    """What waits for a line: a pipe."""
 
     queues_for_line: bool
 
     def read(self) -> None:
-        """Take bytes now: it is this one's turn."""
+        """Take bytes now: its turn has come."""
 
 
 class Line:
@@ -100,3 +101,41 @@ class Line:
             self._turn.read()
         self._turn = None
         self._set_timer()
+
+
+class Path:
+    """What all connections of a proxy share: loop, options, bottleneck, and record."""
+
+    def __init__(self, options: PathOptions, total_rate_bps: float | None) -> None:
+        self.loop = Loop()
+        self.options = options
+        self.record = Record(time.time())
+        self._started_s = time.monotonic()
+        self._bottleneck: dict[Direction, Line] = {}  # of the data connections together
+        if total_rate_bps is not None:
+            both: tuple[Direction, Direction] = ("up", "down")
+            self._bottleneck = {direction: Line(self.loop, total_rate_bps) for direction in both}
+
+    def opened(self, kind: Kind, opened_by: Side) -> ConnectionRecord:
+        """Return the record of a new connection."""
+        log = ConnectionRecord(len(self.record.connections), kind, opened_by, self._since_start_s())
+        self.record.connections.append(log)
+        return log
+
+    def lines(self, kind: Kind, direction: Direction) -> list[Line]:
+        """Return the lines that a new connection passes in one direction."""
+        own = [] if self.options.rate_bps is None else [Line(self.loop, self.options.rate_bps)]
+        shared = kind == "data" and direction in self._bottleneck
+        return [*own, self._bottleneck[direction]] if shared else own
+
+    def delivered(self, log: ConnectionRecord, direction: Direction, size_bytes: int) -> None:
+        """Count bytes that have just been delivered."""
+        self.record.count(log, direction, int(self._since_start_s() / BUCKET_S), size_bytes)
+
+    def closed(self, log: ConnectionRecord, *, reset: bool) -> None:
+        """Note that a connection has ended."""
+        log.closed_s = self._since_start_s()
+        log.ended_by = "reset" if reset else "close"
+
+    def _since_start_s(self) -> float:
+        return time.monotonic() - self._started_s

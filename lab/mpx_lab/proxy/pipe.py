@@ -5,18 +5,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from mpx_lab.proxy.loop import Loop
+from mpx_lab.proxy.loop import READABLE, WRITABLE, Loop
 from mpx_lab.proxy.path import LARGEST_CHUNK_BYTES, Line, PathOptions
+from mpx_lab.proxy.rewrite import LineRewriter
 
 
 class End(Protocol):
     """One socket of a connection, as its two pipes see it."""
 
-    def want_read(self, wanted: bool) -> None:
-        """Have the pipe's `read` called when there is something to read."""
-
-    def want_write(self, wanted: bool) -> None:
-        """Have the pipe's `deliver` called when there is room to write."""
+    def want(self, event: int, wanted: bool) -> None:
+        """Begin or stop to watch for READABLE (calls a pipe's `read`) or WRITABLE (its `deliver`)."""
 
     def receive_into(self, buffer: memoryview, size_bytes: int) -> int:
         """As socket.recv_into; raises BlockingIOError or another OSError."""
@@ -28,18 +26,6 @@ class End(Protocol):
 
     def end_writing(self) -> None:
         """Tell the peer that nothing follows."""
-
-
-class Rewriter(Protocol):
-    """Changes what passes, as on a control channel."""
-
-    def feed(self, data: bytes) -> bytes:
-        """Return what to pass on for now."""
-        ...
-
-    def flush(self) -> bytes:
-        """Return what is left at the end."""
-        ...
 
 
 class Pipe:
@@ -59,7 +45,7 @@ class Pipe:
         on_delivered: Callable[[int], None],
         on_end: Callable[[], None],
         on_failure: Callable[[], None],
-        rewriter: Rewriter | None = None,
+        rewriter: LineRewriter | None = None,
     ) -> None:
         self.queues_for_line = False
         self.ended = False  # the end of the stream was delivered
@@ -85,7 +71,7 @@ class Pipe:
         self._sink: End
 
     def connect(self, source: End, sink: End) -> None:
-        """Say between which ends it runs; called once, before anything else."""
+        """Set the two ends; called once, before anything else."""
         self._source, self._sink = source, sink
 
     def start(self) -> None:
@@ -95,27 +81,27 @@ class Pipe:
         self.read()
 
     def read(self) -> None:
-        """Take one chunk from the source, if path and window allow; else see to being called again."""
+        """Take one chunk from the source if lines and window allow; else arrange to be called again."""
         if self.paused or self._source_ended or self.queues_for_line:
             return
         if time.monotonic() < self._opens_s:
             self._loop.at(self._opens_s, self.read)
             return
         if not self._may_read():
-            self._source.want_read(False)
+            self._source.want(READABLE, False)
             return
         buffer = self._free_buffers.pop() if self._free_buffers else memoryview(bytearray(self._chunk_bytes))
         try:
             count = self._source.receive_into(buffer, self._chunk_bytes)
         except BlockingIOError:
             self._free_buffers.append(buffer)
-            self._source.want_read(True)
+            self._source.want(READABLE, True)
         except OSError:
             self._on_failure()
         else:
             self._take(buffer, count)
-            # Asked at once: a paced pipe then waits for its line and leaves epoll alone.
-            self._source.want_read(not self._source_ended and self._may_read())
+            # Asked at once: a pipe that waits for its line need not be watched.
+            self._source.want(READABLE, not self._source_ended and self._may_read())
 
     def _may_read(self) -> bool:
         """Return whether window and lines allow a chunk; whichever does not will call `read`."""
@@ -146,7 +132,7 @@ class Pipe:
         self._set_timer()
 
     def deliver(self) -> None:
-        """Hand over whatever is due."""
+        """Send everything that is due."""
         if self.paused:
             return
         queue = self._queue
@@ -178,7 +164,7 @@ class Pipe:
                 queue.popleft()
                 if buffer is not None:
                     self._free_buffers.append(buffer)
-        self._sink.want_write(self._sink_full)
+        self._sink.want(WRITABLE, self._sink_full)
         self._set_timer()
         if self._window_full:
             self.read()

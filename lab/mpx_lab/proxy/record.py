@@ -8,6 +8,8 @@ from typing import Literal
 
 BUCKET_S = 0.005
 
+Kind = Literal["control", "data"]
+Side = Literal["client", "server"]
 Direction = Literal["up", "down"]
 """up: from the client to the server; down: from the server to the client."""
 
@@ -17,8 +19,8 @@ class ConnectionRecord:
     """One connection through the proxy; times are seconds since the proxy started."""
 
     number: int  # counts all connections of this proxy from 0, and names this one in calls
-    kind: Literal["control", "data"]
-    opened_by: Literal["client", "server"]
+    kind: Kind
+    opened_by: Side
     opened_s: float
     closed_s: float | None = None  # None while it is open
     ended_by: Literal["close", "reset"] | None = None
@@ -49,8 +51,18 @@ class Record:
         """All bytes delivered to the client."""
         return sum(self.down.values())
 
+    def count(self, connection: ConnectionRecord, direction: Direction, bucket: int, size_bytes: int) -> None:
+        """Count bytes of a connection that were delivered in a bucket's time."""
+        if direction == "up":
+            connection.up_bytes += size_bytes
+        else:
+            connection.down_bytes += size_bytes
+        if connection.kind == "data":
+            buckets = self.up if direction == "up" else self.down
+            buckets[bucket] = buckets.get(bucket, 0) + size_bytes
+
     def copy(self) -> "Record":
-        """Return a copy that does not change any more."""
+        """Return a copy that no longer changes."""
         connections = [dataclasses.replace(connection) for connection in self.connections]
         return Record(self.started_unix_s, dict(self.up), dict(self.down), connections)
 
@@ -64,7 +76,7 @@ class Record:
 
 
 def longest_gap_s(record: Record, direction: Direction | None = None) -> float:
-    """Return how long nothing was delivered at a stretch, between the first and the last byte.
+    """Return the longest time in which nothing was delivered, between the first and the last byte.
 
     In one direction, or with None in both together. The answer is a multiple of BUCKET_S.
     """

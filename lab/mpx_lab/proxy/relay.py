@@ -15,11 +15,13 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from mpx_lab.proxy.loop import BOTH_ENDED, FAILED, READABLE, WRITABLE, Loop
-from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Line, PathOptions
-from mpx_lab.proxy.pipe import Pipe, Rewriter
-from mpx_lab.proxy.record import BUCKET_S, ConnectionRecord, Direction, Record
+from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Path
+from mpx_lab.proxy.pipe import Pipe
+from mpx_lab.proxy.record import ConnectionRecord, Direction
+from mpx_lab.proxy.rewrite import Address, LineRewriter
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -61,25 +63,24 @@ class SocketEnd:
             self._watched = True
 
     def unwatch(self) -> None:
-        """Notice nothing, not even a reset."""
+        """Stop watching, also for resets."""
         if self._watched and self.sock is not None:
             self._loop.unwatch(self.sock)
         self._watched = False
 
     def close(self, reset: bool) -> None:
-        """Close the socket, by a reset if so wished."""
+        """Close the socket, with a reset if `reset`."""
         if self.sock is not None:
             if reset:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._loop.close(self.sock)
 
-    def want_read(self, wanted: bool) -> None:
+    def want(self, event: int, wanted: bool) -> None:
         """See pipe.End."""
-        self._want(READABLE, wanted)
-
-    def want_write(self, wanted: bool) -> None:
-        """See pipe.End."""
-        self._want(WRITABLE, wanted)
+        events = self._events | event if wanted else self._events & ~event
+        if events != self._events:
+            self._events = events
+            self.watch()
 
     def receive_into(self, buffer: memoryview, size_bytes: int) -> int:
         """See pipe.End."""
@@ -99,12 +100,6 @@ class SocketEnd:
             with contextlib.suppress(OSError):  # already reset: epoll reports that by itself
                 self.sock.shutdown(socket.SHUT_WR)
 
-    def _want(self, event: int, wanted: bool) -> None:
-        events = self._events | event if wanted else self._events & ~event
-        if events != self._events:
-            self._events = events
-            self.watch()
-
     def _on_events(self, events: int) -> None:
         if events & FAILED:
             self._on_failure()
@@ -114,7 +109,7 @@ class SocketEnd:
         if events & READABLE:
             self._outgoing.read()
         elif events & BOTH_ENDED:
-            self.unwatch()  # epoll would report this for ever; a pipe that wants to read watches anew
+            self.unwatch()  # else epoll would report it for ever; a pipe that wants to read watches anew
 
 
 class Relay:
@@ -122,56 +117,46 @@ class Relay:
 
     def __init__(
         self,
-        loop: Loop,
-        path: PathOptions,
-        accepted: socket.socket,
-        dial: tuple[str, int],
+        path: Path,
         log: ConnectionRecord,
-        record: Record,
-        *,
-        started_s: float,
-        total_lines: dict[Direction, Line],
-        rewriters: Mapping[Direction, Rewriter],
+        accepted: socket.socket,
+        dial: Address,
+        rewriters: Mapping[Direction, LineRewriter],
         on_closed: "Callable[[Relay], None]",
     ) -> None:
         self.log = log
-        self._loop, self._record, self._started_s = loop, record, started_s
-        self._dial_address = dial
         self._path = path
+        self._dial_address = dial
         self._on_closed = on_closed
         self._paused = False
-        now_s = time.monotonic()
-        self._dial_s = now_s + path.one_way_s
-        outward: Direction = "up" if log.opened_by == "client" else "down"
-        back: Direction = "down" if outward == "up" else "up"
+        options, now_s = path.options, time.monotonic()
+        self._dial_s = now_s + options.one_way_s
 
         def pipe(direction: Direction, opens_s: float) -> Pipe:
-            lines = [Line(loop, path.rate_bps)] if path.rate_bps is not None else []
-            lines += [total_lines[direction]] if direction in total_lines else []
-            count = self._count_up if direction == "up" else self._count_down
             return Pipe(
-                loop,
-                path,
-                lines,
+                path.loop,
+                options,
+                path.lines(log.kind, direction),
                 opens_s,
-                on_delivered=count,
+                on_delivered=partial(path.delivered, log, direction),
                 on_end=self._end_if_done,
                 on_failure=self.reset,
                 rewriter=rewriters.get(direction),
             )
 
-        out = pipe(outward, now_s + path.rtt_s)
-        home = pipe(back, now_s + path.rtt_s + path.one_way_s)
-        self._pipes = (out, home)
-        self._near = SocketEnd(loop, out, home, self.reset)
-        self._far = SocketEnd(loop, home, out, self.reset)
+        outward: Direction = "up" if log.opened_by == "client" else "down"
+        out = pipe(outward, now_s + options.rtt_s)
+        back = pipe("down" if outward == "up" else "up", now_s + options.rtt_s + options.one_way_s)
+        self._pipes = (out, back)
+        self._near = SocketEnd(path.loop, out, back, self.reset)
+        self._far = SocketEnd(path.loop, back, out, self.reset)
         out.connect(self._near, self._far)
-        home.connect(self._far, self._near)
+        back.connect(self._far, self._near)
         self._near.attach(accepted)
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still there."""
+        """Whether it has not ended."""
         return self.log.closed_s is None
 
     def pause(self) -> None:
@@ -202,9 +187,9 @@ class Relay:
         if self._paused or not self.is_open or self._far.sock is not None:
             return
         if time.monotonic() < self._dial_s:
-            self._loop.at(self._dial_s, self._dial)
+            self._path.loop.at(self._dial_s, self._dial)
             return
-        sock = new_socket(self._dial_address[0], self._path.receive_buffer_bytes)
+        sock = new_socket(self._dial_address[0], self._path.options.receive_buffer_bytes)
         if sock.connect_ex(self._dial_address) in (0, errno.EINPROGRESS):
             self._far.attach(sock)
         else:
@@ -221,20 +206,5 @@ class Relay:
         self.pause()
         self._near.close(reset)
         self._far.close(reset)
-        self.log.closed_s = time.monotonic() - self._started_s
-        self.log.ended_by = "reset" if reset else "close"
+        self._path.closed(self.log, reset=reset)
         self._on_closed(self)
-
-    def _count_up(self, size_bytes: int) -> None:
-        self.log.up_bytes += size_bytes
-        if self.log.kind == "data":
-            self._count(self._record.up, size_bytes)
-
-    def _count_down(self, size_bytes: int) -> None:
-        self.log.down_bytes += size_bytes
-        if self.log.kind == "data":
-            self._count(self._record.down, size_bytes)
-
-    def _count(self, buckets: dict[int, int], size_bytes: int) -> None:
-        bucket = int((time.monotonic() - self._started_s) / BUCKET_S)
-        buckets[bucket] = buckets.get(bucket, 0) + size_bytes

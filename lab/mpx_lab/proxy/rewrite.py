@@ -1,4 +1,4 @@
-"""Where FTP says an address, put the proxy's there, so that data connections pass through it too.
+"""Replaces addresses in FTP's commands and replies by the proxy's, so that data connections pass through it.
 
 Server's replies:   227 (h,h,h,h,p,p)   229 (|||port|)   229- with one address per line (SPAS)
                     and 127/129, the same after `OPTS PASV AllowDelayed=1;`
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 Address = tuple[str, int]
 OpenListener = Callable[[str, int], Address]
-"""Takes the address a peer announced (host "" means the peer itself), returns the one to tell instead."""
+"""Takes the address that a peer announced (host "": the peer itself), returns the one to send instead."""
 
 LONGEST_LINE = 1 << 20
 _SIX_NUMBERS = re.compile(rb"(?<![\d,])(\d{1,3}(?:,\d{1,3}){5})(?![\d,])")
@@ -29,7 +29,7 @@ class LineRewriter:
         self._open_listener = open_listener
         self._is_ours = self._in_passive_reply if from_server else self._is_active_command
         self._partial = bytearray()
-        self._reply_code: bytes | None = None  # of the multi-line reply we are inside of
+        self._reply_code: bytes | None = None  # of the multi-line reply that is under way
 
     def feed(self, data: bytes) -> bytes:
         """Return the complete lines so far; the rest waits, unless no FTP line can be that long."""

@@ -3,19 +3,17 @@
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Self, TypeVar
 
-from mpx_lab.proxy.loop import Loop
-from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Line, PathOptions
-from mpx_lab.proxy.record import ConnectionRecord, Direction, Record
+from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Path, PathOptions
+from mpx_lab.proxy.record import Direction, Record, Side
 from mpx_lab.proxy.relay import Relay
 from mpx_lab.proxy.rewrite import Address, LineRewriter
-from mpx_lab.proxy.session import Listener, Session, Side
+from mpx_lab.proxy.session import Listener, Session
 
 Answer = TypeVar("Answer")
 
@@ -34,8 +32,8 @@ class DelayProxy:
     rewritten, so that data connections come through here too, whichever side opens them; one
     announced address takes any number of connections, for as long as its session lives.
 
-    The modules path, pipe and relay tell the details of delay, window, handshake, half-close and
-    reset. All methods may be called from any thread.
+    Delay and window are described in path.py and pipe.py, handshake, half-close and reset in
+    relay.py. All methods may be called from any thread.
     """
 
     def __init__(
@@ -51,27 +49,17 @@ class DelayProxy:
     ) -> None:
         self.host = host
         self._target: Address = (_resolve(target[0]), target[1])
-        self._path = PathOptions(rtt_s, rate_bps, window_bytes)
-        self._loop = Loop()
-        self._total_lines: dict[Direction, Line] = {}
-        if total_rate_bps is not None:
-            self._total_lines = {
-                "up": Line(self._loop, total_rate_bps),
-                "down": Line(self._loop, total_rate_bps),
-            }
+        self._path = Path(PathOptions(rtt_s, rate_bps, window_bytes), total_rate_bps)
+        self._loop = self._path.loop
         self._sessions: set[Session] = set()
         self._stalled: set[Relay] = set()
         self._lost = False
         self._refusing = False
-        self._record = Record(time.time())
-        self._started_s = time.monotonic()
         self._stopping = False
         self._running = False
         self._failure: BaseException | None = None
         self._ask_lock = threading.Lock()
-        self._front = Listener(
-            self._loop, host, port, self._open_control, receive_buffer_bytes=SOCKET_BUFFER_BYTES
-        )
+        self._front = Listener(self._loop, (host, port), self._open_control, SOCKET_BUFFER_BYTES)
         self.port: int = self._front.address[1]
         self._front.listen()
         self._thread = threading.Thread(target=self._run, name="mpx-delay-proxy", daemon=True)
@@ -83,11 +71,11 @@ class DelayProxy:
         return self
 
     def stop(self) -> None:
-        """Reset what is open and end the thread; raises what ended it before, if anything did."""
+        """Reset all connections and end the thread; raises RuntimeError where it had failed before."""
         self._ask(self._stop)
         self._thread.join()
         if self._failure is not None:
-            raise RuntimeError("the delaying proxy has failed") from self._failure
+            raise RuntimeError("the delay proxy has failed") from self._failure
 
     def __enter__(self) -> Self:
         return self.start()
@@ -98,8 +86,8 @@ class DelayProxy:
         self.stop()
 
     def record(self) -> Record:
-        """Return what has happened so far, as a copy of its own; also after the end."""
-        return self._ask(self._record.copy)
+        """Return a copy of the record so far; also after the end."""
+        return self._ask(self._path.record.copy)
 
     def open_data_connections(self) -> list[int]:
         """Return the numbers of the data connections that are open, oldest first."""
@@ -118,11 +106,11 @@ class DelayProxy:
         self._ask(lambda: self._with_data_relay(number, None, self._unstall))
 
     def drop_everything(self) -> None:
-        """Lose the network: all connections freeze, new ones are never served, nobody is told."""
+        """Lose the network: all connections freeze and new ones are never served, without any error."""
         self._ask(lambda: self._set_faults(lost=True))
 
     def restore(self) -> None:
-        """Have the network back, with all that was under way."""
+        """Restore the network, with everything that was in flight."""
         self._ask(lambda: self._set_faults(lost=False))
 
     def refuse_new(self, refusing: bool) -> None:
@@ -130,7 +118,7 @@ class DelayProxy:
         self._ask(lambda: self._set_faults(refusing=refusing))
 
     def _ask(self, question: Callable[[], Answer]) -> Answer:
-        """Have the proxy's thread answer; when it has ended nothing changes any more and we can."""
+        """Return the answer of the proxy's thread; once that has ended, of the calling thread."""
         answer: Future[Answer] = Future()
 
         def give_answer() -> None:
@@ -148,12 +136,12 @@ class DelayProxy:
             give_answer()
         return answer.result()
 
-    # From here on everything runs in the proxy's thread.
+    # All methods below run in the proxy's thread.
 
     def _run(self) -> None:
         try:
             self._loop.run(until=lambda: self._stopping)
-        except BaseException as failure:  # told at once by threading, and by `stop` to our owner
+        except BaseException as failure:  # threading prints it, and `stop` raises it
             self._failure = failure
             raise
         finally:
@@ -228,7 +216,9 @@ class DelayProxy:
             "up": LineRewriter(partial(self._announced, session, "client"), from_server=False),
             "down": LineRewriter(partial(self._announced, session, "server"), from_server=True),
         }
-        session.control = self._relay(session, "control", "client", accepted, self._target, rewriters)
+        log = self._path.opened("control", "client")
+        on_closed = partial(self._closed, session)
+        session.control = Relay(self._path, log, accepted, self._target, rewriters, on_closed)
         self._sessions.add(session)
         session.control.resume()
 
@@ -238,14 +228,9 @@ class DelayProxy:
         listener = session.listeners.get(leads_to)
         if listener is None:
             opened_by: Side = "client" if announced_by == "server" else "server"
+            address = (session.listening_host(host), 0)
             on_accept = partial(self._open_data, session, opened_by, leads_to)
-            listener = Listener(
-                self._loop,
-                session.listening_host(host),
-                0,
-                on_accept,
-                receive_buffer_bytes=self._path.receive_buffer_bytes,
-            )
+            listener = Listener(self._loop, address, on_accept, self._path.options.receive_buffer_bytes)
             self._apply_faults(listener)
         session.keep(leads_to, listener)
         return listener.address
@@ -253,34 +238,10 @@ class DelayProxy:
     def _open_data(
         self, session: Session, opened_by: Side, leads_to: Address, accepted: socket.socket, _peer: Address
     ) -> None:
-        relay = self._relay(session, "data", opened_by, accepted, leads_to, {})
+        log = self._path.opened("data", opened_by)
+        relay = Relay(self._path, log, accepted, leads_to, {}, partial(self._closed, session))
         session.data.add(relay)
         relay.resume()
-
-    def _relay(
-        self,
-        session: Session,
-        kind: Literal["control", "data"],
-        opened_by: Side,
-        accepted: socket.socket,
-        dial: Address,
-        rewriters: dict[Direction, LineRewriter],
-    ) -> Relay:
-        number = len(self._record.connections)
-        log = ConnectionRecord(number, kind, opened_by, time.monotonic() - self._started_s)
-        self._record.connections.append(log)
-        return Relay(
-            self._loop,
-            self._path,
-            accepted,
-            dial,
-            log,
-            self._record,
-            started_s=self._started_s,
-            total_lines=self._total_lines if kind == "data" else {},
-            rewriters=rewriters,
-            on_closed=partial(self._closed, session),
-        )
 
     def _closed(self, session: Session, relay: Relay) -> None:
         self._stalled.discard(relay)

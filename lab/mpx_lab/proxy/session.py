@@ -3,53 +3,50 @@
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from mpx_lab.proxy.loop import READABLE, Loop
+from mpx_lab.proxy.record import Side
 from mpx_lab.proxy.relay import Relay, new_socket
 from mpx_lab.proxy.rewrite import Address
 
 MOST_LISTENERS = 64  # per session; a client that says PASV for every file leaves one behind each time
-Side = Literal["client", "server"]
 OnAccept = Callable[[socket.socket, Address], None]
 
 
 class Listener:
-    """A listening socket of the proxy, which can refuse (the port stays ours) or ignore who knocks."""
+    """A listening socket of the proxy, which can refuse connections (it keeps the port) or ignore them."""
 
-    def __init__(
-        self, loop: Loop, host: str, port: int, on_accept: OnAccept, *, receive_buffer_bytes: int
-    ) -> None:
+    def __init__(self, loop: Loop, address: Address, on_accept: OnAccept, receive_buffer_bytes: int) -> None:
         self._loop = loop
         self._receive_buffer_bytes = receive_buffer_bytes
         self._on_accept = on_accept
-        self._sock = self._bound(host, port)
+        self._sock = self._bound(address)
         self.address: Address = self._sock.getsockname()[:2]
 
     def listen(self) -> None:
-        """Accept from now on."""
+        """Accept connections from now on."""
         self._sock.listen(1024)
         self._loop.unwatch(self._sock)
         self._loop.watch(self._sock, READABLE, self._on_events)
 
     def ignore(self) -> None:
-        """Leave connections to the kernel, which completes them, and do nothing with them."""
+        """Accept nothing; the kernel still completes handshakes."""
         self._loop.unwatch(self._sock)
 
     def refuse(self) -> None:
         """Have the kernel refuse connections, by holding the port without listening."""
         self.close()
-        self._sock = self._bound(*self.address)
+        self._sock = self._bound(self.address)
 
     def close(self) -> None:
-        """Give up the port, now: it may be wanted again."""
+        """Close the socket at once, as the port may be bound again."""
         self._loop.unwatch(self._sock)
         self._sock.close()
 
-    def _bound(self, host: str, port: int) -> socket.socket:
-        sock = new_socket(host, self._receive_buffer_bytes)
+    def _bound(self, address: Address) -> socket.socket:
+        sock = new_socket(address[0], self._receive_buffer_bytes)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
+        sock.bind(address)
         return sock
 
     def _on_events(self, _events: int) -> None:

@@ -12,7 +12,7 @@ import click
 @click.option(
     "--source",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Of Linux, as a linux-source-*.tar.xz; the newest in /usr/src unless given.",
+    help="Source of Linux, a linux-source-*.tar.xz (default: the newest in /usr/src).",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def simulate_command(source: Path | None, command: tuple[str, ...]) -> None:

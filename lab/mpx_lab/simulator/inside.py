@@ -1,4 +1,4 @@
-"""The first process of a simulated machine: mounts what a machine has, runs a command, switches it off.
+"""The first process of a simulated machine: mounts file systems, runs a command, powers off.
 
 It is copied beside `job.json` (see machine.py), and runs with nothing but the standard library.
 """
@@ -16,7 +16,7 @@ _MOUNTS = (
     ("devtmpfs", "/dev", None),
     ("devpts", "/dev/pts", None),
     ("tmpfs", "/dev/shm", b"size=90%"),  # copies of minutes end there
-    ("tmpfs", "/run", None),  # where labs are: nothing of them is seen outside
+    ("tmpfs", "/run", None),  # where labs are kept: not seen outside
 )
 # No machine runs anything so soon after its start. Open vSwitch counts processors when that was 10 s ago, and
 # has none, and so no thread that forwards, before.

@@ -28,11 +28,11 @@ def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path
     source = source or _newest_source()
     config = Path(__file__).with_name("kernel.config").read_text()
     try:
-        told = f"{source.name} {source.stat().st_size} {_AS_ON_SERVERS} {config}"
+        identity = f"{source.name} {source.stat().st_size} {_AS_ON_SERVERS} {config}"
     except OSError as error:
         raise UsageError(f"the source of Linux cannot be read: {error}") from None
     cache = cache_folder() / "simulator"
-    kernel = cache / f"linux-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    kernel = cache / f"linux-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     if not kernel.exists():
         for program, package in _NEEDED.items():
             if shutil.which(program) is None:
@@ -64,7 +64,9 @@ def _build(folder: Path, source: Path, config: str) -> Path:
     kconfig = folder / "arch" / "um" / "Kconfig"
     text = kconfig.read_text()
     if _TICKS not in text:
-        raise SimulatorError(f"{source} is a Linux that the simulator does not know; take another")
+        raise SimulatorError(
+            f"{source} is a version of Linux that the simulator does not support; use linux-source-6.12"
+        )
     kconfig.write_text(text.replace(_TICKS, _AS_ON_SERVERS))
     (folder / "mpx.config").write_text(config)
     make = ["make", "-s", "ARCH=um", "KCONFIG_ALLCONFIG=mpx.config"]

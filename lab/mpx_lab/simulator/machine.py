@@ -2,7 +2,7 @@
 
 The machine is Linux itself, built to run as a process (User-mode Linux): the same TCP, the files of this
 machine, network devices of its own. Whatever works there takes no time, so nothing is ever late, and many
-seconds of waiting pass in one of ours. It runs on one core.
+simulated seconds of waiting pass in one real one. It runs on one core.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from typing import Any, BinaryIO
 from mpx.errors import MpxError, UsageError
 from mpx_lab.simulated import MARK
 
-MEMORY = "8G"  # at most: what is not used is not taken
-IN_MEMORY = "/dev/shm"  # that memory is a file, which is best in ours
+MEMORY = "8G"  # at most: memory that is not used is not allocated
+IN_MEMORY = "/dev/shm"  # its memory is a file, which is kept in memory
 LOOK_S = 0.2
 TOLD_BYTES = 1 << 16
-OWN = (Path("/run"), Path("/dev"))  # what is there on this machine is not seen from within
+OWN = (Path("/run"), Path("/dev"))  # folders of this machine that are hidden inside
 
 
 class SimulatorError(MpxError):
@@ -57,7 +57,7 @@ def run_simulated(
         place = Path(name)
         check_seen(place)
         if any(" " in each for each in (name, sys.executable)):
-            raise UsageError(f"a simulated machine takes no spaces in {name} and {sys.executable}")
+            raise UsageError(f"a simulated machine cannot handle spaces in {name} and {sys.executable}")
         job = {"command": list(command), "environment": dict(environment), "folder": str(folder.absolute())}
         init = _written(place, job)
         arguments = [
@@ -85,7 +85,7 @@ def run_simulated(
 
 
 def _written(place: Path, job: Mapping[str, Any]) -> Path:
-    """Write what the machine finds there, and return its first program."""
+    """Write the job of the machine, and return its first program."""
     (place / "job.json").write_text(json.dumps(job))
     for stream in ("out", "err"):
         (place / stream).touch()
@@ -103,7 +103,7 @@ def _watched(
     check: Callable[[], None],
 ) -> int:
     said = b""
-    with (place / "out").open("rb") as told, (place / "err").open("rb") as complained:
+    with (place / "out").open("rb") as output, (place / "err").open("rb") as error_output:
         assert process.stdout is not None
         ended = False
         while not ended:
@@ -114,7 +114,7 @@ def _watched(
                 piece = os.read(process.stdout.fileno(), TOLD_BYTES)
                 said = (said + piece)[-TOLD_BYTES:]
                 ended = ended or not piece
-            for source, to in ((told, out), (complained, errors)):
+            for source, to in ((output, out), (error_output, errors)):
                 piece = source.read()
                 if piece and to is not None:
                     to.write(piece)
@@ -128,7 +128,7 @@ def _watched(
 
 
 def check_seen(folder: Path) -> None:
-    """Raise UsageError where a machine has something of its own in the place of a folder."""
+    """Raise UsageError where a folder is hidden inside a simulated machine."""
     for own in OWN:
         if folder.resolve().is_relative_to(own):
             raise UsageError(
@@ -138,5 +138,5 @@ def check_seen(folder: Path) -> None:
 
 
 def _can_be_mapped(folder: str) -> bool:
-    """Whether memory that is to be executed may be a file there."""
+    """Whether files in a folder may be mapped as executable memory."""
     return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC

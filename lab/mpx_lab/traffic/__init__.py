@@ -1,1 +1,1 @@
-"""Background traffic between two hosts of the lab, by name, and what it got."""
+"""Background traffic between two hosts of a lab, by name, and its goodput."""

@@ -1,4 +1,4 @@
-"""What runs between two hosts during a run: two processes that start together and end whatever happens.
+"""Background traffic, probers and watchers of a run: two processes each, which end however the run ends.
 
 source, sink, address = lab.host("s1"), lab.host("d1"), "10.0.0.5"
 with Background("tcp(streams=2)", "bg", source, sink, address, run.flows, run.epoch_s):
@@ -18,17 +18,17 @@ from mpx_lab.traffic.spec import Spec, parse, protocol_of, show
 
 
 class _Pair(abc.ABC):
-    """Two processes of one measurement: the one that is spoken to, and the one that speaks."""
+    """Two processes of one measurement: the one that listens, and the one that sends."""
 
     def __init__(self) -> None:
         self._processes: list[TrafficProcess] = []  # in the order in which they are to be stopped
 
     @abc.abstractmethod
     def start(self) -> None:
-        """Start the one that listens, then the other; returns once both are ready. Raises MpxError."""
+        """Start both, the listening one first; returns once both are ready. Raises MpxError."""
 
     def stop(self) -> None:
-        """End both; raises MpxError if one of them failed, also if that was long ago."""
+        """End both; raises MpxError if one of them failed at any time."""
         failed: list[MpxError] = []
         for process in self._processes:
             try:
@@ -68,7 +68,7 @@ class _Pair(abc.ABC):
 class Background(_Pair):
     """A generator that runs from `start` to `stop`, and writes its series into one folder.
 
-    It begins as soon as its processes are ready, or `from_s` after the epoch if they are by then.
+    It begins when its processes are ready, and not before `from_s` after the epoch.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Background(_Pair):
 class RttProbe(_Pair):
     """Measures the round-trip time between two hosts; `folder` is that of `rtt`.
 
-    Every `every_s` seconds it sends `train` probes, 1 ms apart; a single one up to 60 % of that later.
+    Every `every_s` seconds it sends `train` probes, 1 ms apart; a single one at random up to 60 % later.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The sockets of another process, as its own program holds them (pidfd_getfd): root may take them."""
+"""Duplicates of the sockets of another process (pidfd_getfd), for which root has the permission."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ class Borrowed:
         self._held: dict[int, socket.socket] = {}  # by inode
 
     def connections(self) -> list[socket.socket]:
-        """Return those that are open there now; what it has closed is closed here, too."""
+        """Return those that are open there now; duplicates of closed ones are closed."""
         open_there = sockets_of(self._pid)
         for inode in [inode for inode in self._held if inode not in open_there]:
             self._held.pop(inode).close()
@@ -38,7 +38,7 @@ class Borrowed:
     def _is_wanted(self, connection: socket.socket) -> bool:
         if connection.type != socket.SOCK_STREAM or connection.family == socket.AF_UNIX:
             return False
-        with contextlib.suppress(OSError):  # it is not connected, or not any more
+        with contextlib.suppress(OSError):  # not connected, or no longer
             return bool(connection.getpeername()[1] != self._but_port)
         return False
 

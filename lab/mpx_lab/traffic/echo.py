@@ -1,6 +1,6 @@
 """Sends every datagram back: `python -m mpx_lab.traffic.echo --at 10.0.0.2`; the other side of the prober.
 
-Prints `ready PORT`. What comes back says how long it was here although nothing but this program had to run.
+Prints `ready PORT`. An answer says how long the datagram waited here for this program to run.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from mpx.rtt.timestamps import receive, stamp_arrivals
 from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.punctual import be_punctual
 
-PROBE = struct.Struct("!Qd48x")  # number, how long it was at the echo in seconds: 64 bytes
+PROBE = struct.Struct("!Qd48x")  # number, seconds that it waited at the echo: 64 bytes
 _LOOK_MS = 200
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer until told to end; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.traffic.echo", description=__doc__)
-    parser.add_argument("--at", required=True, metavar="ADDRESS", help="the address to listen on")
+    parser.add_argument("--at", required=True, metavar="ADDRESS", help="address to listen on")
     options = parser.parse_args(arguments)
     ending = Ending()
     be_punctual()
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if len(probe.data) == PROBE.size:
                 number = PROBE.unpack(probe.data)[0]
                 here_s = probe.waited_s + time.monotonic() - probe.at_s
-                with contextlib.suppress(OSError):  # no room, or no way back: a probe is lost
+                with contextlib.suppress(OSError):  # no room, or no route back: a probe is lost
                     echo.sendto(PROBE.pack(number, here_s), probe.sender)
     return 0
 

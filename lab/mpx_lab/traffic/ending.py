@@ -1,4 +1,4 @@
-"""When a traffic process is to end: its standard input closes, or SIGTERM or SIGINT comes.
+"""Tells a traffic process to end: when its standard input closes, or SIGTERM or SIGINT comes.
 
 Standard input is the one that always works: it closes however the parent ends, also by SIGKILL.
 """
@@ -18,7 +18,9 @@ class Ending:
         self._came = threading.Event()
         self._woken, self._wake = os.pipe()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: os.write(self._wake, b"."))  # nothing that could take a lock
+            signal.signal(
+                number, lambda *_: os.write(self._wake, b".")
+            )  # a signal handler: nothing here may take a lock
         threading.Thread(target=self._watch, name="ending", daemon=True).start()
 
     def __call__(self) -> bool:
@@ -26,7 +28,7 @@ class Ending:
         return self._came.is_set()
 
     def wait(self, until_s: float) -> bool:
-        """Wait until then (monotonic clock) or the end; return whether the end has come."""
+        """Wait until a time (monotonic clock) or the end; return whether the end has come."""
         return self._came.wait(max(0.0, until_s - time.monotonic()))
 
     def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""A real copy as background: `mpx serve` on one side, `mpx copy --streams N` on the other, without an end.
+"""A real copy as background: `mpx serve` on one side, `mpx copy --streams N` on the other, until it is ended.
 
 One copy brings very many files of 64 MiB, so that its streams stay open; the source is a file of zeros that
 takes no room, and what has arrived whole is removed at once.
@@ -25,7 +25,7 @@ from mpx_lab.traffic.socket_table import Connection
 from mpx_lab.traffic.watch import COLUMNS, Watch, write
 
 FILE_BYTES = 64 << 20
-DIPS = ("t_s", "share", "kept")  # when a dip began, and our share of the link as it told it
+DIPS = ("t_s", "share", "kept")  # when a rate pulse began, and the share of the link that it showed
 TELL_S, TINY_S = 1.0, 1e-6
 FILES_PER_COPY = 1000
 _FILE = "zeros-"
@@ -59,12 +59,12 @@ class GridFtpSink:
         return self._watch.totals()
 
     def failure(self) -> str:
-        """Return why it cannot go on, empty while it can."""
+        """Return why it has failed; empty while it works."""
         code = self._server.poll()
-        return "" if code is None else f"mpx serve has ended with exit code {code}; see what it said"
+        return "" if code is None else f"mpx serve has ended with exit code {code}; see its messages"
 
     def close(self) -> None:
-        """End the server; its folder goes with it."""
+        """End the server, which removes its folder."""
         _end(self._server)
         self._ending.close()
 
@@ -100,7 +100,7 @@ class GridFtpSender:
         self._epoch_s = epoch_s
 
     def run(self, began_s: float, ending: Ending, folder: Path, name: str) -> None:
-        """Copy from then on until told to end; raises ConnectionLost when a copy failed."""
+        """Copy from a time on until told to end; raises ConnectionLost when a copy failed."""
         with (
             private_memory(folder / f"{name}.source") as scratch,
             Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,
@@ -118,7 +118,7 @@ class GridFtpSender:
     def _copy(
         self, began_s: float, ending: Ending, scratch: Path, log: Log, edges: Log, falls: Log | None
     ) -> None:
-        """Start a program, which takes seconds on a busy machine, and tell it then what to copy."""
+        """Start the program, which takes seconds on a busy machine, and then tell it what to copy."""
         to = f"ftp://{tcp.show(self._address)}/"
         command = _mpx("copy", *self._words, "--from-file", "-", to)
         environment = {**os.environ, "MPX_STATE_DIR": str(scratch / "state")}
@@ -132,7 +132,10 @@ class GridFtpSender:
                     return
                 self.copies += 1
                 edges.line(now_s(), 0, 1)
-                with contextlib.suppress(BrokenPipeError), copy.stdin as told:  # it says itself why it ended
+                with (
+                    contextlib.suppress(BrokenPipeError),
+                    copy.stdin as told,
+                ):  # its message says why it ended
                     told.write("".join(files).encode())
                 with self._dipping(copy.pid, falls) as tell:
                     while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
@@ -148,7 +151,7 @@ class GridFtpSender:
 
     @contextlib.contextmanager
     def _dipping(self, pid: int, log: Log | None) -> Iterator[Callable[[], None]]:
-        """Make dips over the connections of a copy, where that is wanted; yields what logs them."""
+        """Make rate pulses on the connections of a copy, if so configured; yields their log."""
         if log is None:
             yield lambda: None
             return

@@ -33,7 +33,7 @@ class Log:
         self._file.close()
 
     def line(self, at_s: float, *values: object) -> None:
-        """Write a line; `at_s` is of the monotonic clock, None becomes an empty field."""
+        """Write a line; `at_s` is on the monotonic clock, None becomes an empty field."""
         self._writer.writerow([f"{at_s - self._epoch_s:.6f}", *values])
 
 

@@ -1,4 +1,4 @@
-"""A folder in memory that only this process and its children see, and that is gone when they are."""
+"""A folder in memory that only this process and its children see, and that ends with them."""
 
 import contextlib
 import ctypes
@@ -35,6 +35,4 @@ def private_memory(folder: Path) -> Iterator[Path]:
 def _must(result: int) -> None:
     if result:
         number = ctypes.get_errno()
-        raise MpxError(
-            f"cannot keep a folder in memory: {os.strerror(number)}; run it as root, as the lab is"
-        )
+        raise MpxError(f"cannot mount a folder in memory: {os.strerror(number)}; run as root, like the lab")

@@ -1,4 +1,4 @@
-"""Measures the round-trip time, as often as is said: `python -m mpx_lab.traffic.prober --to HOST:PORT ...`.
+"""Measures the round-trip time at intervals: `python -m mpx_lab.traffic.prober --to HOST:PORT ...`.
 
 Writes NAME.csv: t_s (when the probe was sent), rtt_s (as this program saw it) and noise_s, the part of rtt_s
 in which the packet had arrived and only the echo or this program was not running yet. Both are empty for a
@@ -31,16 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Probe until told to end; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.traffic.prober", description=__doc__)
     parser.add_argument("--to", required=True, metavar="HOST:PORT", help="the echo; IPv6 as [fd00::2]:5001")
-    parser.add_argument("--folder", type=Path, required=True, help="where to write")
+    parser.add_argument("--folder", type=Path, required=True, help="folder to write to")
     parser.add_argument("--name", required=True, help="of the file")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
     parser.add_argument(
         "--every-s",
         type=float,
         default=0.1,
-        help="from one to the next; single probes are sent up to 60 %% later than even",
+        help="interval; single probes are sent at random up to 60 %% later",
     )
-    parser.add_argument("--train", type=int, default=1, help="so many probes at a time, 1 ms apart")
+    parser.add_argument("--train", type=int, default=1, help="probes at a time, 1 ms apart")
     options = parser.parse_args(arguments)
     ending = Ending()
     try:
@@ -72,14 +72,16 @@ def _probe(probing: socket.socket, log: Log, ending: Ending, every_s: float, tra
     while not ending():
         if now_s() >= due_s:
             waiting[number] = now_s()
-            with contextlib.suppress(OSError):  # nobody there, or no way: the probe is lost
+            with contextlib.suppress(OSError):  # nobody listens, or no route: the probe is lost
                 probing.send(PROBE.pack(number, 0.0))
             number += 1
             if number % train:
                 due_s = max(due_s + TRAIN_SPACING_S, now_s())
             else:
                 uneven_s = later(number, every_s) if train == 1 else 0.0
-                even_s = max(even_s + every_s, now_s() - uneven_s)  # what was held up is not made up for
+                even_s = max(
+                    even_s + every_s, now_s() - uneven_s
+                )  # probes that were missed are not made up for
                 due_s = even_s + uneven_s
         poll.poll(max(0.0, due_s - now_s()) * 1000)
         _answers(probing, log, waiting)

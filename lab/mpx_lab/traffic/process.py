@@ -28,7 +28,7 @@ class TrafficProcess:
         # it from importing what lies in the current folder.
         self._process = host.popen(
             [sys.executable, "-P", "-m", f"mpx_lab.traffic.{module}", *words],
-            start_new_session=True,  # Ctrl-C is for who started it, and he ends it in good order
+            start_new_session=True,  # Ctrl-C goes to the program that started it, which ends it in order
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -38,11 +38,11 @@ class TrafficProcess:
         except BaseException:
             self._end()
             raise
-        self.port = int(said[1]) if len(said) > 1 else 0  # where it listens, 0 where it does not
+        self.port = int(said[1]) if len(said) > 1 else 0  # where it listens, 0 if it does not
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended, which it should not before it is told to."""
+        """Whether it has ended, which before `stop` means that it failed."""
         return self._process.poll() is not None
 
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class TrafficProcess:
 
     def _end(self) -> str:
         """End it, by force if it does not by itself, and return what it said on standard error."""
-        # First the gentle way also where it is not wanted any more: it has children of its own to end.
+        # Ask first, also where its result is not needed: it has children of its own to end.
         try:
             _, errors = self._process.communicate(timeout=ENDS_WITHIN_S)  # closes its standard input
         except subprocess.TimeoutExpired:

@@ -67,10 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.traffic.receiver", description=__doc__)
     parser.add_argument("kind", choices=("tcp", "udp", "rpc", "udt", "gridftp", "watch"))
     parser.add_argument(
-        "--at", required=True, metavar="ADDRESS", help="where to listen; watch: the other end of what arrives"
+        "--at",
+        required=True,
+        metavar="ADDRESS",
+        help="address to listen on; watch: the address that data comes from",
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where to write")
-    parser.add_argument("--name", required=True, help="of the flow, and of its files")
+    parser.add_argument("--folder", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--name", required=True, help="name of the flow, and of its files")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
     return parser
 

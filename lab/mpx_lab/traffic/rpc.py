@@ -1,8 +1,8 @@
-"""Blocks that are each answered, as files are written over NFS: of a stream only so many are under way.
+"""Blocks that are each answered, as in writing over NFS: each stream has a limited number in flight.
 
 A stand-in for NFS over TCP, without its files: a client sends `block` bytes at a time, the receiver answers
-each in the size of an answer to WRITE, and no more than `slots` are without an answer. Neither side waits for
-more to send (TCP_NODELAY), as NFS does not: an answer would take two round trips else.
+each in the size of an answer to WRITE, and no more than `slots` are without an answer. Both sides set
+TCP_NODELAY, as NFS does: an answer would take two round trips otherwise.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ from mpx_lab.traffic.ending import Ending
 from mpx_lab.traffic.log import now_s
 from mpx_lab.traffic.sinks import TcpSink
 
-BLOCK = struct.Struct("!I")  # what a stream says after its number: bytes in each block
-ANSWER = bytes(160)  # about what an NFS 3 answer to WRITE has with its headers
-_LONGEST_WAIT_S = 0.05  # what waits comes back after that, to look at the time
+BLOCK = struct.Struct("!I")  # what a stream sends after its number: bytes in each block
+ANSWER = bytes(160)  # about the size of an NFS 3 answer to WRITE with its headers
+_LONGEST_WAIT_S = 0.05  # a wait returns after that to check the time
 
 
 class Caller:
@@ -28,7 +28,7 @@ class Caller:
         self._slots = slots
 
     def __call__(self, connection: socket.socket, until_s: float, ending: Ending) -> None:
-        """Send and wait for answers by turns until then; raises ConnectionLost, OSError."""
+        """Send, and wait for answers, until a time; raises ConnectionLost, OSError."""
         limit = struct.pack("ll", 0, int(_LONGEST_WAIT_S * 1e6))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(BLOCK.pack(self._block_bytes))
@@ -45,7 +45,7 @@ class Caller:
                     continue
                 got = len(connection.recv(len(ANSWER) * self._slots))
                 if not got:
-                    raise ConnectionLost("background traffic: the receiver answers no more")
+                    raise ConnectionLost("background traffic: the receiver no longer answers")
                 answers, answer_bytes = divmod(answer_bytes + got, len(ANSWER))
                 unanswered -= answers
 

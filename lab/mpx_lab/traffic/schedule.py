@@ -1,4 +1,4 @@
-"""When a generator sends, how much is due, and which short flows come: pure, from the times it is told."""
+"""When a generator sends, how much is due, and which short flows come; no clock, no I/O."""
 
 import math
 import random
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One stretch of sending; seconds since the generator began. `off_s` is infinite if it never stops."""
+    """One period of sending; seconds since the generator began. `off_s` is infinite if it never stops."""
 
     on_s: float
     off_s: float
@@ -20,7 +20,7 @@ def phases(on_s: float, period_s: float, after_s: float = 0.0) -> Iterator[Phase
     The first period begins after `after_s`.
     """
     number = 0
-    while True:  # from the number, not by adding up, so that no error grows
+    while True:  # from the number, as rounding errors of a sum would grow
         begin_s = after_s + number * period_s
         yield Phase(begin_s, begin_s + on_s)
         number += 1
@@ -33,8 +33,8 @@ ALWAYS = Phase(0.0, math.inf)
 class Pacer:
     """How many datagrams of one size are due, at an even rate.
 
-    Who comes late may make up for at most `catch_up_s`, so that a pause of the machine does not become a
-    burst that the pattern does not have; what is given up is counted.
+    A late caller catches up for at most `catch_up_s`, so that a pause of the machine does not become a
+    burst; datagrams beyond that are skipped and counted.
     """
 
     rate_bps: float
@@ -42,10 +42,10 @@ class Pacer:
     catch_up_s: float = 0.01
     given_up: int = 0  # datagrams
     _began_s: float = 0.0
-    _settled: int = 0  # datagrams of this stretch that were sent or given up
+    _settled: int = 0  # datagrams of this period that were sent or skipped
 
     def begin(self, now_s: float) -> None:
-        """Start a stretch: the first datagram is due at once."""
+        """Start a period: the first datagram is due at once."""
         self._began_s = now_s
         self._settled = 0
 
@@ -61,7 +61,7 @@ class Pacer:
         return min(due, most)
 
     def next_s(self, batch_s: float) -> float:
-        """Return when to come back: with the next datagram, or after `batch_s` where several are due then."""
+        """Return when to call `due` again: with the next datagram, or after `batch_s` where it is later."""
         spacing_s = self.datagram_bytes * 8 / self.rate_bps
         ahead = max(1, math.floor(batch_s / spacing_s))
         return self._began_s + (self._settled - 1 + ahead) * spacing_s
@@ -69,7 +69,7 @@ class Pacer:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One short flow: when it comes (seconds since the generator began) and how much it brings."""
+    """One short flow: when it begins (seconds since the generator began) and its size."""
 
     at_s: float
     size_bytes: int
@@ -88,7 +88,7 @@ def arrivals(
 
 
 def pareto(uniform: float, smallest_bytes: int, largest_bytes: int, shape: float) -> int:
-    """Return the bounded Pareto size that a number from 0 (smallest) to 1 (largest) stands for."""
+    """Return the size at a quantile (0 smallest, 1 largest) of the bounded Pareto distribution."""
     least = math.pow(smallest_bytes / largest_bytes, shape)
     rest = max(least, 1 - uniform * (1 - least))  # 1 less nearly 1 may be 0
     size = smallest_bytes / math.pow(rest, 1 / shape)

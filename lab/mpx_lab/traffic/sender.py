@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         began_s = now_s() if options.from_s is None else options.epoch_s + options.from_s
-        if not isinstance(spec, GridFtp):  # that has a program to start first
+        if not isinstance(spec, GridFtp):  # a generator that has to start a program first
             ending.wait(began_s)
         counted = _run(spec, address, ending, began_s, options)
     except MpxError as error:
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(
     spec: Spec, address: tcp.Address, ending: Ending, began_s: float, options: argparse.Namespace
 ) -> dict[str, object]:
-    """Send what the generator says until the end; return what is to be kept of it."""
+    """Send as the generator says until the end; return its summary."""
     folder, name, epoch_s = options.folder, options.name, options.epoch_s
     if isinstance(spec, Tcp | TcpSquare | Rpc):
         fill = Caller(spec.block, spec.slots) if isinstance(spec, Rpc) else None
@@ -110,7 +110,7 @@ def address_of(text: str) -> tcp.Address:
     """Read HOST:PORT, with brackets around an IPv6 address; raises UsageError."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
-        raise UsageError(f"'{text}' is no address: write HOST:PORT, for example 10.0.0.2:5001")
+        raise UsageError(f"'{text}' is not an address: write HOST:PORT, for example 10.0.0.2:5001")
     return host.strip("[]"), int(port)
 
 
@@ -120,10 +120,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--to", required=True, metavar="HOST:PORT", help="the receiver; IPv6 as [fd00::2]:5001"
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where to write")
-    parser.add_argument("--name", required=True, help="of the flow, and of its files")
+    parser.add_argument("--folder", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--name", required=True, help="name of the flow, and of its files")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
-    parser.add_argument("--from-s", type=float, help="begin so long after time zero, not at once")
+    parser.add_argument("--from-s", type=float, help="begin this long after time zero (default: at once)")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Short flows: connections that come when their schedule says, whether or not those before have ended."""
+"""Short flows: connections that begin on schedule, whether or not earlier ones have ended."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from mpx_lab.traffic.schedule import Arrival
 from mpx_lab.traffic.tcp_samples import sample
 from mpx_lab.traffic.tcp_sender import RESET_AT_CLOSE, STREAM
 
-MOST_AT_ONCE = 1000  # beyond that the load is more than the network carries, and flows are left out
+MOST_AT_ONCE = 1000  # beyond that the network is overloaded, and flows are left out
 COLUMNS = ("t_s", "due_s", "size_bytes", "duration_s", "retransmits")
 _PIECE = bytes(64 * 1024)
 _LOOK_S = 0.05
@@ -35,7 +35,7 @@ class ShortFlowsSender:
 
     def __init__(self, address: tcp.Address, congestion: str, epoch_s: float) -> None:
         self.flows = 0
-        self.finished = 0  # the receiver had all of it
+        self.finished = 0  # the receiver got all of it
         self.broken = 0  # refused or reset
         self.left_out = 0  # because too many were open
         self._address = address
@@ -44,7 +44,7 @@ class ShortFlowsSender:
         self._selector = selectors.DefaultSelector()
 
     def run(self, flows: Iterator[Arrival], ending: Ending, folder: Path, name: str) -> None:
-        """Open flows as they come until told to end; raises ConnectionLost when nothing gets through."""
+        """Open flows on schedule until told to end; raises ConnectionLost when none gets through."""
         began_s = now_s()
         coming = next(flows)
         with Log(folder / f"{name}.flows.csv", COLUMNS, self._epoch_s) as log:
@@ -57,7 +57,7 @@ class ShortFlowsSender:
                     self._serve(key, began_s, log)
                 if self.broken >= MOST_AT_ONCE and not self.finished:
                     raise ConnectionLost(
-                        f"no short flow reaches {tcp.show(self._address)}; see whether the receiver runs"
+                        f"no short flow reaches {tcp.show(self._address)}; check whether the receiver runs"
                     )
             for key in list(self._selector.get_map().values()):
                 self._close(key, began_s, log, finished=False)

@@ -1,4 +1,4 @@
-"""Receivers that take what comes, at once, and count it: one for TCP, one for UDP."""
+"""Receivers that read at once and count: one for TCP, one for UDP."""
 
 import collections
 import contextlib
@@ -15,8 +15,8 @@ from mpx_lab.traffic.tcp_sender import STREAM
 
 _PIECE_BYTES = 1 << 20
 _WAKE_BYTES = 16 * 1024
-_ROOM_FOR_IT = 3  # times as much; smaller windows would stand still until the acknowledgement that it delays
-_RETURN_S = 0.02  # a read that waits for more comes back after that, so that counts are never older
+_ROOM_FOR_IT = 3  # times as much; smaller windows would stall until the delayed acknowledgement
+_RETURN_S = 0.02  # a waiting read returns after that, so that counts are never older
 _UDP_BUFFER_BYTES = 16 << 20
 _UDP_REST_S = 0.002
 _UDP_LOOK_S = 0.1
@@ -25,9 +25,9 @@ _SO_RCVBUFFORCE = 33
 
 
 class Sink(Protocol):
-    """What receives a generator's traffic."""
+    """A receiver of a generator's traffic."""
 
-    port: int  # where it does
+    port: int  # where it listens
 
     def totals(self) -> dict[int, int]:
         """Return the bytes of payload that arrived so far, by stream."""
@@ -36,16 +36,16 @@ class Sink(Protocol):
         """Return why it cannot go on, empty while it can."""
 
     def close(self) -> None:
-        """End it; nothing more is counted."""
+        """Stop receiving and counting."""
 
 
 class TcpSink:
     """Takes any number of connections, a thread for each.
 
     A read waits in the kernel for a large piece (MSG_WAITALL), which throws away (MSG_TRUNC) every segment
-    as it comes and so acknowledges it like the promptest of readers; this process wakes 50 times a second.
-    SO_RCVLOWAT lets the kernel acknowledge without a read, and wake its side of it more seldom. A reader that
-    sleeps instead acknowledges less often, and with that changes what it measures.
+    as it comes and so acknowledges it as a reader without delay; this process wakes 50 times a second.
+    SO_RCVLOWAT lets the kernel acknowledge without a read, and wakes the reader less often. A reader that
+    sleeps would acknowledge less often, and so change what it measures.
     """
 
     def __init__(self, address: tcp.Address) -> None:
@@ -80,10 +80,12 @@ class TcpSink:
                 threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
         except (OSError, RuntimeError) as error:  # closed; or no more descriptors, memory or threads
             if not self._closed:
-                self._failure = f"it can take no more connections: {error}; see the limits of this machine"
+                self._failure = (
+                    f"it cannot accept more connections: {error}; check the limits of this machine"
+                )
 
     def _receive(self, connection: socket.socket) -> None:
-        # A reset is how a sender ends its "on" time.
+        # A sender ends its "on" time with a reset.
         with connection, contextlib.suppress(ConnectionError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 5, 0))
             try:
@@ -120,7 +122,7 @@ class TcpSink:
 
 
 class UdpSink:
-    """Counts datagrams. Nothing waits for it, so it may take them in lots; its buffer holds far more."""
+    """Counts datagrams. No sender waits for it, so it reads them in batches; its buffer holds far more."""
 
     def __init__(self, address: tcp.Address) -> None:
         self._socket = socket.socket(tcp.family_of(address[0]), socket.SOCK_DGRAM)

@@ -1,6 +1,6 @@
-"""The kernel's table of TCP connections of this network namespace (netlink, sock_diag): whoever opened them.
+"""The kernel's table of TCP connections in this network namespace (netlink, sock_diag), of all programs.
 
-With this the goodput and the congestion window of any program are known, without its help.
+It shows the goodput and the congestion window of any program.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
-_INFO, _VEGAS, _CONGESTION, _BBR = 2, 3, 4, 16  # attributes; asking for Vegas brings those of BBR
+_INFO, _VEGAS, _CONGESTION, _BBR = 2, 3, 4, 16  # attributes; the bit of Vegas also asks for those of BBR
 _WANTED = 1 << (_INFO - 1) | 1 << (_VEGAS - 1) | 1 << (_CONGESTION - 1)
 _NOT_LISTENING = 0xFFF & ~(1 << 10)
 _GROUPS = 1 << (1 - 1) | 1 << (3 - 1)  # TCP connections destroyed, over IPv4 and over IPv6
@@ -33,7 +33,7 @@ _BUFFER_BYTES = 4 << 20
 class Connection:
     """One TCP connection as this host sees it."""
 
-    cookie: int  # names it as long as this machine runs
+    cookie: int  # identifies it until the machine reboots
     inode: int  # of the socket, as in /proc/PID/fd; 0 once its program has closed it
     local: tuple[str, int]
     peer: tuple[str, int]
@@ -42,7 +42,7 @@ class Connection:
 
 
 class SocketTable:
-    """Asks for the connections of the namespace that it is made in."""
+    """Lists the connections of the namespace in which it is created."""
 
     def __init__(self) -> None:
         try:
@@ -67,7 +67,7 @@ class SocketTable:
                     done = done or kind == _NLMSG_DONE
                     if kind == _NLMSG_ERROR:
                         number = -int(struct.unpack_from("=i", body)[0])
-                        raise MpxError(f"the kernel does not list its connections: {os.strerror(number)}")
+                        raise MpxError(f"the kernel cannot list its connections: {os.strerror(number)}")
                     if kind == _SOCK_DIAG_BY_FAMILY:
                         found.extend(_decoded(body))
         return found
@@ -82,14 +82,14 @@ class SocketTable:
                 except OSError as error:
                     if isinstance(error, BlockingIOError):
                         raise
-                    continue  # ENOBUFS: too many ended at once, and some of them are not told
+                    continue  # ENOBUFS: too many ended at once, and some are not reported
                 for kind, body in _messages(data):
                     if kind == _SOCK_DIAG_BY_FAMILY:
                         found.extend(_decoded(body))
         return found
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the netlink sockets."""
         self._asking.close()
         self._ended.close()
 
@@ -118,7 +118,7 @@ def _decoded(body: bytes) -> Iterator[Connection]:
         attributes[kind] = rest[_ATTRIBUTE.size : size]
         rest = rest[max(4, (size + 3) & ~3) :]
     sample = decode(attributes.get(_INFO, b""), attributes.get(_BBR))
-    if sample is None:  # one that waits for its port to become free
+    if sample is None:  # in TIME_WAIT
         return
     yield Connection(
         cookie=cookie,
@@ -131,7 +131,7 @@ def _decoded(body: bytes) -> Iterator[Connection]:
 
 
 def _address(family: int, raw: bytes) -> str:
-    """Return an address as people write it; IPv4 that was mapped into IPv6 as IPv4."""
+    """Return an address as text; IPv4 mapped into IPv6 as IPv4."""
     if family == socket.AF_INET:
         return str(ipaddress.IPv4Address(raw[:4]))
     address = ipaddress.IPv6Address(raw)

@@ -21,7 +21,7 @@ class Tcp:
     """Streams that send without a pause."""
 
     name: ClassVar[str] = "tcp"
-    congestion: Congestion = ""  # empty: what the route or the kernel says
+    congestion: Congestion = ""  # empty: that of the route or the kernel
     streams: int = 1
 
     def __post_init__(self) -> None:
@@ -32,7 +32,7 @@ class Tcp:
 class TcpSquare:
     """Streams that send for `on` seconds, are cut, and come back as new connections after `off` seconds.
 
-    The first stretch begins `after` so many seconds, so that two generators can take turns.
+    The first period begins `after` so many seconds, so that two generators can alternate.
     """
 
     name: ClassVar[str] = "tcp-square"
@@ -50,7 +50,7 @@ class TcpSquare:
 
 @dataclass(frozen=True, slots=True)
 class ShortFlows:
-    """Connections that come at random (Poisson) and each bring one piece of a heavy-tailed size.
+    """Connections that arrive at random (Poisson) and each send one piece of a heavy-tailed size.
 
     They offer `load` times the rate `of` on average. Sizes are bounded Pareto: between `smallest` and
     `largest`, P(size > x) falls with x to the power of -`shape`. The same seed gives the same flows.
@@ -74,7 +74,7 @@ class ShortFlows:
 
 @dataclass(frozen=True, slots=True)
 class Udp:
-    """Datagrams at a constant rate, whatever becomes of them."""
+    """Datagrams at a constant rate, whether or not they arrive."""
 
     name: ClassVar[str] = "udp"
     rate: Rate
@@ -116,7 +116,7 @@ class UdpBursty:
 class GridFtp:
     """A real copy: `mpx copy --streams N` to a real `mpx serve`, file after file for as long as it runs.
 
-    With `dips` 1 it sends less for a moment each second, and writes what that tells
+    With `dips` 1 it makes a rate pulse each second, and logs the response of the queue
     (mpx.recognition.pulses.pulse).
     """
 
@@ -135,7 +135,7 @@ class GridFtp:
 class Rpc:
     """Clients that write as over NFS: each sends blocks, of which `slots` are without an answer at most.
 
-    What it comes with is 32 Mbit/s for each client over 128 ms, as NFS of the years around 2010 has it.
+    The defaults give 32 Mbit/s for each client over 128 ms, as NFS of the years around 2010.
     """
 
     name: ClassVar[str] = "rpc"
@@ -168,9 +168,11 @@ def parse(text: str) -> Spec:
     kind = GENERATORS.get(name.strip())
     if kind is None:
         known = ", ".join(GENERATORS)
-        raise UsageError(f"'{text}' is no background: '{name.strip()}' is not one of {known}")
+        raise UsageError(f"'{text}' is not a generator: '{name.strip()}' is not one of {known}")
     if bracket and not rest.endswith(")"):
-        raise UsageError(f"'{text}' is no background: the ')' is missing; write for example {_example(kind)}")
+        raise UsageError(
+            f"'{text}' is not a generator: the ')' is missing; write for example {_example(kind)}"
+        )
     return kind(**_arguments(text, kind, rest[:-1]))
 
 
@@ -186,7 +188,7 @@ def show(spec: Spec) -> str:
 
 
 def protocol_of(spec: Spec) -> str:
-    """Return what the receiving side has to be: `tcp`, `udp`, or what the generator itself is called."""
+    """Return the kind of the receiver: `tcp`, `udp`, or the name of the generator itself."""
     if isinstance(spec, Udp | UdpSquare | UdpBursty):
         return "udp"
     return spec.name if isinstance(spec, GridFtp | Rpc | Udt) else "tcp"
@@ -200,11 +202,11 @@ def _arguments(text: str, kind: type[Spec], inside: str) -> dict[str, Any]:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if key not in known:
             raise UsageError(
-                f"'{text}' is no background: {kind.name} has no '{key}' (it has {', '.join(known)})"
+                f"'{text}' is not a generator: {kind.name} has no '{key}' (it has {', '.join(known)})"
             )
         if not equals or key in given:
             wrong = f"'{key}' is given twice" if key in given else f"'{key}' has no value"
-            raise UsageError(f"'{text}' is no background: {wrong}; write for example {_example(kind)}")
+            raise UsageError(f"'{text}' is not a generator: {wrong}; write for example {_example(kind)}")
         try:
             given[key] = KINDS[hints[key]].parse(value)
         except UsageError as error:
@@ -212,7 +214,7 @@ def _arguments(text: str, kind: type[Spec], inside: str) -> dict[str, Any]:
     for name, field in known.items():
         if field.default is MISSING and name not in given:
             raise UsageError(
-                f"'{text}' is no background: {kind.name} needs {name}; write for example {_example(kind)}"
+                f"'{text}' is not a generator: {kind.name} needs {name}; write for example {_example(kind)}"
             )
     return given
 

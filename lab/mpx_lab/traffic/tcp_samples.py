@@ -1,4 +1,4 @@
-"""What the kernel tells of one TCP connection (struct tcp_info, struct tcp_bbr_info), as a line of a file."""
+"""The kernel's state of a TCP connection (struct tcp_info, struct tcp_bbr_info), as a line of a file."""
 
 import socket
 import struct
@@ -30,7 +30,7 @@ _GAIN_ONE = 256
 
 @dataclass(frozen=True, slots=True)
 class TcpSample:
-    """One look at a connection; the names are the columns. Counters begin with the connection."""
+    """One sample of a connection; the names are the columns. Counters begin with the connection."""
 
     state: str
     recovery: str  # open, disorder, cwr, recovery or loss
@@ -47,7 +47,7 @@ class TcpSample:
     bytes_received: int
     unsent_bytes: int
     delivery_rate_bps: int
-    app_limited: int  # 1: the delivery rate is what the program gave, not what the network carries
+    app_limited: int  # 1: the delivery rate was limited by the program, not by the network
     pacing_rate_bps: int | None
     busy_s: float
     limited_by_receiver_s: float
@@ -59,7 +59,7 @@ class TcpSample:
 
 
 def decode(info: bytes, bbr: bytes | None) -> TcpSample | None:
-    """Return what these bytes of the kernel say, or None if there are too few (a kernel before 4.10)."""
+    """Decode the kernel's bytes; None if there are too few (a kernel before 4.10)."""
     if len(info) < _INFO_BYTES:
         return None
     state, recovery = info[0], info[1]
@@ -99,7 +99,7 @@ def decode(info: bytes, bbr: bytes | None) -> TcpSample | None:
 
 
 def sample(connection: socket.socket, congestion: str) -> TcpSample | None:
-    """Look at a connection of our own that uses this congestion control; None once it is closed."""
+    """Sample a connection of this process that uses this congestion control; None once it is closed."""
     try:
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         bbr = None

@@ -17,9 +17,9 @@ from mpx_lab.traffic.schedule import Phase
 from mpx_lab.traffic.tcp_samples import TcpSample, sample
 
 CONNECT_TIMEOUT_S = 30.0
-STREAM = struct.Struct("!I")  # what every connection begins with: the number of its stream
+STREAM = struct.Struct("!I")  # what every connection sends first: the number of its stream
 _PIECE_BYTES = 256 * 1024
-_LONGEST_SEND_S = 0.05  # a send that waits for room comes back after that, to look at the time
+_LONGEST_SEND_S = 0.05  # a send that waits for room returns after that to check the time
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # struct linger
 
 Fill = Callable[[socket.socket, float, Ending], None]  # sends over a connection until a time, or the end
@@ -38,7 +38,7 @@ class ConnectionRecord:
 
 
 class TcpSender:
-    """Streams that each send during the same stretches of time."""
+    """Streams that all send during the same periods."""
 
     def __init__(
         self, address: tcp.Address, congestion: str, streams: int, epoch_s: float, fill: Fill | None = None
@@ -56,7 +56,7 @@ class TcpSender:
     def run(
         self, pattern: Callable[[], Iterable[Phase]], began_s: float, ending: Ending, folder: Path, name: str
     ) -> None:
-        """Send in each stretch of the pattern until told to end; raises MpxError if a connection is lost.
+        """Send in each period of the pattern until told to end; raises MpxError if a connection is lost.
 
         The pattern counts from `began_s`, however late this is called.
         """
@@ -109,7 +109,7 @@ class TcpSender:
             )
 
     def _send(self, number: int, until_s: float, ending: Ending) -> None:
-        """Open a connection and fill it; at the end it is reset, so that off means off."""
+        """Open a connection and fill it; it is reset at the end, so that nothing is sent later."""
         self._edges.append((now_s(), number, 1))
         with contextlib.closing(connect(self._address, self._congestion, ending)) as connection:
             congestion = congestion_control.congestion_of(connection)
@@ -145,7 +145,7 @@ def _fill(connection: socket.socket, until_s: float, ending: Ending) -> None:
     piece = bytes(_PIECE_BYTES)
     waits_s = 0.0
     while (left_s := until_s - now_s()) > 0 and not ending():
-        # Blocking, with a limit in the kernel: a thread that polls would cost a wake-up more per send.
+        # Blocking, with a timeout in the kernel: polling would cost one more wake-up per send.
         if waits_s != (waits_s := min(_LONGEST_SEND_S, max(0.001, left_s))):
             limit = struct.pack("ll", 0, int(waits_s * 1e6))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)

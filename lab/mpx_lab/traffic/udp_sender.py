@@ -1,4 +1,4 @@
-"""Sends datagrams at an even rate, for as long as the pattern says, and never waits for anybody."""
+"""Sends datagrams at an even rate, as the pattern says, and never waits for the receiver."""
 
 import contextlib
 import socket
@@ -24,7 +24,7 @@ class UdpSender:
 
     def __init__(self, address: tcp.Address, rate_bps: float, epoch_s: float) -> None:
         self.sent = 0  # datagrams
-        self.refused = 0  # datagrams of which the kernel said that nobody listens there
+        self.refused = 0  # datagrams for which the kernel reported that nobody listens
         self.pacer = Pacer(rate_bps, DATAGRAM_BYTES)
         self._address = address
         self._epoch_s = epoch_s
@@ -32,8 +32,8 @@ class UdpSender:
     def run(
         self, stretches: Iterable[Phase], began_s: float, ending: Ending, folder: Path, name: str
     ) -> None:
-        """Send during these stretches until told to end; they count from `began_s`."""
-        wake_in_time()  # late by 50 us is many datagrams at a high rate
+        """Send during these periods until told to end; they count from `began_s`."""
+        wake_in_time()  # 50 us are many datagrams at a high rate
         with (
             socket.socket(tcp.family_of(self._address[0]), socket.SOCK_DGRAM) as connection,
             Log(folder / f"{name}.phases.csv", ["t_s", "stream", "on"], self._epoch_s) as edges,
@@ -58,7 +58,9 @@ class UdpSender:
                 try:
                     connection.send(datagram)
                     self.sent += 1
-                except ConnectionRefusedError:  # about an earlier one: the receiver is gone
+                except (
+                    ConnectionRefusedError
+                ):  # the error of an earlier datagram: nobody listens there any more
                     self.refused += 1
             wake_s = min(self.pacer.next_s(_BATCH_S), until_s)
             time.sleep(min(max(0.0, wake_s - now_s()), _LONGEST_SLEEP_S))

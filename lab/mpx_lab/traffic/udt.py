@@ -1,7 +1,7 @@
-"""A UDT stream (Gu and Grossman, UDT4), by the library of that name, which is asked through ctypes.
+"""A UDT stream (Gu and Grossman, UDT4), by libudt through ctypes.
 
-Reliable, over UDP, with a rate of its own instead of a window of TCP's. There is no better way to it: the
-XIO driver of GridFTP goes on over TCP without a word.
+Reliable, over UDP, with its own rate control instead of TCP's window. The XIO driver of GridFTP is no
+alternative: it falls back to TCP without a message.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from mpx_lab.traffic.log import Log, now_s
 LIBRARY = "libudt.so.0"
 _FAILED = -1
 _PIECE_BYTES = 256 * 1024
-_WINDOW_PACKETS = 65_536  # of 1500 bytes; what it comes with, 25,600, is less than a long path holds
+_WINDOW_PACKETS = 65_536  # of 1500 bytes; the default, 25,600, is less than a long path needs
 _BUFFER_BYTES = 64 << 20
 _FC, _SNDBUF, _RCVBUF, _LINGER, _SNDTIMEO, _RCVTIMEO = 4, 5, 6, 7, 13, 14  # udt.h: enum UDTOpt
-_WAIT_MS = 50  # what waits comes back after that, to look at the time
+_WAIT_MS = 50  # a wait returns after that to check the time
 _CONNECTED = 5  # udt.h: enum UDTSTATUS
 
 
@@ -34,13 +34,13 @@ class Library:
         """Raise MpxError where there is none, and in simulated time."""
         if is_simulated():
             raise MpxError(
-                "UDT waits by the processor's counter, which simulated time does not bind; run this without "
+                "UDT reads the processor's cycle counter, which is not simulated; run this without "
                 "mpx lab simulate"
             )
         try:
             self._udt = ctypes.CDLL(LIBRARY)
         except OSError as error:
-            raise MpxError(f"there is no UDT here ({error}); on Debian: apt-get install libudt0") from None
+            raise MpxError(f"libudt cannot be loaded ({error}); on Debian: apt-get install libudt0") from None
         self.call("startup", "v")
 
     def _named(self, name: str, arguments: str) -> "ctypes._NamedFuncPointer":
@@ -48,7 +48,7 @@ class Library:
         return function
 
     def call(self, name: str, signature: str, *arguments: object) -> int:
-        """Call a function and return what it does, -1 where it failed."""
+        """Call a function and return its result, -1 where it failed."""
         found: int = self._named(name, signature)(*arguments)
         return found
 
@@ -67,7 +67,7 @@ class Library:
         options = ((_FC, _WINDOW_PACKETS), (_SNDBUF, _BUFFER_BYTES), (_RCVBUF, _BUFFER_BYTES))
         for option, value in (*options, (_SNDTIMEO, _WAIT_MS), (_RCVTIMEO, _WAIT_MS)):
             self._set(made, option, struct.pack("i", value))
-        self._set(made, _LINGER, struct.pack("ii", 0, 0))  # the end is the end
+        self._set(made, _LINGER, struct.pack("ii", 0, 0))  # closing does not wait for unsent data
         return made
 
     def _set(self, made: int, option: int, value: bytes) -> None:
@@ -93,7 +93,7 @@ class UdtSender:
                 raise ConnectionLost(f"UDT cannot reach {tcp.show(self._address)}: {udt.error()}")
             while not ending():
                 sent = udt.call("send", "iPKcii", made, piece, len(piece), 0)
-                if sent == _FAILED and not _is_open(udt, made):  # else there was no room for so long
+                if sent == _FAILED and not _is_open(udt, made):  # else the buffer was full until the timeout
                     raise ConnectionLost(f"the UDT stream to {tcp.show(self._address)} broke: {udt.error()}")
             edges.line(now_s(), 0, 0)
         udt.call("close", "i", made)

@@ -1,4 +1,4 @@
-"""The values in a generator's text: each is read with its unit, and written so that it reads the same."""
+"""The values in a generator's text: how each is parsed with its unit, and written."""
 
 import re
 from collections.abc import Callable
@@ -28,19 +28,19 @@ class ValueKind:
 
 def _parse_int(text: str) -> int:
     if not re.fullmatch("[0-9]{1,15}", text):
-        raise UsageError(f"'{text}' is no whole number")
+        raise UsageError(f"'{text}' is not a whole number")
     return int(text)
 
 
 def _parse_float(text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise UsageError(f"'{text}' is no number; write for example 0.1")
+        raise UsageError(f"'{text}' is not a number; write for example 0.1")
     return float(text)
 
 
 def _parse_congestion(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise UsageError(f"'{text}' is no congestion control; write for example cubic or bbr")
+        raise UsageError(f"'{text}' is not the name of a congestion control; write for example cubic or bbr")
     return text
 
 

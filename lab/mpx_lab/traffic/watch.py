@@ -1,4 +1,4 @@
-"""Watches TCP connections of any program from outside: what arrives over them, or how they send.
+"""Watches TCP connections of any program through the kernel: bytes that arrive, or the state of the sender.
 
 `python -m mpx_lab.traffic.watch --peer 10.0.0.2 ...` on the sending host writes NAME.tcp.csv until its
 standard input closes; on the receiving host `python -m mpx_lab.traffic.receiver watch` writes NAME.csv.
@@ -26,7 +26,7 @@ class Watch:
     addresses, not by its socket's inode.
     """
 
-    port = 0  # it listens nowhere
+    port = 0  # it does not listen
 
     def __init__(self, chosen: Callable[[Connection], bool]) -> None:
         self._table = SocketTable()
@@ -35,7 +35,7 @@ class Watch:
         self._totals: dict[int, int] = {}
 
     def look(self) -> list[tuple[int, Connection]]:
-        """Return the chosen connections that are open, each with its number."""
+        """Return the chosen open connections, each with its number."""
         live = [(self._number(connection), connection) for connection in self._table.open()]
         ended = [(self._number(connection), connection) for connection in self._table.ended()]
         for number, connection in (*live, *ended):
@@ -54,7 +54,7 @@ class Watch:
         return ""
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._table.close()
 
     def _number(self, connection: Connection) -> int | None:
@@ -67,9 +67,11 @@ class Watch:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Watch until told to end; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m mpx_lab.traffic.watch", description=__doc__)
-    parser.add_argument("--peer", required=True, metavar="ADDRESS", help="the other end of the connections")
-    parser.add_argument("--folder", type=Path, required=True, help="where to write")
-    parser.add_argument("--name", required=True, help="of the flow, and of its files")
+    parser.add_argument(
+        "--peer", required=True, metavar="ADDRESS", help="address of the other end of the connections"
+    )
+    parser.add_argument("--folder", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--name", required=True, help="name of the flow, and of its files")
     parser.add_argument("--epoch-s", type=float, required=True, help="time zero on the monotonic clock")
     options = parser.parse_args(arguments)
     ending = Ending()
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(log: Log, looked: Sequence[tuple[int, Connection]]) -> None:
-    """Write how each of these connections is, as COLUMNS."""
+    """Write the state of each of these connections, as COLUMNS."""
     for number, connection in looked:
         log.line(now_s(), number, connection.congestion, *dataclasses.astuple(connection.sample))
 

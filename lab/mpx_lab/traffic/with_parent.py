@@ -2,7 +2,7 @@
 
     python -P -m mpx_lab.traffic.with_parent PARENT COMMAND ...
 
-PARENT is the parent's process id; the thread of it that starts this must be one that stays, as its main one.
+PARENT is the parent's process id; the thread that starts this must outlive it, as the main thread does.
 """
 
 import ctypes

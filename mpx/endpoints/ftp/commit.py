@@ -13,8 +13,9 @@ from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import Commit, FileInfo, Kind, Note, Stamp, aside_name
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp, aside_name
 from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
+from mpx.report import OnNote
 from mpx.units import counted
 
 _TIMES, _MODES = "modification times", "modes"
@@ -37,7 +38,7 @@ class ServerCommit:
         self._describe = describe
         self._verb = "MFMT" if "MFMT" in session.features else "MDTM"  # which some servers take as a setter
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """Name finished files; see Endpoint."""
         stamps = [Stamp(self._name(file.partial), file.modified_s, file.mode) for file in files]
         lines = [line for stamp in stamps for line in self._stamp(stamp)]
@@ -118,7 +119,7 @@ class ServerCommit:
     # --- servers whose RNTO replaces nothing -------------------------------------------------------
 
     def _replace(
-        self, files: Sequence[Commit], errors: dict[Commit, Exception | None], note: Note
+        self, files: Sequence[Commit], errors: dict[Commit, Exception | None], note: OnNote
     ) -> dict[Commit, Exception | None]:
         """Name files where old ones are in the way: the old ones are put aside, and removed at the end.
 
@@ -183,7 +184,7 @@ class ServerCommit:
         return not replies[3].is_ok if replies[1].is_ok else None
 
     def _settle_asides(
-        self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: Note
+        self, asides: dict[Commit, str], results: dict[Commit, Exception | None], note: OnNote
     ) -> None:
         """Remove old files whose successors have their names, and bring the others back."""
         name = self._name
@@ -223,7 +224,7 @@ class ServerCommit:
 
     # --- times and modes -----------------------------------------------------------------------------
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """Give folders their times and modes; see Endpoint. All go out together."""
         lines = [line for folder in folders for line in self._stamp(folder)]
         replies = self._session.pipeline([line for _, line in lines])
@@ -240,7 +241,7 @@ class ServerCommit:
             when = datetime.fromtimestamp(stamp.modified_s, UTC).strftime("%Y%m%d%H%M%S")
             yield _TIMES, command(self._verb, when, full)
 
-    def _note_refused(self, stamps: Sequence[str], replies: Sequence[Reply], note: Note) -> None:
+    def _note_refused(self, stamps: Sequence[str], replies: Sequence[Reply], note: OnNote) -> None:
         answers = list(zip(stamps, replies, strict=False))
         refused = {kept: reply.code for kept, reply in answers if not reply.is_ok}
         peer = self._session.peer

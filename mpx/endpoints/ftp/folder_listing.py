@@ -18,12 +18,14 @@ from mpx.endpoints.ftp.listing_transfer import CutLine, ListingTransfer
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.sizes import size_of
 from mpx.endpoints.ftp.wire import Reply, command, lines_of_facts, parse_facts
-from mpx.engine.endpoint import FileInfo, Kind, Note
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ListingBroken, MpxError, PartialFailure
+from mpx.report import OnNote, no_note
 
 Listed = tuple[str, FileInfo | MpxError]
 Refused = Callable[[Reply], MpxError]
 
+MAY_HIDE = "names with a leading dot may be missing in listings, as it takes no LIST -a"
 LIST_NOTE = (
     "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it; "
     "folders keep no times, and a file without a time is copied again by the next run"
@@ -54,7 +56,7 @@ class FolderListing:
     `session` returns the session to ask over; where the endpoint let it go meanwhile, that is another.
     """
 
-    def __init__(self, session: Callable[[], Session], note: Note = lambda _: None) -> None:
+    def __init__(self, session: Callable[[], Session], note: OnNote = no_note) -> None:
         self.promised = 0  # how many entries a Globus server says that there are
         self.count = 0  # how many it listed
         self.may_hide = False  # names with a leading dot, as the server takes no -a

@@ -11,6 +11,7 @@ from typing import Protocol
 from mpx import choices
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import credentials
+from mpx.endpoints.ftp.framing import marker_bytes
 from mpx.endpoints.ftp.refusals import ended_by, not_let_in
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import (
@@ -281,8 +282,8 @@ class Session:
         while (reply := self._read_by(deadline, timeout_s)).is_preliminary:
             if self.options.stop():
                 raise Interrupted
-            if reply.is_marker and wire.marker_bytes(reply) > furthest:
-                deadline, furthest = time.monotonic() + timeout_s, wire.marker_bytes(reply)
+            if reply.is_marker and marker_bytes(reply) > furthest:
+                deadline, furthest = time.monotonic() + timeout_s, marker_bytes(reply)
         was_cut, self._was_cut = self._was_cut, reply is self._early
         self._early = None
         return self.final_reply(timeout_s) if was_cut and reply.code in _OF_A_CUT else reply

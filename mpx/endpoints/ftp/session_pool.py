@@ -14,7 +14,7 @@ from functools import partial
 
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.endpoints.ftp.wire import command
-from mpx.engine.endpoint import Note
+from mpx.engine.retry import SessionsFull
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -24,6 +24,7 @@ from mpx.errors import (
     TransferTimeout,
 )
 from mpx.location import Location
+from mpx.report import OnNote, no_note
 
 TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
 PAUSES_S = (0.1, 0.2, 0.4, 0.8)  # before a refusal is believed: servers count sessions that have just ended
@@ -34,10 +35,6 @@ STALE_S = 5.0  # a session that nobody used for so long is asked whether it is s
 FIRST_STANDS_S, LONGEST_STANDS_S = 15.0, 240.0  # a limit, before one more is tried; twice as long each time
 MOST_SPARE = 1  # sessions kept for others where any number is admitted
 TAKE_TURNS = 3  # lister, verifier and one that moves data: with fewer sessions they take turns
-
-
-class SessionsFull(ConnectionLost):
-    """The server admits no further session, and whoever asked can do without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class _Refusal:
 class SessionPool:
     """Safe for several threads. `note` takes a line for the report."""
 
-    def __init__(self, note: Note = lambda _: None) -> None:
+    def __init__(self, note: OnNote = no_note) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note

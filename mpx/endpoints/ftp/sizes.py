@@ -1,6 +1,6 @@
 """How large a file of a server is: what its facts say, and SIZE where they are not to be trusted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.session import Session
@@ -8,6 +8,7 @@ from mpx.endpoints.ftp.wire import Reply, command, parse_whole
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.source_change import END_DECIDES
 from mpx.errors import MpxError
+from mpx.report import OnNote, Severity
 
 
 def read_size(text: str) -> int | None:
@@ -36,7 +37,7 @@ def sized_by(
     found: list[FileInfo | MpxError | None],
     names: Sequence[str],
     answers: Sequence[Reply | None],
-    note: Callable[[str], None],
+    note: OnNote,
 ) -> None:
     """Compare what was found of absolute names with the answers to SIZE, and put it right.
 
@@ -57,13 +58,15 @@ def sized_by(
             found[i] = sized(info, answer, names[i], note)
 
 
-def sized(info: FileInfo, answer: Reply, name: str, note: Callable[[str], None]) -> FileInfo:
+def sized(info: FileInfo, answer: Reply, name: str, note: OnNote) -> FileInfo:
     """Return what is known of a file when SIZE has been asked too; `note` is told where the two differ."""
     size_bytes = size_of(answer)
     if info.kind is not Kind.FILE or size_bytes is None or size_bytes == info.size_bytes:
         return info
     if info.size_bytes is not None:
-        note(f"{name}: MLST says {info.size_bytes} bytes and SIZE {size_bytes}; {END_DECIDES}")
+        note(
+            f"{name}: MLST says {info.size_bytes} bytes and SIZE {size_bytes}; {END_DECIDES}", Severity.NOTICE
+        )
         # The mode may be that of a link too: anybody may do anything with those.
         info = replace(info, mode=None, other_size_bytes=info.size_bytes)
     return replace(info, size_bytes=size_bytes)

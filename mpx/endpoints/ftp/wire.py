@@ -1,4 +1,4 @@
-"""GridFTP as bytes, without any I/O: commands, replies, addresses, facts, markers and MODE E blocks.
+"""GridFTP as bytes, without any I/O: commands, replies, addresses, facts and ranges; MODE E is in framing.py.
 
 Written after RFC 959, RFC 2428 (EPSV, EPRT), RFC 3659 (MLST, REST), GFD.20 (GridFTP: MODE E, SPAS,
 ERET, ESTO, markers) and what the Grid Community Toolkit 6.2 really says. Client and server share it.
@@ -7,7 +7,6 @@ ERET, ESTO, markers) and what the Grid Community Toolkit 6.2 really says. Client
 import contextlib
 import ipaddress
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -299,11 +298,11 @@ def lines_of_facts(reply: Reply) -> tuple[str, ...]:
     return (reply.lines[1:-1] or reply.lines) if reply.is_ok else ()
 
 
-# --- markers -----------------------------------------------------------------------------------------
+# --- ranges -----------------------------------------------------------------------------------------
 
 
 def parse_ranges(text: str) -> list[Range]:
-    """Read `0-100,200-300` (end exclusive) as in REST and 111; raises ValueError."""
+    """Read `0-100,200-300` (end exclusive) as in REST and restart markers; raises ValueError."""
     ranges = []
     try:
         for part in text.split(","):
@@ -319,73 +318,3 @@ def parse_ranges(text: str) -> list[Range]:
 def format_ranges(ranges: Iterable[Range]) -> str:
     """Write ranges as `0-100,200-300`."""
     return ",".join(f"{start}-{end}" for start, end in ranges)
-
-
-def range_marker(reply: Reply) -> list[Range]:
-    """Read `111 Range Marker 0-100,...`: what arrived since the previous one. Raises ValueError."""
-    return parse_ranges(reply.text.removeprefix("Range Marker").strip())
-
-
-def marker_bytes(reply: Reply) -> int:
-    """Return how far a marker says that its command has come, in bytes; 0 where it does not say.
-
-    111: the end of its last range; 112: of the stripe it tells of; 113: of a checksum.
-    """
-    with contextlib.suppress(ValueError):
-        if reply.code == 111:
-            return max(end for _, end in range_marker(reply))
-        for line in reply.lines:
-            name, _, value = line.partition(":")
-            if name.strip() in ("Stripe Bytes Transferred", "Bytes Processed"):
-                return parse_whole(value.strip())
-    return 0
-
-
-# --- MODE E blocks -----------------------------------------------------------------------------------
-
-EOF = 0x40  # the offset field holds the number of connections this transfer used
-EOD = 0x08  # no more data on this connection in this transfer
-CLOSE = 0x04  # with EOD: the connection is closed afterwards instead of cached
-UNDEFINED = 0x03  # nobody sets these bits
-
-HEADER = struct.Struct(">BQQ")  # descriptor, count, offset
-HEADER_BYTES = HEADER.size
-
-
-@dataclass(frozen=True, slots=True)
-class BlockHeader:
-    """A MODE E block header: `count` bytes follow, which belong at `offset`."""
-
-    descriptor: int
-    count: int
-    offset: int
-
-    def pack(self) -> bytes:
-        """Return the 17 bytes of the wire."""
-        return HEADER.pack(self.descriptor, self.count, self.offset)
-
-    @property
-    def ends_data(self) -> bool:
-        """Whether this is the last block of its connection in this transfer."""
-        return bool(self.descriptor & EOD)
-
-    @property
-    def total_streams(self) -> int | None:
-        """How many connections the transfer used in all, if this block tells."""
-        return self.offset if self.descriptor & EOF else None
-
-
-def unpack_header(data: bytes | bytearray | memoryview) -> BlockHeader:
-    """Read 17 bytes. An EOF block carries no data, whatever its count says.
-
-    Raises ValueError when CLOSE comes without EOD, or a count or offset is beyond any file: both mean
-    that the stream is out of step.
-    """
-    descriptor, count, offset = HEADER.unpack(data)
-    if descriptor & EOF:
-        count = 0
-    if descriptor & CLOSE and not descriptor & EOD and not descriptor & EOF and count:
-        raise ValueError("a MODE E block with data and CLOSE but without EOD")
-    if count + offset >= 1 << 63:
-        raise ValueError(f"a MODE E block out of range: {count} bytes at {offset}")
-    return BlockHeader(descriptor, count, offset)

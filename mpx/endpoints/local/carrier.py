@@ -28,13 +28,13 @@ class LocalCarrier:
 
     tunable = False
 
-    def __init__(self, work: CarrierContext) -> None:
-        self._work = work
+    def __init__(self, context: CarrierContext) -> None:
+        self._context = context
         self._moved = 0
         self._guard = threading.Lock()
         self._threads = [
             threading.Thread(target=self._run, name=f"mpx-local-{i}", daemon=True)
-            for i in range(work.options.files or 2)
+            for i in range(context.options.files or 2)
         ]
 
     def start(self) -> None:
@@ -65,7 +65,7 @@ class LocalCarrier:
 
     def samples(self) -> dict[str, Sample]:
         """See Carrier."""
-        left = max(0, self._work.pool.listed_todo_bytes - self._moved)
+        left = max(0, self._context.queue.listed_todo_bytes - self._moved)
         return {DEFAULT_PATH: Sample(streams=len(self._threads), arrived_bytes=self._moved, bytes_left=left)}
 
     def silent_s(self, path: str) -> None:
@@ -80,134 +80,136 @@ class LocalCarrier:
             thread.join()
 
     def _run(self) -> None:
-        with self._work.failure.guard():
-            while (move := self._work.pool.take()) is not None:
+        with self._context.failure.guard():
+            while (file := self._context.queue.take()) is not None:
                 try:
-                    self._copy(move)
+                    self._copy(file)
                 except (IntegrityError, SourceError, DestinationError) as error:
-                    self._work.given_up(move, error)
+                    self._context.supervisor.given_up(file, error)
                 else:
-                    self._work.whole(move)
+                    self._context.supervisor.whole(file)
 
-    def _copy(self, move: FileTransfer) -> None:
-        with _reading(move):
-            source = move.open_source()
+    def _copy(self, file: FileTransfer) -> None:
+        with _reading(file):
+            source = file.open_source()
         try:
-            with _writing(move):
-                target = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+            with _writing(file):
+                target = file.open(file.partial, os.O_RDWR | os.O_CREAT)
             try:
-                self._move(move, source, target)
+                self._copy_open(file, source, target)
             finally:
-                with _writing(move):
-                    move.close()
+                with _writing(file):
+                    file.close()
         finally:
             os.close(source)
 
-    def _move(self, move: FileTransfer, source: int, target: int) -> None:
-        with _reading(move):
+    def _copy_open(self, file: FileTransfer, source: int, target: int) -> None:
+        with _reading(file):
             status = os.fstat(source)
             if is_made_up(status):
-                move.stream()
-            if move.is_streamed:
-                self._stream(move, source, target)
+                file.stream()
+            if file.is_streamed:
+                self._stream(file, source, target)
             elif not stat.S_ISREG(status.st_mode):
-                raise SourceError(f"{move.source} was a file and is none any more; {AGAIN}")
+                raise SourceError(f"{file.source} was a file and is none any more; {AGAIN}")
             elif is_sparse(status):
-                self._sparse(move, source, target)
+                self._sparse(file, source, target)
             else:
-                self._blocks(move, source, target)
+                self._blocks(file, source, target)
 
-    def _stream(self, move: FileTransfer, source: int, target: int) -> None:
+    def _stream(self, file: FileTransfer, source: int, target: int) -> None:
         """Copy what is read in order to its end."""
-        move.take_all()
-        with _writing(move):
+        file.take_all()
+        with _writing(file):
             os.ftruncate(target, 0)
         buffer = memoryview(bytearray(BLOCK_BYTES))
-        stream = SourceStream(move, source, self._work.failure.cancel.is_set)
+        stream = SourceStream(file, source, self._context.failure.cancel.is_set)
         while piece := stream.read(buffer):
             start, end = piece
-            self._work.pacer.wait(end - start)
-            self._write(move, target, buffer[: end - start], start)
+            self._context.limiter.wait(end - start)
+            self._write(file, target, buffer[: end - start], start)
 
-    def _blocks(self, move: FileTransfer, source: int, target: int) -> None:
+    def _blocks(self, file: FileTransfer, source: int, target: int) -> None:
         buffer = memoryview(bytearray(BLOCK_BYTES))
-        while taken := move.take(self._work.pacer.piece(BLOCK_BYTES)):
-            self._block(move, source, target, buffer, taken)
+        while taken := file.take(self._context.limiter.piece(BLOCK_BYTES)):
+            self._block(file, source, target, buffer, taken)
 
-    def _sparse(self, move: FileTransfer, source: int, target: int) -> None:
+    def _sparse(self, file: FileTransfer, source: int, target: int) -> None:
         """Copy a file with holes, which stay holes."""
         buffer = memoryview(bytearray(BLOCK_BYTES))
         with HoleReader(source) as holes:
-            while taken := move.take(SECTION_BYTES):
+            while taken := file.take(SECTION_BYTES):
                 self._check_stop()
                 start, end = taken
                 first, last = next_data(source, start, end)
                 blank = first
-                if move.sums.algorithm != NONE:  # what is compared has been read
-                    blank = holes.zeros_until(start, first, self._work.failure.cancel.is_set)
+                if file.sums.algorithm != NONE:  # what is compared has been read
+                    blank = holes.zeros_until(start, first, self._context.failure.cancel.is_set)
                 if blank > start:
-                    move.give_back(blank, end)
-                    self._hole(move, target, start, blank)
+                    file.give_back(blank, end)
+                    self._hole(file, target, start, blank)
                     continue
-                last = min(last if first == start else first, start + self._work.pacer.piece(BLOCK_BYTES))
-                move.give_back(last, end)
-                self._block(move, source, target, buffer, (start, last))
+                last = min(
+                    last if first == start else first, start + self._context.limiter.piece(BLOCK_BYTES)
+                )
+                file.give_back(last, end)
+                self._block(file, source, target, buffer, (start, last))
 
-    def _block(self, move: FileTransfer, source: int, target: int, buffer: memoryview, piece: Range) -> None:
+    def _block(self, file: FileTransfer, source: int, target: int, buffer: memoryview, piece: Range) -> None:
         self._check_stop()
         start, end = piece
-        self._work.pacer.wait(end - start)
+        self._context.limiter.wait(end - start)
         data, got = buffer[: end - start], 0
         while got < len(data):  # some file systems give less than there is
             some = os.preadv(source, [data[got:]], start + got)
             if not some:
-                raise IntegrityError(f"{move.source} became shorter while it was copied; {AGAIN}")
+                raise IntegrityError(f"{file.source} became shorter while it was copied; {AGAIN}")
             got += some
-        self._write(move, target, data, start)
+        self._write(file, target, data, start)
 
-    def _hole(self, move: FileTransfer, target: int, start: int, end: int) -> None:
+    def _hole(self, file: FileTransfer, target: int, start: int, end: int) -> None:
         """Have zeros at the destination, written only where something else may be."""
-        with _writing(move):
+        with _writing(file):
             has_bytes = os.fstat(target).st_size  # what lies beyond is read as zeros
             for position in range(start, min(end, has_bytes), BLOCK_BYTES):
                 size = min(end, has_bytes, position + BLOCK_BYTES) - position
                 _write_all(target, memoryview(bytes(size)), position)
             if end > has_bytes:  # it may be compared from now on
                 os.ftruncate(target, end)
-        move.hole_bytes = max(move.hole_bytes, end - start)  # it has some, whatever was listed
-        move.sums.passed_zeros(start, end)
-        self._landed(move, start, end)
+        file.hole_bytes = max(file.hole_bytes, end - start)  # it has some, whatever was listed
+        file.sums.passed_zeros(start, end)
+        self._landed(file, start, end)
 
-    def _write(self, move: FileTransfer, target: int, data: memoryview, start: int) -> None:
-        with _writing(move):
+    def _write(self, file: FileTransfer, target: int, data: memoryview, start: int) -> None:
+        with _writing(file):
             _write_all(target, data, start)
-        move.sums.passed(start, data)
-        self._landed(move, start, start + len(data))
+        file.sums.passed(start, data)
+        self._landed(file, start, start + len(data))
 
-    def _landed(self, move: FileTransfer, start: int, end: int) -> None:
-        move.landed(start, end)
+    def _landed(self, file: FileTransfer, start: int, end: int) -> None:
+        file.landed(start, end)
         with self._guard:
             self._moved += end - start
 
     def _check_stop(self) -> None:
-        if self._work.failure.cancel.is_set():
+        if self._context.failure.cancel.is_set():
             raise Interrupted("stopped")
 
 
 @contextlib.contextmanager
-def _reading(move: FileTransfer) -> Iterator[None]:
+def _reading(file: FileTransfer) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise local_error(error, move.source, writing=False) from None
+        raise local_error(error, file.source, writing=False) from None
 
 
 @contextlib.contextmanager
-def _writing(move: FileTransfer) -> Iterator[None]:
+def _writing(file: FileTransfer) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise local_error(error, move.final, writing=True) from None
+        raise local_error(error, file.final, writing=True) from None
 
 
 def _write_all(target: int, data: memoryview, start: int) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mpx.engine import checksum
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Note, Part, Rtt, Stamp, partial_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
 from mpx.engine.holes import lost_from
 from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError, MpxError, UsageError
@@ -19,6 +19,7 @@ from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile, umask
 from mpx.files.source_trees import SourceTrees
 from mpx.location import Location
+from mpx.report import Note, OnNote
 from mpx.units import counted
 
 SYNCS_AT_ONCE = 8
@@ -160,9 +161,9 @@ class LocalEndpoint:
                 made.append(self._error(error, name))
         return made
 
-    def listing_note(self) -> str:
+    def listing_note(self) -> Note | None:
         """See Endpoint."""
-        return ""
+        return None
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:
         """See Endpoint. Only folders of ours, and never through a link."""
@@ -212,7 +213,7 @@ class LocalEndpoint:
         except OSError as error:
             raise self._error(error, name) from None
 
-    def commit(self, files: Sequence[Commit], note: Note) -> list[Exception | None]:
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. Every file is synced before the first rename, and then the folders.
 
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
@@ -272,7 +273,7 @@ class LocalEndpoint:
             return error
         return None
 
-    def set_times(self, folders: Sequence[Stamp], note: Note) -> None:
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint."""
         for stamp in folders:
             try:
@@ -351,7 +352,7 @@ def _opened(part: Part) -> Iterator[int]:
         os.close(fd)
 
 
-def _settle(note: Note, file: Commit, written: PartialFile) -> None:
+def _settle(note: OnNote, file: Commit, written: PartialFile) -> None:
     """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
     with written.opened() as fd:
         _fit(fd, file, note)
@@ -361,7 +362,7 @@ def _settle(note: Note, file: Commit, written: PartialFile) -> None:
         os.fsync(fd)
 
 
-def _fit(fd: int, file: Commit, note: Note) -> None:
+def _fit(fd: int, file: Commit, note: OnNote) -> None:
     """Cut off what somebody else has written behind the end.
 
     Raises IntegrityError where somebody else has cut the file, if only while it was written; OSError.
@@ -383,7 +384,7 @@ def _rename(file: Commit, written: PartialFile) -> None:
     written.commit(file.final)
 
 
-def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: Note) -> None:
+def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: OnNote) -> None:
     """Give an open file its time and mode; what the file system does not allow is noted."""
     try:
         if mode is not None:

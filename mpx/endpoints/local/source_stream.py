@@ -30,23 +30,23 @@ class SourceStream:
     its end is met the move is told.
     """
 
-    def __init__(self, move: FileTransfer, fd: int, stop: Callable[[], bool]) -> None:
+    def __init__(self, file: FileTransfer, fd: int, stop: Callable[[], bool]) -> None:
         """Begin; raises SourceError for a pipe of which something was read before."""
-        self._move = move
+        self._file = file
         self._fd = fd
         self._stop = stop
         self._position = 0
         self._is_ended = False
         self._reading = threading.Lock()
-        move.sums.forget(0, LARGEST_BYTES)  # what was read before may have been something else
+        file.sums.forget(0, LARGEST_BYTES)  # what was read before may have been something else
         mode = os.fstat(fd).st_mode
         self._is_regular, self._is_fifo = stat.S_ISREG(mode), stat.S_ISFIFO(mode)
         try:
             os.lseek(fd, 0, os.SEEK_SET)
         except OSError as error:
-            if move.was_read:
-                raise local_error(error, move.source, writing=False) from None
-            move.is_read_once = True
+            if file.was_read:
+                raise local_error(error, file.source, writing=False) from None
+            file.is_read_once = True
 
     def read(self, buffer: memoryview) -> tuple[int, int] | None:
         """Fill the buffer with what comes next; return where that begins and ends, None after the end.
@@ -59,14 +59,14 @@ class SourceStream:
                 try:
                     got = self._read_some(buffer[-room:])
                 except OSError as error:
-                    raise local_error(error, self._move.source, writing=False) from None
+                    raise local_error(error, self._file.source, writing=False) from None
                 self._position += got
                 self._is_ended = got == 0
-            if self._is_ended and self._move.is_streamed:
-                self._move.ended(self._position)
+            if self._is_ended and self._file.is_streamed:
+                self._file.ended(self._position)
             if self._position == start:
                 return None
-            self._move.sums.passed(
+            self._file.sums.passed(
                 start, buffer[: self._position - start]
             )  # in order, as some hashes need it
             return start, self._position
@@ -75,7 +75,7 @@ class SourceStream:
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         # Of a pipe nobody has written to yet, the end must not be taken for its end.
-        if not self._move.was_read and not poll.poll(STOP_INTERVAL_MS) and self._is_fifo:
+        if not self._file.was_read and not poll.poll(STOP_INTERVAL_MS) and self._is_fifo:
             self._await_writer(poll)
         while True:
             if self._stop():
@@ -83,7 +83,7 @@ class SourceStream:
             if not poll.poll(STOP_INTERVAL_MS):
                 self._check_waits()
                 continue
-            self._move.was_read = True
+            self._file.was_read = True
             try:
                 return os.readv(self._fd, [view])
             except BlockingIOError:
@@ -96,7 +96,7 @@ class SourceStream:
             while not writer.has_come and not self._stop() and not poll.poll(STOP_INTERVAL_MS):
                 if time.monotonic() > until_s:
                     raise SourceError(
-                        f"nobody has opened the fifo {self._move.source} for writing in {WRITER_WAIT_S:g} s; "
+                        f"nobody has opened the fifo {self._file.source} for writing in {WRITER_WAIT_S:g} s; "
                         "start what writes to it, then copy it"
                     )
         finally:
@@ -105,4 +105,4 @@ class SourceStream:
     def _check_waits(self) -> None:
         """Raise SourceError for a file that has nothing to read just now and no end, as /proc/kmsg."""
         if self._is_regular:
-            raise SourceError(f"cannot read {self._move.source}: it has no end and waits for what is to come")
+            raise SourceError(f"cannot read {self._file.source}: it has no end and waits for what is to come")

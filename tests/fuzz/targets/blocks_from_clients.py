@@ -6,7 +6,7 @@ import os
 import socket
 import tempfile
 
-from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, HEADER
+from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader
 from mpx.serve.data import Connection
 from mpx.serve.progress import MOST_NEW_RANGES, Progress
 from mpx.serve.receive import BlockReceiver
@@ -17,17 +17,20 @@ BLOCK_BYTES = 64 * 1024
 
 
 def block(offset: int, content: bytes, flags: int = 0) -> bytes:
-    return HEADER.pack(flags, len(content), offset) + content
+    return BlockHeader(flags, len(content), offset).pack() + content
 
 
 SEEDS = [
-    block(0, b"content") + HEADER.pack(EOD | EOF, 0, 1),
-    block(7, b"more", EOD) + HEADER.pack(EOD | EOF | CLOSE, 0, 2),
-    HEADER.pack(EOF, 99, 1) + block(1 << 40, b"far away", 0x80) + HEADER.pack(EOD, 0, 0) + b"next",
-    b"".join(block(2 * at, b"x") for at in range(20)) + HEADER.pack(EOD | EOF, 0, 1),
-    block(0, b"") + block(0, b"y" * 9000) + HEADER.pack(CLOSE, 0, 0),
-    HEADER.pack(0, 5, (1 << 63) - 5) + b"x" * 5,
-    HEADER.pack(0, 1 << 62, 5) + b"x" * 500,
+    block(0, b"content") + BlockHeader(EOD | EOF, 0, 1).pack(),
+    block(7, b"more", EOD) + BlockHeader(EOD | EOF | CLOSE, 0, 2).pack(),
+    BlockHeader(EOF, 99, 1).pack()
+    + block(1 << 40, b"far away", 0x80)
+    + BlockHeader(EOD, 0, 0).pack()
+    + b"next",
+    b"".join(block(2 * at, b"x") for at in range(20)) + BlockHeader(EOD | EOF, 0, 1).pack(),
+    block(0, b"") + block(0, b"y" * 9000) + BlockHeader(CLOSE, 0, 0).pack(),
+    BlockHeader(0, 5, (1 << 63) - 5).pack() + b"x" * 5,
+    BlockHeader(0, 1 << 62, 5).pack() + b"x" * 500,
 ]
 ALLOWED = (DataChannelError, OSError)  # a client is told of both
 WEIGHT = 4

@@ -8,6 +8,7 @@ from mpx.endpoints.ftp import data_address, refusals, wire
 from mpx.endpoints.ftp.checksum_forms import digest_in
 from mpx.endpoints.ftp.extensions.echo import parse_place
 from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
+from mpx.endpoints.ftp.framing import marker_bytes, range_marker
 from mpx.endpoints.ftp.sizes import size_of, sized, trusts_sizes
 from mpx.endpoints.ftp.telnet_escape import wants_doubled
 from mpx.engine.endpoint import FileInfo, Part
@@ -83,9 +84,9 @@ def _whole(reply: wire.Reply) -> None:
     size = size_of(reply)
     assert size is None or 0 <= size < 1 << 63
     parse_time(reply.text)
-    assert 0 <= wire.marker_bytes(reply) < 1 << 63
+    assert 0 <= marker_bytes(reply) < 1 << 63
     with suppress(ValueError):
-        assert all(0 <= start <= end < 1 << 63 for start, end in wire.range_marker(reply))
+        assert all(0 <= start <= end < 1 << 63 for start, end in range_marker(reply))
     for algorithm in ALGORITHMS:
         digest = digest_in(reply.text, algorithm, Part("/data/f", 0, 3))
         assert digest is None or (digest.isalnum() and digest == digest.lower())

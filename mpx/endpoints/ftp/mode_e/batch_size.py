@@ -16,17 +16,17 @@ class BatchSize:
         self._files = BATCH_FILES
         self._bytes = BATCH_BYTES
 
-    def fill(self, first: FileTransfer, pool: FileQueue, sessions: int) -> list[FileTransfer]:
+    def fill(self, first: FileTransfer, queue: FileQueue, sessions: int) -> list[FileTransfer]:
         """Take what is to be stored together with `first`: no more than a fair share of what waits."""
         batch, total = [first], first.size_bytes
-        most = max(BATCH_BYTES, min(self._bytes, pool.waiting_bytes // sessions))
+        most = max(BATCH_BYTES, min(self._bytes, queue.waiting_bytes // sessions))
 
-        def fits(move: FileTransfer) -> bool:
-            return total + move.size_bytes <= most
+        def fits(file: FileTransfer) -> bool:
+            return total + file.size_bytes <= most
 
-        while len(batch) < self._files and (move := pool.take_more(fits)):
-            batch.append(move)
-            total += move.size_bytes
+        while len(batch) < self._files and (file := queue.take_more(fits)):
+            batch.append(file)
+            total += file.size_bytes
         return batch
 
     def measured(self, goodput: float, rtt_s: float) -> None:

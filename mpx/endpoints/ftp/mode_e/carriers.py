@@ -46,12 +46,12 @@ class _WorkerCarrier:
 
     tunable = True
 
-    def __init__(self, work: CarrierContext) -> None:
-        self._work = work
+    def __init__(self, context: CarrierContext) -> None:
+        self._context = context
         self._before: dict[str, StreamTotals] = {}
-        self._lanes: Sequence[_Worker] = ()
-        self._streams = dict.fromkeys(work.paths.names, 0)
-        self._streams[work.paths.names[0]] = 1
+        self._workers: Sequence[_Worker] = ()
+        self._streams = dict.fromkeys(context.streams.paths.names, 0)
+        self._streams[context.streams.paths.names[0]] = 1
         self._order = interleaved(self._streams)  # the path of each stream
         self._sharing = threading.Lock()
         self._started = 0  # of the lanes
@@ -63,9 +63,9 @@ class _WorkerCarrier:
             self._start_lanes(1)
 
     def _start_lanes(self, most: int) -> None:
-        for lane in self._lanes[self._started : most]:
+        for worker in self._workers[self._started : most]:
             try:
-                lane.start()
+                worker.start()
             except RuntimeError:  # no thread is left: go on with those that there are
                 if not self._started:
                     raise
@@ -89,42 +89,42 @@ class _WorkerCarrier:
 
     def renew_streams(self) -> None:
         """See Carrier."""
-        for lane in self._lanes:
-            lane.renew()
+        for worker in self._workers:
+            worker.renew()
 
     def stop(self) -> None:
         """See Carrier."""
-        for lane in self._lanes:
-            lane.cut()
+        for worker in self._workers:
+            worker.cut()
 
     def join(self) -> None:
         """See Carrier."""
-        for lane in self._lanes[: self._started]:
-            lane.join()
+        for worker in self._workers[: self._started]:
+            worker.join()
 
     def samples(self) -> dict[str, Sample]:
         """See Carrier. Shares the streams anew, since files have begun and ended, and sessions too."""
         with self._sharing:
-            if self._work.may_spread.is_set():
-                self._start_lanes(len(self._lanes))
+            if self._context.events.may_spread.is_set():
+                self._start_lanes(len(self._workers))
             self._share()
-        sums = summed(*(lane.totals() for lane in self._lanes))
+        sums = summed(*(worker.totals() for worker in self._workers))
         before, self._before = self._before, sums
         moved_bytes = sum(each.bytes for each in sums.values())
-        left_bytes = max(0, self._work.pool.listed_todo_bytes - moved_bytes)
+        left_bytes = max(0, self._context.queue.listed_todo_bytes - moved_bytes)
         still, changing = self._is_still(moved_bytes), self._is_changing()
         none, samples = StreamTotals(), {}
-        for path in self._work.paths.names:
+        for path in self._context.streams.paths.names:
             now = sums.get(path, none)
             # Who is first takes the next: so each path carries of the rest what it carried so far.
-            share = now.bytes / moved_bytes if moved_bytes else 1 / len(self._work.paths.names)
+            share = now.bytes / moved_bytes if moved_bytes else 1 / len(self._context.streams.paths.names)
             left = round(left_bytes * share)
             samples[path] = self._sample(now, before.get(path, none), left, still, changing)
         return samples
 
     def silent_s(self, path: str) -> float | None:
         """See Carrier."""
-        silent = [lane.silent_s(path) for lane in self._lanes]
+        silent = [worker.silent_s(path) for worker in self._workers]
         return min((each for each in silent if each is not None), default=None)
 
     @staticmethod
@@ -158,49 +158,50 @@ class _WorkerCarrier:
         now = time.monotonic()
         if moved_bytes != self._moved[0]:
             self._moved = moved_bytes, now
-        gate = self._work.gate
+        gate = self._context.gate
         return gate.is_shut and (moved_bytes >= gate.passed_bytes or now - self._moved[1] > LOST_S)
 
 
 class UploadCarrier(_WorkerCarrier):
     """Local files to a GridFTP server."""
 
-    def __init__(self, location: Location, options: SessionOptions, work: CarrierContext) -> None:
+    def __init__(self, location: Location, options: SessionOptions, context: CarrierContext) -> None:
         from mpx.endpoints.ftp.mode_e.upload_worker import UploadWorker
 
-        super().__init__(work)
-        files = work.options.files or FILES_AT_ONCE
+        super().__init__(context)
+        files = context.options.files or FILES_AT_ONCE
         self._uploads = [
-            UploadWorker(i, location, options, work) for i in range(min(files, work.options.max_sessions))
+            UploadWorker(i, location, options, context)
+            for i in range(min(files, context.options.max_sessions))
         ]
-        self._lanes = self._uploads
+        self._workers = self._uploads
 
     def _share(self) -> None:
         streams = self._order
-        living = [lane for lane in self._uploads if not lane.gone]
-        for i, lane in enumerate(living):
-            lane.sessions = min(len(living), len(streams))
+        living = [worker for worker in self._uploads if not worker.gone]
+        for i, worker in enumerate(living):
+            worker.sessions = min(len(living), len(streams))
             if i < len(streams):
-                lane.allowed.set()
+                worker.allowed.set()
             else:
-                lane.allowed.clear()
-        busy = [lane for lane in self._uploads if lane.is_busy]
-        large = [lane.todo_bytes > SMALL_FILE_BYTES for lane in busy]
-        for lane, share in zip(busy, dealt(streams, large), strict=True):
-            lane.target = share
-        for lane in self._uploads:
-            if lane not in busy:
-                lane.target = streams[: max(1, len(streams) - len(busy))]
+                worker.allowed.clear()
+        busy = [worker for worker in self._uploads if worker.is_busy]
+        large = [worker.todo_bytes > SMALL_FILE_BYTES for worker in busy]
+        for worker, share in zip(busy, dealt(streams, large), strict=True):
+            worker.target = share
+        for worker in self._uploads:
+            if worker not in busy:
+                worker.target = streams[: max(1, len(streams) - len(busy))]
 
     def set_congestion(self, name: str) -> None:
         """See Carrier."""
         congestion_control.check_congestion(name)  # before any lane has it for its next streams
-        for lane in self._uploads:
-            lane.switch_congestion(name)
+        for worker in self._uploads:
+            worker.switch_congestion(name)
 
     def connections(self) -> Sequence[socket.socket]:
         """See Carrier."""
-        return [connection for lane in self._uploads for connection in lane.connections()]
+        return [connection for worker in self._uploads for connection in worker.connections()]
 
 
 class DownloadCarrier(_WorkerCarrier):
@@ -210,7 +211,7 @@ class DownloadCarrier(_WorkerCarrier):
         self,
         location: Location,
         options: SessionOptions,
-        work: CarrierContext,
+        context: CarrierContext,
         *,
         sessions: int,
         congestions: Sequence[str] = (),
@@ -218,52 +219,61 @@ class DownloadCarrier(_WorkerCarrier):
         from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
         from mpx.engine.range_scheduler import RangeScheduler
 
-        super().__init__(work)
+        super().__init__(context)
         self._congestions = congestions  # which the server can be told to send with
-        shelf = RangeScheduler(work)
-        ports = work.listen_ports
+        scheduler = RangeScheduler(context)
+        ports = context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
-            work.note(f"at most {counted(sessions, 'session')} for data: each needs a port of --port-range")
-        paths = work.paths.names
+            context.supervisor.note(
+                f"at most {counted(sessions, 'session')} for data: each needs a port of --port-range"
+            )
+        paths = context.streams.paths.names
         self._downloads = [
             DownloadWorker(
-                i, location, options, work, shelf, paths[i % len(paths)], self._others, self._may_switch
+                i,
+                location,
+                options,
+                context,
+                scheduler,
+                paths[i % len(paths)],
+                self._others,
+                self._may_switch,
             )
             for i in range(sessions)
         ]
-        self._lanes = self._downloads
+        self._workers = self._downloads
 
     def _share(self) -> None:
         """Use as many sessions as there are, each with as few connections as will do."""
         for path, streams in self._streams.items():
-            living = [lane for lane in self._downloads if not lane.gone and lane.path == path]
+            living = [worker for worker in self._downloads if not worker.gone and worker.path == path]
             sessions = min(streams, len(living))
-            each = sessions if self._work.one_connection.is_set() else streams
+            each = sessions if self._context.events.one_connection.is_set() else streams
             shares = spread(each, [False] * sessions) + [0] * (len(living) - sessions)
-            for lane, share in zip(living, shares, strict=True):
-                lane.target = share
+            for worker, share in zip(living, shares, strict=True):
+                worker.target = share
 
     def set_congestion(self, name: str) -> None:
         """See Carrier. The server sends; mpx serve does as it is told with the next retrieves."""
         check_far_congestion(name, self._congestions)
-        for lane in self._downloads:
-            lane.congestion = name
+        for worker in self._downloads:
+            worker.congestion = name
 
     def connections(self) -> Sequence[socket.socket]:
         """See Carrier."""
-        return [connection for lane in self._downloads for connection in lane.connections()]
+        return [connection for worker in self._downloads for connection in worker.connections()]
 
     def _is_changing(self) -> bool:
-        return any(lane.is_changing for lane in self._downloads)
+        return any(worker.is_changing for worker in self._downloads)
 
     def _may_switch(self) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time."""
-        active = sum(lane.target > 0 and not lane.gone for lane in self._downloads)
-        return sum(lane.is_switching for lane in self._downloads) < max(1, active // 2)
+        active = sum(worker.target > 0 and not worker.gone for worker in self._downloads)
+        return sum(worker.is_switching for worker in self._downloads) < max(1, active // 2)
 
-    def _others(self, lane: "DownloadWorker") -> "list[Pending]":
-        return [entry for other in self._downloads if other is not lane for entry in other.under_way()]
+    def _others(self, worker: "DownloadWorker") -> "list[Pending]":
+        return [entry for other in self._downloads if other is not worker for entry in other.under_way()]
 
 
 class StreamCarrier(_WorkerCarrier):
@@ -273,7 +283,7 @@ class StreamCarrier(_WorkerCarrier):
         self,
         location: Location,
         options: SessionOptions,
-        work: CarrierContext,
+        context: CarrierContext,
         *,
         upload: bool,
         whole_files: bool,
@@ -282,20 +292,20 @@ class StreamCarrier(_WorkerCarrier):
         from mpx.endpoints.ftp.mode_s.worker import WORTH_CONNECTING, StreamWorker
         from mpx.engine.range_scheduler import RangeScheduler
 
-        super().__init__(work)
-        shelf = RangeScheduler(work, WORTH_CONNECTING)
+        super().__init__(context)
+        scheduler = RangeScheduler(context, WORTH_CONNECTING)
         self._sessions = [
-            StreamWorker(i, location, options, work, shelf, upload=upload, whole_files=whole_files)
+            StreamWorker(i, location, options, context, scheduler, upload=upload, whole_files=whole_files)
             for i in range(sessions)
         ]
-        self._lanes = self._sessions
+        self._workers = self._sessions
 
     def _share(self) -> None:
         """Let so many sessions work: each is one stream, so there are never more than sessions allowed."""
-        living = [lane for lane in self._sessions if not lane.gone]
+        living = [worker for worker in self._sessions if not worker.gone]
         streams = sum(self._streams.values())
-        for i, lane in enumerate(living):
-            lane.target = 1 if i < streams else 0
+        for i, worker in enumerate(living):
+            worker.target = 1 if i < streams else 0
 
     def set_congestion(self, name: str) -> None:
         """See Carrier. Connections last for one piece; the next ones use it."""
@@ -319,9 +329,9 @@ def dealt(streams: Sequence[str], large: Sequence[bool]) -> list[tuple[str, ...]
     Where there are fewer streams than lanes some paths have one more.
     """
     shares = spread(len(streams), large)
-    lanes: list[list[str]] = [[] for _ in large]
+    workers: list[list[str]] = [[] for _ in large]
     deck = itertools.cycle(streams)
-    while open_lanes := [i for i, share in enumerate(shares) if len(lanes[i]) < share]:
+    while open_lanes := [i for i, share in enumerate(shares) if len(workers[i]) < share]:
         for i in open_lanes:
-            lanes[i].append(next(deck))
-    return [tuple(lane) for lane in lanes]
+            workers[i].append(next(deck))
+    return [tuple(worker) for worker in workers]

@@ -6,10 +6,12 @@ that has not shown before that it begins where it is asked to.
 """
 
 import os
+from collections.abc import Callable
 
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.source_change import why_elsewhere, why_too_short
 from mpx.errors import ConnectionLost, OffsetsUnproven
@@ -18,99 +20,103 @@ from mpx.units import counted
 
 
 class Contradictions:
-    """Settles retrieves for one lane."""
+    """Settles retrieves for one worker. `describe`: see Supervisor."""
 
-    def __init__(self, work: CarrierContext, shelf: RangeScheduler) -> None:
-        self._work = work
-        self._shelf = shelf
+    def __init__(
+        self, context: CarrierContext, scheduler: RangeScheduler, describe: Callable[[str], FileInfo | None]
+    ) -> None:
+        self._context = context
+        self._scheduler = scheduler
+        self._describe = describe
 
-    def settle(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
+    def settle(self, session: DownloadSession, retrieve: PartialRetrieve) -> bool:
         """Believe what a retrieve brought, if it is what was asked for; False if its file goes another way.
 
-        To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as CarrierContext.describe.
+        To be called in their order. Raises OffsetsUnproven, ConnectionLost, and as Supervisor.describe.
         """
         try:
-            return self._settle(session, pull)
+            return self._settle(session, retrieve)
         except BaseException:
-            if pull.is_stream:
-                self._work.pool.put_again(pull.move)
+            if retrieve.is_stream:
+                self._context.queue.put_again(retrieve.file)
             else:
-                self._shelf.give_back(pull.move, pull.start, pull.end)
-            pull.move.close()
+                self._scheduler.give_back(retrieve.file, retrieve.start, retrieve.end)
+            retrieve.file.close()
             raise
         finally:
-            pull.disbelieve()
+            retrieve.disbelieve()
 
-    def _settle(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
-        move = pull.move
-        if pull.is_stream:
-            is_short = pull.reached_bytes < (move.listed_bytes or 0)
-            return self._shorter(session, pull) if is_short else self._ended(session, pull)
-        if not pull.is_short and not pull.is_long:
-            if self._shelf.asks_exactly(move) and pull.end == move.size_bytes:
-                self._refuses_more(pull)
-            session.believe(pull)
+    def _settle(self, session: DownloadSession, retrieve: PartialRetrieve) -> bool:
+        file = retrieve.file
+        if retrieve.is_stream:
+            is_short = retrieve.reached_bytes < (file.listed_bytes or 0)
+            return self._shorter(session, retrieve) if is_short else self._ended(session, retrieve)
+        if not retrieve.is_short and not retrieve.is_long:
+            if self._scheduler.asks_exactly(file) and retrieve.end == file.size_bytes:
+                self._refuses_more(retrieve)
+            session.believe(retrieve)
             return True
-        if pull.start == 0 and pull.is_last:
-            return self._stream(pull) if pull.is_long else self._shorter(session, pull)
-        return self._elsewhere(pull)
+        if retrieve.start == 0 and retrieve.is_last:
+            return self._stream(retrieve) if retrieve.is_long else self._shorter(session, retrieve)
+        return self._elsewhere(retrieve)
 
     def sent_too_much(self, session: DownloadSession, error: SentTooMuch) -> bool:
         """Decide how to go on when a block lies beyond what was asked for; True if its file goes another way.
 
         Raises OffsetsUnproven where nothing that the session brought shows that it is an accident.
         """
-        pull = error.pull
-        if pull.start == 0 and pull.is_last:
-            self._stream(pull)
+        retrieve = error.retrieve
+        if retrieve.start == 0 and retrieve.is_last:
+            self._stream(retrieve)
             return True
-        if not _is_proven(session, pull):
+        if not _is_proven(session, retrieve):
             raise OffsetsUnproven(str(error))
         return False
 
-    def _ended(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
-        move, size_bytes = pull.move, pull.reached_bytes
-        if not pull.is_gapless:
-            raise ConnectionLost(f"parts of {move.source} are missing in what the server sent")
-        session.believe(pull)
+    def _ended(self, session: DownloadSession, retrieve: PartialRetrieve) -> bool:
+        file, size_bytes = retrieve.file, retrieve.reached_bytes
+        if not retrieve.is_gapless:
+            raise ConnectionLost(f"parts of {file.source} are missing in what the server sent")
+        session.believe(retrieve)
         try:
-            os.ftruncate(pull.fd, size_bytes)
+            os.ftruncate(retrieve.fd, size_bytes)
         except OSError as error:
-            self._shelf.give_up(move, local_error(error, move.final, writing=True))
+            self._scheduler.give_up(file, local_error(error, file.final, writing=True))
             return False
-        self._shelf.ended(move, size_bytes)
+        self._scheduler.ended(file, size_bytes)
         return True
 
-    def _stream(self, pull: PartialRetrieve) -> bool:
+    def _stream(self, retrieve: PartialRetrieve) -> bool:
         """Have a file that is longer than was said read to its end."""
-        if pull.move.stream():
-            self._work.pool.put_again(pull.move)
+        if retrieve.file.stream():
+            self._context.queue.put_again(retrieve.file)
         return False
 
-    def _shorter(self, session: DownloadSession, pull: PartialRetrieve) -> bool:
-        move, size_bytes = pull.move, pull.reached_bytes
-        why = why_too_short(self._work.describe(move.source), move, size_bytes)
+    def _shorter(self, session: DownloadSession, retrieve: PartialRetrieve) -> bool:
+        file, size_bytes = retrieve.file, retrieve.reached_bytes
+        why = why_too_short(self._describe(file.source), file, size_bytes)
         if why:
-            self._shelf.give_up(move, why)
+            self._scheduler.give_up(file, why)
             return False
-        return self._ended(session, pull)
+        return self._ended(session, retrieve)
 
-    def _elsewhere(self, pull: PartialRetrieve) -> bool:
-        move = pull.move
-        what = f"{counted(pull.reached_bytes, 'byte')} came from {pull.start} on and not {pull.size_bytes}"
-        why = why_elsewhere(self._work.describe(move.source), move, what)
+    def _elsewhere(self, retrieve: PartialRetrieve) -> bool:
+        file = retrieve.file
+        came = counted(retrieve.reached_bytes, "byte")
+        what = f"{came} came from {retrieve.start} on and not {retrieve.size_bytes}"
+        why = why_elsewhere(self._describe(file.source), file, what)
         if isinstance(why, OffsetsUnproven):
             raise why
-        self._shelf.give_up(move, why)
+        self._scheduler.give_up(file, why)
         return False
 
-    def _refuses_more(self, pull: PartialRetrieve) -> None:
+    def _refuses_more(self, retrieve: PartialRetrieve) -> None:
         """Note that a server only serves what is asked for to the byte, so that it cannot show anything."""
-        self._shelf.is_exact = True
-        if not self._work.verifies():
-            raise OffsetsUnproven(f"{pull.move.source}: the server refuses to be asked beyond its end")
+        self._scheduler.is_exact = True
+        if not self._context.supervisor.relies_on_checksums():
+            raise OffsetsUnproven(f"{retrieve.file.source}: the server refuses to be asked beyond its end")
 
 
-def _is_proven(session: DownloadSession, pull: PartialRetrieve) -> bool:
+def _is_proven(session: DownloadSession, retrieve: PartialRetrieve) -> bool:
     """Whether the session has brought something of this kind as it was asked for."""
-    return session.proven_to > 0 if pull.is_last else session.lengths_proven
+    return session.proven_to > 0 if retrieve.is_last else session.lengths_proven

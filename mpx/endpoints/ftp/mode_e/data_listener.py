@@ -12,7 +12,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.wire import HEADER_BYTES, UNDEFINED, BlockHeader, unpack_header
+from mpx.endpoints.ftp.framing import HEADER_BYTES, UNDEFINED, BlockHeader, unpack_header
 from mpx.net import tcp
 
 MOST_STREAMS = 1 << 16  # who tells of more connections means something else

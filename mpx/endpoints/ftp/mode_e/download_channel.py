@@ -11,9 +11,9 @@ import socket
 import threading
 import time
 
+from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.endpoints.ftp.mode_e.data_listener import DataListener
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
-from mpx.endpoints.ftp.wire import HEADER_BYTES, BlockHeader, unpack_header
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
@@ -27,9 +27,9 @@ class DownloadDataChannel:
     """The connections that the server opened for one PORT, and the retrieves they serve in order."""
 
     def __init__(
-        self, work: CarrierContext, parallelism: int, listener: socket.socket, server_host: str
+        self, context: CarrierContext, parallelism: int, listener: socket.socket, server_host: str
     ) -> None:
-        self.work = work
+        self.context = context
         self.parallelism = parallelism
         self.broken: MpxError | None = None
         self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
@@ -41,20 +41,20 @@ class DownloadDataChannel:
             server_host=server_host,
             connected=self._was_reached,
             admit=self.admit,
-            stays_open=work.over_mptcp,
+            stays_open=context.streams.over_mptcp,
         )
         self._changed = threading.Condition()
-        self._pulls: dict[int, PartialRetrieve] = {}
+        self._retrieves: dict[int, PartialRetrieve] = {}
         self._added = 0
         self._streams: list[DownloadStream] = []
         self._past = StreamTotals()
         self._closed = False
 
-    def add(self, pull: PartialRetrieve) -> None:
+    def add(self, retrieve: PartialRetrieve) -> None:
         """Queue a retrieve, before its ERET is sent."""
         with self._changed:
-            pull.number = self._added
-            self._pulls[self._added] = pull
+            retrieve.number = self._added
+            self._retrieves[self._added] = retrieve
             self._added += 1
             self._changed.notify_all()
 
@@ -70,7 +70,7 @@ class DownloadDataChannel:
     def _was_reached(self, host: str) -> None:
         self.reached = True
         if host == self._server_host:
-            self.work.inbound.set()
+            self.context.events.inbound.set()
 
     def connections(self) -> list[socket.socket]:
         """Return those that are open."""
@@ -85,12 +85,12 @@ class DownloadDataChannel:
         before, as what they said of their number shows.
         """
         with self._changed:
-            waiting = [number for number, pull in self._pulls.items() if not pull.is_done]
-            if self._closed or not waiting or not self._pulls[min(waiting)].admits(header):
+            waiting = [number for number, retrieve in self._retrieves.items() if not retrieve.is_done]
+            if self._closed or not waiting or not self._retrieves[min(waiting)].admits(header):
                 return False
-            self.work.inbound.set()
+            self.context.events.inbound.set()
             try:
-                self.work.paths.lead_to(str(connection.getpeername()[0]))
+                self.context.streams.paths.lead_to(str(connection.getpeername()[0]))
             except ControllerError as error:
                 self.fail(error)
                 return False
@@ -113,14 +113,14 @@ class DownloadDataChannel:
                 self._changed.wait()
             if self._closed:
                 return None
-            if index not in self._pulls:
+            if index not in self._retrieves:
                 raise ConnectionLost("the server's data connections do not agree on their number")
-            return self._pulls[index]
+            return self._retrieves[index]
 
-    def forget(self, pull: PartialRetrieve) -> None:
+    def forget(self, retrieve: PartialRetrieve) -> None:
         """Let go of a retrieve that every connection is past."""
         with self._changed:
-            self._pulls.pop(pull.number, None)
+            self._retrieves.pop(retrieve.number, None)
 
     def fail(self, error: MpxError, spoiled: FileTransfer | None = None) -> None:
         """Say that the retrieves under way cannot be completed; `spoiled`: the file that it is due to."""
@@ -166,9 +166,12 @@ class DownloadDataChannel:
 class DownloadStream(Stream):
     """One connection of a fan."""
 
-    def __init__(self, fan: DownloadDataChannel, connection: socket.socket, *, first: int) -> None:
-        super().__init__("mpx-download-stream", fan.work.subflows if fan.work.over_mptcp else None)
-        self._fan = fan
+    def __init__(self, channel: DownloadDataChannel, connection: socket.socket, *, first: int) -> None:
+        super().__init__(
+            "mpx-download-stream",
+            channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
+        )
+        self._channel = channel
         self._first = first  # number of the retrieve that its first block is part of
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._header = memoryview(bytearray(HEADER_BYTES))
@@ -178,21 +181,21 @@ class DownloadStream(Stream):
 
     def run(self) -> None:
         """Receive one retrieve after the other."""
-        fan, index, pull = self._fan, self._first, None
+        channel, index, retrieve = self._channel, self._first, None
         try:
-            while (pull := fan.pull_at(index)) is not None and self._receive(pull):
+            while (retrieve := channel.pull_at(index)) is not None and self._receive(retrieve):
                 index += 1
         except DestinationError as error:
-            fan.fail(error, pull.move if pull else None)
+            channel.fail(error, retrieve.file if retrieve else None)
         except MpxError as error:
-            fan.fail(error)
+            channel.fail(error)
         except (OSError, ValueError) as error:
-            fan.fail(ConnectionLost(f"a data connection was lost: {error}"))
+            channel.fail(ConnectionLost(f"a data connection was lost: {error}"))
         except Exception as error:
-            fan.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
+            channel.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
         finally:
             self.closed(clean=False)
-            fan.left(self)
+            channel.left(self)
 
     def totals(self) -> StreamTotals:
         """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
@@ -204,7 +207,7 @@ class DownloadStream(Stream):
                 new_bytes=self._new_bytes,
             )
 
-    def _receive(self, pull: PartialRetrieve) -> bool:
+    def _receive(self, retrieve: PartialRetrieve) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""
         connection = self.connection
         assert connection is not None
@@ -216,40 +219,40 @@ class DownloadStream(Stream):
             if got < HEADER_BYTES:
                 raise ConnectionLost("the server closed a data connection in the middle of a transfer")
             header = unpack_header(self._header)
-            if not pull.fits(header):
-                raise SentTooMuch(pull)
-            self._receive_block(connection, pull, pull.start + header.offset, header.count)
+            if not retrieve.fits(header):
+                raise SentTooMuch(retrieve)
+            self._receive_block(connection, retrieve, retrieve.start + header.offset, header.count)
             first = False
             received += header.count
             reached = max(reached, header.offset + header.count if header.count else 0)
             if header.ends_data:
-                pull.ended(header.total_streams, received, reached)
+                retrieve.ended(header.total_streams, received, reached)
                 return True
 
     def _receive_block(
-        self, connection: socket.socket, pull: PartialRetrieve, start: int, count: int
+        self, connection: socket.socket, retrieve: PartialRetrieve, start: int, count: int
     ) -> None:
-        move, pacer, view = pull.move, self._fan.work.pacer, self._buffer
+        file, limiter, view = retrieve.file, self._channel.context.limiter, self._buffer
         while count:
             began = time.monotonic()
-            want = min(count, pacer.piece(BUFFER_BYTES))
+            want = min(count, limiter.piece(BUFFER_BYTES))
             got = connection.recv_into(view, want, 0 if self._slow else socket.MSG_WAITALL)
             if got == 0:
                 raise ConnectionLost("the server closed a data connection in the middle of a block")
             self._slow = time.monotonic() - began > SLOW_PIECE_S
-            pacer.wait(got)
-            piece = view[: pull.within(start, start + got)]
+            limiter.wait(got)
+            piece = view[: retrieve.within(start, start + got)]
             end = start + len(piece)
             # What comes late must touch neither a finished file nor what was summed already.
-            if len(piece) and pull.may_write(start, end):
+            if len(piece) and retrieve.may_write(start, end):
                 try:
                     written = 0
                     while written < len(piece):  # a disk that fills up takes what fits, then says why
-                        written += os.pwrite(pull.fd, piece[written:], start + written)
+                        written += os.pwrite(retrieve.fd, piece[written:], start + written)
                 except OSError as error:
-                    raise local_error(error, move.final, writing=True) from None
+                    raise local_error(error, file.final, writing=True) from None
                 self._new_bytes += len(piece)
-                move.sums.passed(start, piece)
+                file.sums.passed(start, piece)
             self.passed_bytes += got
             start += got
             count -= got

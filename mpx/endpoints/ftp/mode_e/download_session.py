@@ -1,7 +1,7 @@
 """Downloads in MODE E, one session: the retrieves queued at the server, the connections it opened for them.
 
-Connections come in fans whose size is fixed. Another number is another fan: the command for it is queued
-behind the retrieves under way, which the old connections still serve.
+The number of connections of a channel is fixed. Another number is another channel: the command for it is
+queued behind the retrieves under way, which the old connections still serve.
 """
 
 import socket
@@ -20,6 +20,7 @@ from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.wire import Reply, command, port_command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.range_scheduler import Pending
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
@@ -39,20 +40,22 @@ class RetrieveRefused(ConnectionLost):
     `may_be_exact`: perhaps only because one byte more was asked for than it has.
     """
 
-    def __init__(self, move: FileTransfer, why: MpxError, *, may_be_exact: bool = False) -> None:
+    def __init__(self, file: FileTransfer, why: MpxError, *, may_be_exact: bool = False) -> None:
         super().__init__(str(why))
-        self.move = move
+        self.file = file
         self.why = why
         self.may_be_exact = may_be_exact
 
 
 class DownloadSession:
-    """A session of a lane, logged in.
+    """A session of a worker, logged in. Used by the worker's thread, but for what is marked.
 
-    The lane's thread uses it; others may call `totals`, `cut` and `is_switching`.
+    `retrieves` and the channels are changed by that thread with `_guard` held; others hold it to read them.
     """
 
-    def __init__(self, location: Location, options: SessionOptions, work: CarrierContext, path: str) -> None:
+    def __init__(
+        self, location: Location, options: SessionOptions, context: CarrierContext, path: str
+    ) -> None:
         self.rtt_s = 0.0
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
@@ -63,19 +66,18 @@ class DownloadSession:
         self._asked_to = 0  # as `proven_to`, with what is queued
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
-        self.pulls: deque[PartialRetrieve] = deque()  # under way, the oldest first
+        self.retrieves: deque[PartialRetrieve] = deque()  # under way, the oldest first; see above
         self._host = location.host
-        self._work = work
+        self._context = context
         self._control = open_session(location, options)
-        self._fans: list[
-            DownloadDataChannel
-        ] = []  # the last one is current; earlier ones still have retrieves to finish
+        # The last one is current; earlier ones still have retrieves to finish. Replaced whole, see above.
+        self._channels: tuple[DownloadDataChannel, ...] = ()
         self._answers: deque[PartialRetrieve | str] = (
             deque()
         )  # what the next replies are about; text: what it may refuse
         self._unsent: list[bytes] = []
         self._past = StreamTotals()
-        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
+        self._guard = threading.Lock()
 
     def open(self) -> None:
         """Turn to MODE E; raises ConnectionLost."""
@@ -89,33 +91,33 @@ class DownloadSession:
 
     @property
     def connections(self) -> int:
-        """How many connections further retrieves will use; 0 before the first fan."""
-        return self._fans[-1].parallelism if self._fans else 0
+        """How many connections further retrieves will use; 0 before the first channel."""
+        return self._channels[-1].parallelism if self._channels else 0
 
     def open_connections(self) -> list[socket.socket]:
         """Return those that data may come over now."""
-        return [connection for fan in list(self._fans) for connection in fan.connections()]
+        return [connection for channel in self._channels for connection in channel.connections()]
 
     @property
     def has_connected(self) -> bool:
         """Whether somebody, most likely the server, has opened a connection for the oldest retrieve."""
-        return bool(self._fans and self._fans[0].reached)
+        return bool(self._channels and self._channels[0].reached)
 
     @property
     def is_switching(self) -> bool:
         """Whether new connections replace old ones and nothing has come over them yet."""
-        fans = list(self._fans)
-        return len(fans) > 1 and fans[-1].totals().bytes == 0
+        channels = self._channels
+        return len(channels) > 1 and channels[-1].totals().bytes == 0
 
     @property
     def is_changing(self) -> bool:
         """Whether retrieves are under way over connections that further ones will not use."""
-        return len(self._fans) > 1
+        return len(self._channels) > 1
 
     @property
     def data_port(self) -> str:
         """Where the server is to connect to, as shown to people."""
-        return tcp.show(self._fans[0].address) if self._fans else "(closed)"
+        return tcp.show(self._channels[0].address) if self._channels else "(closed)"
 
     def connect(self, connections: int) -> None:
         """Have the server open so many connections, which further retrieves will use.
@@ -123,19 +125,22 @@ class DownloadSession:
         Raises UsageError when no port is free to listen on.
         """
         control = self._control
-        host = self._work.options.data_address or control.local_host
-        listener = tcp.listen(host, self._work.listen_ports, over_mptcp=self._work.over_mptcp)
-        if steer := self._work.paths.register(self._path, "sink"):
+        host = self._context.options.data_address or control.local_host
+        listener = tcp.listen(
+            host, self._context.streams.listen_ports, over_mptcp=self._context.streams.over_mptcp
+        )
+        if steer := self._context.streams.paths.register(self._path, "sink"):
             steer(int(listener.getsockname()[1]))
-        fan = DownloadDataChannel(self._work, connections, listener, control.peer_host)
-        fan.start()
-        self._fans.append(fan)
-        over_mptcp = self._work.over_mptcp and mptcp.FEATURE in control.features
+        channel = DownloadDataChannel(self._context, connections, listener, control.peer_host)
+        channel.start()
+        with self._guard:
+            self._channels += (channel,)
+        over_mptcp = self._context.streams.over_mptcp and mptcp.FEATURE in control.features
         transport = f"Transport={choices.TRANSPORT};" if over_mptcp else ""
         self._answers.extend([_ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS, _OUR_PORT])
         self._unsent += [
             command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
-            port_command(fan.address),
+            port_command(channel.address),
         ]
 
     def congest(self, name: str) -> None:
@@ -144,14 +149,14 @@ class DownloadSession:
         self._answers.append(_CONGESTION)
         self._unsent.append(command("OPTS", "RETR", f"Congestion={name};"))
 
-    def _retire(self, fan: DownloadDataChannel) -> None:
-        fan.cut()
-        fan.join()
-        self._work.paths.ended(fan.address[1], "sink")
-        with self._counting:
-            self._past.add(fan.totals())
+    def _retire(self, channel: DownloadDataChannel) -> None:
+        channel.cut()
+        channel.join()
+        self._context.streams.paths.ended(channel.address[1], "sink")
+        with self._guard:
+            self._past.add(channel.totals())
             self._past.streams = 0
-            self._fans.remove(fan)
+            self._channels = tuple(each for each in self._channels if each is not channel)
 
     # --- retrieves -----------------------------------------------------------------------------------
 
@@ -165,22 +170,23 @@ class DownloadSession:
             return 0
         return max(ENDS - self._ends_asked - is_last, int(start > self._asked_to and not is_last), 0)
 
-    def retrieve(self, move: FileTransfer, start: int, end: int, fd: int, *, exact: bool = False) -> None:
+    def retrieve(self, file: FileTransfer, start: int, end: int, fd: int, *, exact: bool = False) -> None:
         """Queue a retrieve of [start, end), to be written to `fd`; it goes out with the next `flush`.
 
         What reaches the end of the file is asked for with some bytes more, so that the server shows that the
         file ends there: this proves both the offset and the size. `exact`: it is not, and nothing is proven.
         """
-        name = self._control.name(move.source)
-        is_last = end == move.size_bytes and not move.is_streamed and not exact
-        pull = PartialRetrieve(move, start, end, fd, self._fans[-1], is_last=is_last)
-        pull.fan.add(pull)
-        self.pulls.append(pull)
-        self._answers.append(pull)
-        if pull.is_stream:
+        name = self._control.name(file.source)
+        is_last = end == file.size_bytes and not file.is_streamed and not exact
+        retrieve = PartialRetrieve(file, start, end, fd, self._channels[-1], is_last=is_last)
+        retrieve.channel.add(retrieve)
+        with self._guard:
+            self.retrieves.append(retrieve)
+        self._answers.append(retrieve)
+        if retrieve.is_stream:
             self._unsent.append(command("RETR", name))
         else:
-            self._unsent.append(command("ERET", "P", start, pull.most_bytes, name))
+            self._unsent.append(command("ERET", "P", start, retrieve.most_bytes, name))
         if is_last:
             self._asked_to = max(self._asked_to, start)
             self._ends_asked += start > 0
@@ -190,14 +196,14 @@ class DownloadSession:
         """Whether it has proven itself and has then brought no part of a file."""
         return self._ends_believed > 0 and not self.lengths_proven and not self._kept_part
 
-    def believe(self, pull: PartialRetrieve) -> None:
+    def believe(self, retrieve: PartialRetrieve) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
-        if pull.is_last:
-            self._ends_believed += pull.start > 0
-            self.proven_to = max(self.proven_to, pull.start)
-        elif not pull.is_stream:
+        if retrieve.is_last:
+            self._ends_believed += retrieve.start > 0
+            self.proven_to = max(self.proven_to, retrieve.start)
+        elif not retrieve.is_stream:
             self.lengths_proven = True
-        self.believed_bytes += pull.believe()
+        self.believed_bytes += retrieve.believe()
 
     def flush(self) -> None:
         """Send what is queued, in one write."""
@@ -210,11 +216,11 @@ class DownloadSession:
 
         Raises RetrieveRefused where a single file is to blame.
         """
-        for fan in self._fans:
-            if fan.broken and fan.spoiled:
-                raise RetrieveRefused(fan.spoiled, fan.broken)
-            if fan.broken:
-                raise self._verdict(fan.broken)
+        for channel in self._channels:
+            if channel.broken and channel.spoiled:
+                raise RetrieveRefused(channel.spoiled, channel.broken)
+            if channel.broken:
+                raise self._verdict(channel.broken)
 
     def hear(self, timeout_s: float) -> None:
         """Wait so long for the server's replies; raises RetrieveRefused, ConnectionLost, NoSpace."""
@@ -228,14 +234,14 @@ class DownloadSession:
 
     def _cause(self, error: ConnectionLost) -> ConnectionLost:
         """Return why a connection was closed, by us, about which the server complains: it sent too much."""
-        broken = (fan.broken for fan in self._fans)
-        too_much = (each for each in broken if isinstance(each, SentTooMuch) and each.pull.begun)
+        broken = (channel.broken for channel in self._channels)
+        too_much = (each for each in broken if isinstance(each, SentTooMuch) and each.retrieve.begun)
         return next(too_much, error)
 
     def _verdict(self, error: MpxError) -> MpxError:
         deadline = time.monotonic() + VERDICT_S
         while error.may_retry and time.monotonic() < deadline:
-            if isinstance(error, SentTooMuch) and error.pull.begun:
+            if isinstance(error, SentTooMuch) and error.retrieve.begun:
                 break  # so it was not refused
             reply = self._control.poll_reply(0.1)
             if reply and (reply.is_preliminary or reply.is_ok):
@@ -255,32 +261,36 @@ class DownloadSession:
             return
         if not self._answers:
             raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
-        pull = self._answers.popleft()
+        retrieve = self._answers.popleft()
         if reply.is_ok:
-            if isinstance(pull, PartialRetrieve):
-                pull.replied = True
+            if isinstance(retrieve, PartialRetrieve):
+                retrieve.replied = True
             return
-        if pull == _CONGESTION:
-            self._work.note(f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}")
-            self._work.congestion_refused.set()
+        if retrieve == _CONGESTION:
+            self._context.supervisor.note(
+                f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}"
+            )
+            self._context.events.congestion_refused.set()
             return
-        if pull == _ONE_CONNECTION:
+        if retrieve == _ONE_CONNECTION:
             return  # it opens one without being told so
-        if pull == _MORE_CONNECTIONS:
-            self._work.note(f"one connection for each session: {self._host} refuses more: {reply.reason}")
-            self._work.one_connection.set()
+        if retrieve == _MORE_CONNECTIONS:
+            self._context.supervisor.note(
+                f"one connection for each session: {self._host} refuses more: {reply.reason}"
+            )
+            self._context.events.one_connection.set()
             return
-        if pull == _OUR_PORT and reply.code in _NEVER and not self._work.inbound.is_set():
-            raise InboundBlocked(f"{self._host} refuses {pull}: {reply.reason}")
-        if isinstance(pull, str):
-            raise reply_error(reply, f"{self._host} refuses {pull}", ConnectionLost)
-        error = cannot_send(reply, self._host, pull.move.source)
-        if isinstance(error, ConnectionLost) and not self._work.inbound.is_set():
+        if retrieve == _OUR_PORT and reply.code in _NEVER and not self._context.events.inbound.is_set():
+            raise InboundBlocked(f"{self._host} refuses {retrieve}: {reply.reason}")
+        if isinstance(retrieve, str):
+            raise reply_error(reply, f"{self._host} refuses {retrieve}", ConnectionLost)
+        error = cannot_send(reply, self._host, retrieve.file.source)
+        if isinstance(error, ConnectionLost) and not self._context.events.inbound.is_set():
             raise InboundBlocked(str(error))
         if error.may_retry:
             raise error
-        may_be_exact = pull.is_last and not self._cuts_short and not is_missing(reply)
-        raise RetrieveRefused(pull.move, error, may_be_exact=may_be_exact)
+        may_be_exact = retrieve.is_last and not self._cuts_short and not is_missing(reply)
+        raise RetrieveRefused(retrieve.file, error, may_be_exact=may_be_exact)
 
     @property
     def _cuts_short(self) -> bool:
@@ -290,17 +300,18 @@ class DownloadSession:
 
     def reap(self) -> Iterator[PartialRetrieve]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
-        while self.pulls and self.pulls[0].replied and self.pulls[0].is_done:
-            pull = self.pulls.popleft()
-            pull.fan.forget(pull)
-            while self._fans[0] is not pull.fan:
-                self._retire(self._fans[0])
-            yield pull
+        while self.retrieves and self.retrieves[0].replied and self.retrieves[0].is_done:
+            with self._guard:
+                retrieve = self.retrieves.popleft()
+            retrieve.channel.forget(retrieve)
+            while self._channels[0] is not retrieve.channel:
+                self._retire(self._channels[0])
+            yield retrieve
 
     @property
     def files(self) -> list[FileTransfer]:
         """The files that are under way."""
-        return list({pull.move for pull in self.pulls})
+        return list({retrieve.file for retrieve in self.retrieves})
 
     # --- for the carrier, and the end ----------------------------------------------------------------
 
@@ -310,36 +321,54 @@ class DownloadSession:
         The server does one retrieve after the other, so those of the oldest that is not done carry bytes.
         """
         sums = StreamTotals()
-        pulls = list(self.pulls)
-        with self._counting:
+        with self._guard:
+            retrieves = list(self.retrieves)
             sums.add(self._past)
-            for fan in self._fans:
-                sums.add(fan.totals())
-            is_single = len(self._fans) == 1  # as nearly always: it has all of the retrieves
-        if not pulls:
+            for channel in self._channels:
+                sums.add(channel.totals())
+            is_single = len(self._channels) == 1  # as nearly always: it has all of the retrieves
+        if not retrieves:
             sums.streams = 0
         elif not is_single:
-            carrying = next((pull.fan for pull in pulls if not pull.is_done), pulls[-1].fan)
+            carrying = next(
+                (retrieve.channel for retrieve in retrieves if not retrieve.is_done), retrieves[-1].channel
+            )
             sums.streams = carrying.totals().streams
         return sums
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether retrieves are under way; from any thread."""
+        with self._guard:
+            return bool(self.retrieves)
+
+    def pending(self, goodput: float) -> list[Pending]:
+        """Return what is under way, and when it will have come at so many bytes/s; from any thread."""
+        with self._guard:
+            retrieves = list(self.retrieves)
+        before, pending = 0, []
+        for retrieve in retrieves:
+            before += retrieve.missing().size
+            pending.append(Pending(retrieve, before / max(goodput, 1.0)))
+        return pending
+
     def cut(self) -> None:
-        """Reset everything."""
+        """Reset everything; from any thread."""
         self._control.abort()
-        for fan in list(self._fans):
-            fan.cut()
+        for channel in self._channels:
+            channel.cut()
 
     def _keep(self, left: Sequence[PartialRetrieve]) -> None:
         """Believe what has come of retrieves that are not complete, as far as it is certain whose it is.
 
         Not beyond one that the server may yet refuse: the data of the next are taken for its own then.
         """
-        for pull in left:
-            if not (pull.begun or pull.replied):
+        for retrieve in left:
+            if not (retrieve.begun or retrieve.replied):
                 return
-            is_proven = self._ends_believed >= ENDS and pull.start <= self.proven_to
-            if not pull.is_stream and not pull.is_last and (is_proven or not pull.start):
-                kept = pull.believe()
+            is_proven = self._ends_believed >= ENDS and retrieve.start <= self.proven_to
+            if not retrieve.is_stream and not retrieve.is_last and (is_proven or not retrieve.start):
+                kept = retrieve.believe()
                 self.believed_bytes += kept
                 self._kept_part |= kept > 0
 
@@ -347,13 +376,14 @@ class DownloadSession:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
         self._control.abort()
         self._control.close()
-        is_sound = not any(isinstance(fan.broken, SentTooMuch) for fan in self._fans)
-        for fan in list(self._fans):
-            self._retire(fan)
-        left = list(self.pulls)
-        self.pulls.clear()
+        is_sound = not any(isinstance(channel.broken, SentTooMuch) for channel in self._channels)
+        for channel in self._channels:
+            self._retire(channel)
+        with self._guard:
+            left = list(self.retrieves)
+            self.retrieves.clear()
         if is_sound:
             self._keep(left)
-        for pull in left:
-            pull.disbelieve()
+        for retrieve in left:
+            retrieve.disbelieve()
         return left

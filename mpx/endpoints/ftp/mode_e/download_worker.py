@@ -1,4 +1,4 @@
-"""Downloads in MODE E, the lanes: each feeds its session with partial retrieves, half a second ahead.
+"""Downloads in MODE E, the workers: each keeps partial retrieves queued at its session, half a second ahead.
 
 The server cannot add connections to a running retrieve, so the number of streams changes by sessions:
 a further one is opened beside the others, an unneeded one is not fed any more. Only when there are as
@@ -7,110 +7,85 @@ many sessions as allowed does each get more connections, one session at a time.
 
 import os
 import socket
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession, RetrieveRefused
+from mpx.endpoints.ftp.mode_e.download_watch import DownloadWatch, Needless
+from mpx.endpoints.ftp.mode_e.read_ahead import ReadAhead
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
-from mpx.endpoints.ftp.session_pool import SessionsFull, is_session_wanted
+from mpx.endpoints.ftp.session_pool import is_session_wanted
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.range_scheduler import SMALLEST_PIECE, Pending, Piece, RangeScheduler
-from mpx.engine.retry import Retry
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler
+from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import end_proof
 from mpx.engine.stream import StreamTotals
-from mpx.errors import (
-    AuthenticationError,
-    ConnectionLost,
-    InboundBlocked,
-    Interrupted,
-    MpxError,
-    OffsetsUnproven,
-    TransferTimeout,
-    UsageError,
-)
+from mpx.errors import ConnectionLost, InboundBlocked, MpxError, OffsetsUnproven, UsageError
 from mpx.files.local_error import local_error
 from mpx.location import Location
 
-AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
-PIECE_S = 0.2  # one retrieve lasts about so long, or 1 RTT
-FIRST_PIECE = 512 * 1024
-FIRST_AHEAD = 4 * 1024 * 1024  # at least, as streams that begin are soon faster than they were, ...
-RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than lasts so long: another number of streams waits for it
-LARGEST_PIECE = 256 * 1024 * 1024
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
 MOST_FRUITLESS = 2
-STALL_S = 5.0
-SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1, 3 and 7 s
-INBOUND_S = 10.0  # a server that has not connected to us by then never will
 
 
-class _Needless(Exception):
-    """All that the session was to bring has come another way; it is opened anew for what is next."""
+class DownloadWorker(SessionWorker):
+    """Retrieves pieces of files."""
 
-
-class DownloadWorker(threading.Thread):
-    """Retrieves pieces of files over one session, and over another when that is lost."""
+    retried = (*SessionWorker.retried, UsageError)  # one for want of a port to listen on may be one too many
 
     def __init__(
         self,
         number: int,
         location: Location,
         options: SessionOptions,
-        work: CarrierContext,
-        shelf: RangeScheduler,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
         path: str,
         others: Callable[["DownloadWorker"], list[Pending]],
         may_switch: Callable[[], bool],
     ) -> None:
-        super().__init__(name=f"mpx-download-{number}", daemon=True)
-        self.location = location
-        self.work = work
-        self.path = path  # that its connections take
+        """`path`: which its connections take. `others`: what other workers have under way.
+
+        `may_switch`: whether this session may change its connections now, as not all do at once.
+        """
+        super().__init__("download", number, location.host, context)
+        self.path = path
+        # The carrier's decisions (see SessionWorker):
         self.target = 0  # connections; 0: do not take anything
-        self.gone = False  # the server lets no further session in, so others are to have its share
-        self.goodput = 0.0  # bytes/s, smoothed
-        self.congestion = work.congestion or ""  # what the server is to send with; empty: as it likes
-        self._number = number
-        self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
-        self._shelf = shelf
-        self._others = others
-        self._may_switch = may_switch  # so that not all sessions change their connections at once
-        self._contradictions = Contradictions(replace(work, describe=self._describe), shelf)
+        self.congestion = context.streams.congestion or ""  # of the server; empty: as it likes
+        self._renew = False  # set by the carrier, and back by this thread
+        # Replaced by this thread with `guard` held, read by others:
         self._session: DownloadSession | None = None
-        self._renew = False
+        # This thread's own:
+        self._location = location
+        self._options = replace(options, waits_for_turn=number == 0)  # one worker is enough
+        self._scheduler = scheduler
+        self._others = others
+        self._may_switch = may_switch
+        self._contradictions = Contradictions(context, scheduler, self._describe)
+        self._watch = DownloadWatch(
+            self.host, options.timeout_s, lambda: not others(self), context.events.inbound.is_set
+        )
+        self._ahead = ReadAhead()
         self._most_ahead = MOST_AHEAD
         self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
-        self._past = StreamTotals()
-        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
-        self._ever_opened = False
-        self._measured = (time.monotonic(), 0)
-        self._progress = (time.monotonic(), -1)
-        self._rtt_s = 0.0
 
-    # --- for the carrier -----------------------------------------------------------------------------
+    # --- for the carrier, from any thread ------------------------------------------------------------
 
-    def totals(self) -> dict[str, StreamTotals]:
-        """Return the counters of all streams that there are and were, by path."""
-        return {self.path: self._totals()}
-
-    def _totals(self) -> StreamTotals:
-        sums = StreamTotals()
-        with self._counting:
-            sums.add(self._past)
-            if self._session:
-                sums.add(self._session.totals())
-        return sums
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker."""
+        return {self.path: self._session.totals()} if self._session else {}
 
     def silent_s(self, path: str) -> float | None:
         """Return for how long nothing has come of what is under way; None where nothing is."""
-        since, _ = self._progress
-        return time.monotonic() - since if path == self.path and self._pulls else None
+        session = self._session
+        is_waiting = path == self.path and session is not None and session.is_busy
+        return self._watch.silent_s() if is_waiting else None
 
     def renew(self) -> None:
         """Replace the connections, from the next retrieve on."""
@@ -135,65 +110,65 @@ class DownloadWorker(threading.Thread):
 
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
-        before, pending = 0, []
-        for pull in list(self._pulls):
-            before += pull.missing().size
-            pending.append(Pending(pull, before / max(self.goodput, 1.0)))
-        return pending
+        session = self._session
+        return session.pending(self._ahead.goodput) if session else []
 
     def cut(self) -> None:
-        """Reset everything; the lane's thread ends soon."""
+        """Reset everything; this thread ends soon."""
         session = self._session
         if session:
             session.cut()
 
-    # --- the thread ----------------------------------------------------------------------------------
+    # --- the loop ------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Retrieve until the pool is settled or the copy stops."""
-        work = self.work
-        retry = Retry(work.options.retries, work.failure.cancel)
-        with work.failure.guard():
-            while not work.pool.is_settled:
-                if work.failure.cancel.is_set():
-                    break
-                try:
-                    self._serve()
-                except InboundBlocked:
-                    raise
-                except _Needless:
-                    self._drop()
-                except (AuthenticationError, ConnectionLost, TransferTimeout, UsageError) as error:
-                    if isinstance(error, RetrieveRefused) and not (
-                        error.may_be_exact and self._shelf.try_exactly(error.move)
-                    ):
-                        self._shelf.give_up(error.move, error.why)
-                    session = self._session
-                    settled = isinstance(error, RetrieveRefused)
-                    if isinstance(error, SentTooMuch) and session:
-                        settled = self._contradictions.sent_too_much(session, error)
-                    files = session.files if session else []
-                    self._drop()
-                    if isinstance(error, SessionsFull):
-                        self.gone = True
-                        break
-                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
-                        work.note(f"no further session with {self.location.host}: {error}")
-                        self.gone = True
-                        break
-                    if not settled:
-                        self._refuse_fruitless(session, error)
-                    if settled or (session and session.believed_bytes):
-                        retry.progressed()
-                    elif len(files) > 1:
-                        retry.begin()  # one file after the other, to see which one it is due to
-                        self._most_ahead = 1
-                    if len(files) == 1 and work.pool.listed_files > 1 and retry.may_give_up(error):
-                        self._shelf.give_up(files[0], error)
-                    else:
-                        retry.again(error)
-                        work.note(f"trying again after: {error}")
-        self._drop()
+    def step(self) -> bool:
+        """Feed the session and take what it brings: see SessionWorker."""
+        try:
+            if self._session:
+                self._session.check()
+            self._feed()
+            session = self._session
+            if session and not session.retrieves:
+                self.pause()
+            if session is None or session is not self._session:
+                return False
+            session.hear(TICK_S)
+            self._reap(session)
+            if session is self._session:
+                self._watch.look(session, self._totals())
+        except Needless:
+            self.drop()
+        return True
+
+    def pause(self) -> None:
+        """See SessionWorker."""
+        if is_session_wanted(self._options):
+            self.drop()
+
+    def lost(self, error: MpxError, /) -> Lost:
+        """See SessionWorker. Raises InboundBlocked and OffsetsUnproven: then the copy goes on another way."""
+        if isinstance(error, InboundBlocked):
+            raise error
+        session, is_settled = self._session, isinstance(error, RetrieveRefused)
+        if isinstance(error, RetrieveRefused) and not (
+            error.may_be_exact and self._scheduler.try_exactly(error.file)
+        ):
+            self._scheduler.give_up(error.file, error.why)
+        if isinstance(error, SentTooMuch) and session:
+            is_settled = self._contradictions.sent_too_much(session, error)
+        files = session.files if session else ()
+        self.drop()
+        if not is_settled:
+            self._refuse_fruitless(session, error)
+        return Lost(files, is_settled or (session is not None and session.believed_bytes > 0))
+
+    def isolate(self) -> None:
+        """See SessionWorker."""
+        self._most_ahead = 1
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        self._scheduler.give_up(file, error)
 
     def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
         """Raise OffsetsUnproven where sessions prove themselves again and again, and are lost before a part.
@@ -205,87 +180,69 @@ class DownloadWorker(threading.Thread):
         if self._fruitless >= MOST_FRUITLESS:
             raise OffsetsUnproven(f"no session brings more than the end of a file: {error}")
 
-    def _serve(self) -> None:
-        """Feed the session and reap what it brings; returns when there is nothing left for it."""
-        work = self.work
-        while not work.pool.is_settled:
-            if work.failure.cancel.is_set():
-                raise Interrupted("stopped")
-            if self._session:
-                self._session.check()
-            self._feed()
-            if self._session and not self._session.pulls and is_session_wanted(self._options):
-                self._drop()
-            if session := self._session:
-                session.hear(TICK_S)
-                self._reap(session)
-                if session is self._session:
-                    self._watch(session)
-            else:
-                work.failure.cancel.wait(TICK_S)
-
     # --- feeding -------------------------------------------------------------------------------------
 
     @property
-    def _pulls(self) -> Sequence[PartialRetrieve]:
-        return self._session.pulls if self._session else ()
+    def _retrieves(self) -> Sequence[PartialRetrieve]:
+        return self._session.retrieves if self._session else ()
+
+    def _totals(self) -> StreamTotals:
+        return self.totals().get(self.path, StreamTotals())
 
     def _feed(self) -> None:
-        """Queue retrieves until half a second's worth, or three round trips', is ahead."""
-        waiting = sum(pull.size_bytes for pull in self._pulls if not pull.is_done)
-        first = min(FIRST_AHEAD, self.goodput * max(RAMP_S, RAMP_RTT * self._rtt_s) or FIRST_AHEAD)
-        room = max(self.goodput * max(AHEAD_S, 3 * self._rtt_s), first) - waiting
+        """Queue retrieves until enough is ahead."""
+        waiting = sum(retrieve.size_bytes for retrieve in self._retrieves if not retrieve.is_done)
+        room = self._ahead.most_bytes - waiting
         target = self.target  # others change it meanwhile
-        while target and room > 0 and len(self._pulls) < self._most_ahead:
+        while target and room > 0 and len(self._retrieves) < self._most_ahead:
             piece = self._next_piece()
             if piece is None:
                 break
-            if piece.start == piece.end and not piece.move.is_streamed:
-                self._shelf.make_empty(piece.move)
+            if piece.start == piece.end and not piece.file.is_streamed:
+                self._scheduler.make_empty(piece.file)
             elif self._retrieve(piece, target):
                 room -= piece.end - piece.start
         if self._session:
             self._session.flush()
 
     def _next_piece(self) -> Piece | None:
-        work, shelf = self.work, self._shelf
-        size = self.goodput * max(PIECE_S, self._rtt_s) if self.goodput else FIRST_PIECE
-        size = int(min(max(size, SMALLEST_PIECE), LARGEST_PIECE))
-        allowed = work.gate.take(size)
+        context, scheduler = self.context, self._scheduler
+        allowed = context.gate.take(self._ahead.piece_bytes)
         if not allowed:
             return None
-        piece = shelf.take(allowed)
+        piece = scheduler.take(allowed)
         if piece is None:
-            work.gate.give_back(allowed)
-            return None if self._pulls or work.gate.is_shut else shelf.take_over(self._others(self))
-        work.gate.give_back(allowed - (piece.end - piece.start))
+            context.gate.give_back(allowed)
+            is_idle = not self._retrieves and not context.gate.is_shut
+            return scheduler.take_over(self._others(self)) if is_idle else None
+        context.gate.give_back(allowed - (piece.end - piece.start))
         return piece
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
         """Queue a piece on so many connections; False when there is no use for it any more."""
-        move = piece.move
+        file = piece.file
         try:
             session = self._open_session()
             self._connect(session, connections)
             if session.congestion != self.congestion:
                 session.congest(self.congestion)
         except BaseException:
-            self._shelf.give_back(move, piece.start, piece.end)
+            self._scheduler.give_back(file, piece.start, piece.end)
             raise
-        exact, size_bytes = self._shelf.asks_exactly(move), move.size_bytes
+        exact, size_bytes = self._scheduler.asks_exactly(file), file.size_bytes
         parts = [(piece.start, piece.end)]
-        if not exact and not move.is_streamed:
+        if not exact and not file.is_streamed:
             proof = end_proof(piece.start, size_bytes), size_bytes
             needed = session.proofs_needed(piece.start, is_last=piece.end == size_bytes)
             parts = [proof] * needed + parts
         for start, end in parts:
             try:
-                fd = move.open(move.partial, os.O_RDWR | os.O_CREAT)
+                fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
             except OSError as error:
-                if not move.is_claimed:  # else another session has brought what this one was to take over
-                    self._shelf.give_up(move, local_error(error, move.final, writing=True))
+                if not file.is_claimed:  # else another session has brought what this one was to take over
+                    self._scheduler.give_up(file, local_error(error, file.final, writing=True))
                 return False
-            session.retrieve(move, start, end, fd, exact=exact)
+            session.retrieve(file, start, end, fd, exact=exact)
         return True
 
     def _connect(self, session: DownloadSession, connections: int) -> None:
@@ -301,99 +258,55 @@ class DownloadWorker(threading.Thread):
             session.connect(connections)
         except UsageError as error:
             if before:
-                self.work.note(f"the connections to {self.location.host} stay as they are: {error}")
-            elif self.work.inbound.is_set():
+                self.context.supervisor.note(f"the connections to {self.host} stay as they are: {error}")
+            elif self.context.events.inbound.is_set():
                 raise ConnectionLost(str(error)) from None  # others use them, and will give them back
             else:
                 raise
             return
         if before:
-            self.goodput *= connections / before
+            self._ahead.scale(connections / before)
         self._renew = False
-        self._ever_opened = True
-        self.work.let_in.set()
+        self.opened()
 
     # --- reaping -------------------------------------------------------------------------------------
 
     def _reap(self, session: DownloadSession) -> None:
-        for pull in session.reap():
-            move = pull.move
+        for retrieve in session.reap():
+            file = retrieve.file
             if session.believed_bytes:  # proofs alone are no progress, and what is isolated stays so
                 self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD)
-            self._measure()
-            if not self._contradictions.settle(session, pull):
-                move.close()
-            elif not self._shelf.let_go(move):
+            self._ahead.passed(self._totals().bytes)
+            if not self._contradictions.settle(session, retrieve):
+                file.close()
+            elif not self._scheduler.let_go(file):
                 # Some of it may have come damaged, and is to come again, or twice in place of the rest.
-                self._shelf.give_back(move, pull.start, pull.end)
-
-    def _measure(self) -> None:
-        now, passed = time.monotonic(), self._totals().bytes
-        since, before = self._measured
-        if now - since > 0.1:
-            rate = (passed - before) / (now - since)
-            self.goodput = rate if not self.goodput else 0.5 * self.goodput + 0.5 * rate
-            self._measured = now, passed
-
-    def _watch(self, session: DownloadSession) -> None:
-        """Raise TransferTimeout when what is under way does not move; drop what others have brought.
-
-        Only bytes that arrive for the first time count: repeats and empty blocks can be sent without end.
-        """
-        now, passed = time.monotonic(), self._totals().new_bytes
-        if not session.pulls:
-            self._progress = now, -1
-            return
-        since, before = self._progress
-        if passed != before:
-            self._progress = now, passed
-            return
-        silent_s = now - since
-        needless = all(pull.move.has_arrived(pull.start, pull.end) for pull in session.pulls)
-        if needless and silent_s > 1.0:
-            raise _Needless
-        limit = self._options.timeout_s
-        if silent_s < min(STALL_S, limit):
-            return
-        if not session.has_connected:
-            limit = min(limit, INBOUND_S + 3 * self._rtt_s)
-        if self._others(self):
-            limit = min(limit, STALL_S if session.has_connected else SYNS_S)
-        if silent_s > limit:
-            if not self.work.inbound.is_set():
-                raise InboundBlocked(f"{self.location.host} cannot connect to our data port")
-            reaches = session.has_connected or self._others(self)
-            raise TransferTimeout(
-                f"nothing has come from {self.location.host} for {limit:g} s while fetching "
-                f"{session.pulls[0].move.source}"
-                + ("" if reaches else f"; can it reach our data port {session.data_port}?")
-            )
+                self._scheduler.give_back(file, retrieve.start, retrieve.end)
 
     # --- the session ---------------------------------------------------------------------------------
 
     def _open_session(self) -> DownloadSession:
         if self._session is None:
-            self._session = DownloadSession(self.location, self._options, self.work, self.path)
+            self._session = DownloadSession(self._location, self._options, self.context, self.path)
             self._session.open()
-            self._rtt_s = self._session.rtt_s
-            self._progress = time.monotonic(), -1  # its time to bring something begins now
+            self._ahead.rtt_s = self._session.rtt_s
+            self._watch.begin()
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
-        """As Work.describe; no other session may be admitted beside this one."""
-        self._drop()
-        return self.work.describe(name)
+        """As Supervisor.describe; no other session may be admitted beside this one."""
+        self.drop()
+        return self.context.supervisor.describe(name)
 
-    def _drop(self) -> None:
-        """Give up the session; what it was to bring goes back."""
+    def drop(self) -> None:
+        """See SessionWorker. What the session was to bring goes back to the scheduler."""
         session = self._session
         if session is None:
             return
         left = session.close()
-        with self._counting:
-            self._past.add(session.totals())
-            self._past.streams = 0
+        with self.guard:
+            self.retire(self.live_totals())
             self._session = None
-        for pull in left:
-            self._shelf.give_back(pull.move, pull.start, pull.end)
-            self._shelf.let_go(pull.move)
+        for retrieve in left:
+            self._scheduler.give_back(retrieve.file, retrieve.start, retrieve.end)
+            self._scheduler.let_go(retrieve.file)

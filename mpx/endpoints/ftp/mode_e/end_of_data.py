@@ -8,7 +8,7 @@ must be counted before its connection is opened and may not be forgotten after.
 
 import threading
 
-from mpx.endpoints.ftp.wire import CLOSE, EOD, EOF, BlockHeader
+from mpx.endpoints.ftp.framing import BlockHeader, end_of_data
 
 
 class EndOfData:
@@ -56,15 +56,14 @@ class EndOfData:
         end; otherwise others will come. Waits for connections that are just being opened, since the
         last one out must know the total.
         """
-        descriptor = EOD | (CLOSE if close else 0)
         with self._changed:
             while finished and self._active == 1 and self._joining:
                 self._changed.wait()
             self._active -= 1
             if finished and self._active == 0:
                 self.announced = True
-                return BlockHeader(descriptor | EOF, 0, self._total)
-            return BlockHeader(descriptor, 0, 0)
+                return end_of_data(self._total, close=close)
+            return end_of_data(close=close)
 
     @property
     def taking_part(self) -> int:

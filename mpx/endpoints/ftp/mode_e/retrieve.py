@@ -4,7 +4,7 @@ import threading
 import time
 from typing import Protocol
 
-from mpx.endpoints.ftp.wire import BlockHeader
+from mpx.endpoints.ftp.framing import BlockHeader, ReceivedEnds
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.engine.stream import StreamTotals
@@ -18,19 +18,19 @@ LARGEST_BYTES = 1 << 50  # of any file; a header that says more was not made by 
 class SentTooMuch(ConnectionLost):
     """The server sends more than a retrieve asked for."""
 
-    def __init__(self, pull: "PartialRetrieve") -> None:
-        super().__init__(f"the server sends more of {pull.move.source} than it was asked for")
-        self.pull = pull
+    def __init__(self, retrieve: "PartialRetrieve") -> None:
+        super().__init__(f"the server sends more of {retrieve.file.source} than it was asked for")
+        self.retrieve = retrieve
 
 
 class DownloadChannel(Protocol):
     """The connections over which retrieves come (download_channel.py)."""
 
-    def add(self, pull: "PartialRetrieve") -> None:
+    def add(self, retrieve: "PartialRetrieve") -> None:
         """Expect a retrieve, before it is asked for."""
         ...
 
-    def forget(self, pull: "PartialRetrieve") -> None:
+    def forget(self, retrieve: "PartialRetrieve") -> None:
         """Expect nothing more of a retrieve."""
         ...
 
@@ -49,19 +49,19 @@ class PartialRetrieve:
 
     def __init__(
         self,
-        move: FileTransfer,
+        file: FileTransfer,
         start: int,
         end: int,
         fd: int,
-        fan: DownloadChannel,
+        channel: DownloadChannel,
         *,
         is_last: bool = False,
     ) -> None:
-        self.fan = fan
-        self.is_stream = move.is_streamed
+        self.channel = channel
+        self.is_stream = file.is_streamed
         self.is_last = is_last
         self.number = 0  # in its fan
-        self.move = move
+        self.file = file
         self.start = start
         self.end = end
         self.fd = fd
@@ -69,8 +69,7 @@ class PartialRetrieve:
         self.begun = False  # the server has said that it sends this one now
         self.replied = False
         self._lock = threading.Lock()
-        self._ended = 0  # connections that are done with it
-        self._total: int | None = None  # connections in all, once one of them has told
+        self._ends = ReceivedEnds()
         self._received = 0  # with what came twice
         self._reached = 0
         self._held = RangeSet()
@@ -102,7 +101,7 @@ class PartialRetrieve:
 
     def may_write(self, start: int, end: int) -> bool:
         """Tell whether there is use for bytes that came, and hold them: no finished file, nothing twice."""
-        if self.move.is_claimed or not self.move.hold(start, end):
+        if self.file.is_claimed or not self.file.hold(start, end):
             return False
         with self._lock:
             self._held.add(start, end)
@@ -118,17 +117,17 @@ class PartialRetrieve:
         """Count as arrived what was held; return how many bytes had not arrived before."""
         with self._lock:
             held, self._held = self._held, RangeSet()
-        return self.move.believe(held)
+        return self.file.believe(held)
 
     def disbelieve(self) -> None:
         """Let go of what was held."""
         with self._lock:
             held, self._held = self._held, RangeSet()
-        self.move.disbelieve(held)
+        self.file.disbelieve(held)
 
     def missing(self) -> RangeSet:
         """Return what of it has not come: neither arrived nor held."""
-        missing = self.move.missing_within(self.start, self.end)
+        missing = self.file.missing_within(self.start, self.end)
         with self._lock:
             for start, end in self._held:
                 missing.remove(start, end)
@@ -137,10 +136,11 @@ class PartialRetrieve:
     def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
         """Note that one more connection is done, what it brought, how far, and the total if it told."""
         with self._lock:
-            self._ended += 1
+            self._ends.end_of_data()
+            if total:
+                self._ends.end_of_file(total)
             self._received += received_bytes
             self._reached = max(self._reached, reached_bytes)
-            self._total = total or self._total
 
     @property
     def is_short(self) -> bool:
@@ -157,7 +157,7 @@ class PartialRetrieve:
     def is_done(self) -> bool:
         """Whether every connection is done with it."""
         with self._lock:
-            return self._total is not None and self._ended >= self._total
+            return self._ends.is_complete
 
     @property
     def is_gapless(self) -> bool:

@@ -27,11 +27,11 @@ REJOIN_S = 1.0  # after a connection was refused, wait so long before the next i
 class UploadDataChannel:
     """A passive port of the server and our connections to it, for one transfer after the other."""
 
-    def __init__(self, address: tcp.Address, work: CarrierContext, congestion: str | None) -> None:
+    def __init__(self, address: tcp.Address, context: CarrierContext, congestion: str | None) -> None:
         self.address = address
-        self.work = work
+        self.context = context
         self.congestion = congestion
-        self.is_steered = work.paths.lead_to(address[0])
+        self.is_steered = context.streams.paths.lead_to(address[0])
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
@@ -58,7 +58,7 @@ class UploadDataChannel:
                     transfer.ends.enroll()
             transfer.number = self._added
             self._transfers[self._added] = transfer
-            self._most_todo = max(self._most_todo, transfer.move.todo_bytes)
+            self._most_todo = max(self._most_todo, transfer.file.todo_bytes)
             self._added += 1
             self._changed.notify_all()
 
@@ -86,7 +86,7 @@ class UploadDataChannel:
                 return
             missing = _missing(live, target, self._most_todo)
             if missing:  # else none is, whatever is left: no need to ask each of many files
-                largest_todo = max(queued.move.todo_bytes for queued in self._transfers.values())
+                largest_todo = max(queued.file.todo_bytes for queued in self._transfers.values())
                 missing = _missing(live, target, largest_todo)
             # One is needed for the end, even where all have gone on to what is queued behind.
             if not missing and not ends.taking_part:
@@ -221,7 +221,7 @@ class UploadDataChannel:
             self.refused = error
             self.refusals += 1
             if isinstance(error, UsageError):  # no port to come from: we do with the streams that there are
-                self.work.note(f"no further stream: {error}")
+                self.context.supervisor.note(f"no further stream: {error}")
             self._rejoin_s = time.monotonic() + REJOIN_S
 
     def left(self, stream: UploadStream) -> None:

@@ -6,8 +6,8 @@ import time
 from typing import Protocol
 
 from mpx.endpoints.ftp.data_address import unreachable
+from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.endpoints.ftp.mode_e.store import Transfer
-from mpx.endpoints.ftp.wire import BlockHeader
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
@@ -26,7 +26,7 @@ class UploadChannel(Protocol):
     """What a connection needs of the passive port that it belongs to (upload_channel.py)."""
 
     address: tcp.Address
-    work: CarrierContext
+    context: CarrierContext
     congestion: str | None
     is_steered: bool
     broken: MpxError | None
@@ -72,48 +72,51 @@ class UploadChannel(Protocol):
 class UploadStream(Stream):
     """One connection to a passive port; walks through the port's transfers in order."""
 
-    def __init__(self, port: UploadChannel, first: Transfer, path: str) -> None:
-        super().__init__("mpx-upload-stream", port.work.subflows if port.work.over_mptcp else None)
+    def __init__(self, channel: UploadChannel, first: Transfer, path: str) -> None:
+        super().__init__(
+            "mpx-upload-stream",
+            channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
+        )
         self.path = path
         self.has_joined = False  # is open and counted
         self.leaving = False  # takes part in no later transfer
         self.at = first.number  # the transfer that it sends
         self.idle = False  # waits for the next transfer
-        self._port = port
+        self._channel = channel
         self._first = first
-        self._steer = port.work.paths.register(path, "source") if port.is_steered else None
+        self._steer = channel.context.streams.paths.register(path, "source") if channel.is_steered else None
         self._steered_port = 0
-        self._block = BlockSize(port.work.options.block_size_bytes)
+        self._block = BlockSize(channel.context.options.block_size_bytes)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     def run(self) -> None:
         """Connect, then send until retired or the port is closed."""
-        port, transfer = self._port, None
+        channel, transfer = self._channel, None
         try:
             if not self._join():
                 return
             index = self._first.number
-            while (transfer := port.transfer_at(index, self)) is not None and self._send(transfer, index):
+            while (transfer := channel.transfer_at(index, self)) is not None and self._send(transfer, index):
                 self.at = index = index + 1
             self._drain()
         except MpxError as error:
-            port.fail(error, transfer)
+            channel.fail(error, transfer)
         except OSError as error:
-            lost = ConnectionLost(f"a data connection to {tcp.show(port.address)} was lost: {error}")
-            port.fail(lost, transfer)
+            lost = ConnectionLost(f"a data connection to {tcp.show(channel.address)} was lost: {error}")
+            channel.fail(lost, transfer)
         except Exception as error:
-            port.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
+            channel.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
         finally:
-            self.closed(clean=port.broken is None)
+            self.closed(clean=channel.broken is None)
             if self._steered_port:
-                port.work.paths.ended(self._steered_port, "source")
-            port.left(self)
+                channel.context.streams.paths.ended(self._steered_port, "source")
+            channel.left(self)
 
     def _drain(self) -> None:
         """Wait until the other side has everything, so that goodput counts it when it arrives."""
         until_s = time.monotonic() + DRAIN_S
-        while not self._port.is_closed and tcp_info.unacknowledged_bytes(self.connection):
-            if self._port.work.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
+        while not self._channel.is_closed and tcp_info.unacknowledged_bytes(self.connection):
+            if self._channel.context.failure.cancel.wait(DRAIN_TICK_S) or time.monotonic() > until_s:
                 return
 
     def _bound(self, number: int) -> None:
@@ -122,23 +125,23 @@ class UploadStream(Stream):
             self._steer(number)
 
     def _join(self) -> bool:
-        port, options = self._port, self._port.work.options
+        channel, options = self._channel, self._channel.context.options
         transfer = self._first
-        if port.is_closed:
+        if channel.is_closed:
             transfer.ends.not_joined()
             return False
-        congestion = port.congestion
+        congestion = channel.congestion
         try:
             connection = tcp.connect(
-                port.address,
+                channel.address,
                 options.connect_timeout_s,
-                source_ports=port.work.source_ports,
+                source_ports=channel.context.streams.source_ports,
                 source_host=options.data_address,
                 congestion=congestion,
                 paced=True,
-                over_mptcp=port.work.over_mptcp,
+                over_mptcp=channel.context.streams.over_mptcp,
                 bound=self._bound if self._steer else None,
-                stop=lambda: port.is_closed,
+                stop=lambda: channel.is_closed,
             )
             pacing.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
         except BaseException as error:
@@ -146,14 +149,14 @@ class UploadStream(Stream):
             if isinstance(error, ConnectionLost):
                 error = unreachable(error, from_server=options.data_address_from_server)
             if isinstance(error, MpxError):
-                port.was_refused(error)
+                channel.was_refused(error)
                 return False
             raise
         self.opened(connection)
-        if port.congestion and port.congestion != congestion:  # switched while this one was connecting
+        if channel.congestion and channel.congestion != congestion:  # switched while this one was connecting
             with contextlib.suppress(OSError, UsageError):
-                congestion_control.set_congestion(connection, port.congestion)
-        port.joined(self, transfer)
+                congestion_control.set_congestion(connection, channel.congestion)
+        channel.joined(self, transfer)
         return True
 
     def _send(self, transfer: Transfer, index: int) -> bool:
@@ -161,12 +164,12 @@ class UploadStream(Stream):
         finished = False
         while not self.retire and not finished:
             finished = not self._send_some(transfer)
-            if broken := self._port.broken_in(transfer):
+            if broken := self._channel.broken_in(transfer):
                 raise broken
-            if self._port.is_closed:
+            if self._channel.is_closed:
                 raise ConnectionLost("the session was given up")
-        finished = self._port.may_announce(index) and (finished or transfer.is_taken)
-        close = self._port.may_close(self, index)
+        finished = self._channel.may_announce(index) and (finished or transfer.is_taken)
+        close = self._channel.may_close(self, index)
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])
         return not close
 
@@ -174,13 +177,13 @@ class UploadStream(Stream):
         """Send the next block, if the gate lets one through; return whether more may be left."""
         if transfer.source is not None:
             return self._send_next(transfer, transfer.source)
-        move, gate = transfer.move, self._port.work.gate
+        file, gate = transfer.file, self._channel.context.gate
         allowed = gate.take(self._block.bytes)
-        piece = move.take(allowed) if allowed else None
+        piece = file.take(allowed) if allowed else None
         if piece:
             gate.give_back(allowed - (piece[1] - piece[0]))
             self._send_block(transfer, *piece)
-        elif allowed or not move.todo_bytes:
+        elif allowed or not file.todo_bytes:
             gate.give_back(allowed)
             return False
         return True
@@ -192,7 +195,7 @@ class UploadStream(Stream):
             return False
         start, end = piece
         data = self._buffer[: end - start]
-        self._port.work.pacer.wait(len(data))
+        self._channel.context.limiter.wait(len(data))
         self._write([BlockHeader(0, end - start, start).pack(), data])
         self.passed_bytes += len(data)
         transfer.sent(len(data))
@@ -200,23 +203,23 @@ class UploadStream(Stream):
 
     def _send_block(self, transfer: Transfer, start: int, end: int) -> None:
         began = time.monotonic()
-        pacer, view, move = self._port.work.pacer, self._buffer, transfer.move
+        limiter, view, file = self._channel.context.limiter, self._buffer, transfer.file
         parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
         position = start
         while position < end:
             try:
                 got = os.preadv(
-                    transfer.fd, [view[: min(end - position, pacer.piece(BUFFER_BYTES))]], position
+                    transfer.fd, [view[: min(end - position, limiter.piece(BUFFER_BYTES))]], position
                 )
             except OSError as error:
-                raise local_error(error, move.source, writing=False) from None
+                raise local_error(error, file.source, writing=False) from None
             if not got:
                 raise IntegrityError(
-                    f"{move.source} became shorter while it was copied; run the command again"
+                    f"{file.source} became shorter while it was copied; run the command again"
                 )
             piece = view[:got]
-            move.sums.passed(position, piece)
-            pacer.wait(got)
+            file.sums.passed(position, piece)
+            limiter.wait(got)
             parts.append(piece)
             self._write(parts)
             parts = []

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 
-from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.framing import range_marker
 from mpx.endpoints.ftp.mode_e.store import Transfer
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.wire import Reply
@@ -31,7 +31,7 @@ class UploadWatch:
         """Note a sign of life from the server."""
         self._heard_s = time.monotonic()
 
-    def look(self, port: UploadDataChannel, transfer: Transfer) -> None:
+    def look(self, channel: UploadDataChannel, transfer: Transfer) -> None:
         """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs.
 
         However often it is called, it looks ten times a second.
@@ -39,31 +39,33 @@ class UploadWatch:
         if time.monotonic() < self._looked_s + TICK_S:
             return
         self._looked_s = time.monotonic()
-        streams = [stream for stream in port.live_streams() if stream.connection is not None]
+        streams = [stream for stream in channel.live_streams() if stream.connection is not None]
         waiting = [(idle_s, stream) for stream in streams if (idle_s := stream.unanswered_s()) is not None]
         idle = [idle_s for idle_s, _ in waiting]
         # What has run ahead to a later file is not read before this one has ended.
         here = max((idle_s for idle_s, stream in waiting if stream.at <= transfer.number), default=0.0)
         now = time.monotonic()
-        self._note_passed(port, now)
+        self._note_passed(channel, now)
         if idle and min(idle) < self._timeout_s:
             others_move = min(idle) < 1.0 and self._passed_since(now - here) >= STALL_BYTES
-            if here > self._stream_s and (others_move or not transfer.move.todo_bytes):
-                port.fail(ConnectionLost(f"a data connection to {tcp.show(port.address)} hung"), transfer)
-                for stream in port.live_streams():
+            if here > self._stream_s and (others_move or not transfer.file.todo_bytes):
+                channel.fail(
+                    ConnectionLost(f"a data connection to {tcp.show(channel.address)} hung"), transfer
+                )
+                for stream in channel.live_streams():
                     stream.cut()
             if min(idle) < 1.0:
                 self._heard_s = now
         if now - self._heard_s > self._timeout_s:
             raise TransferTimeout(
-                f"nothing has moved for {self._timeout_s:g} s while storing {transfer.move.final} "
-                f"at {tcp.show(port.address)}"
+                f"nothing has moved for {self._timeout_s:g} s while storing {transfer.file.final} "
+                f"at {tcp.show(channel.address)}"
             )
 
-    def _note_passed(self, port: UploadDataChannel, now_s: float) -> None:
+    def _note_passed(self, channel: UploadDataChannel, now_s: float) -> None:
         """Note once a second what all streams have passed: it is asked of the kernel, stream by stream."""
         if not self._passed or now_s >= self._passed[-1][0] + PASSED_EVERY_S:
-            self._passed.append((now_s, sum(each.bytes for each in port.totals().values())))
+            self._passed.append((now_s, sum(each.bytes for each in channel.totals().values())))
         while self._passed[0][0] < now_s - self._timeout_s - PASSED_EVERY_S:
             self._passed.popleft()
 
@@ -73,13 +75,13 @@ class UploadWatch:
         return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])
 
 
-def marked(move: FileTransfer, reply: Reply) -> int:
+def marked(file: FileTransfer, reply: Reply) -> int:
     """Record what a restart marker says; return how many bytes are new. Raises ConnectionLost."""
     try:
         return sum(
-            move.landed(start, min(end, move.size_bytes))
-            for start, end in wire.range_marker(reply)
-            if start < move.size_bytes
+            file.landed(start, min(end, file.size_bytes))
+            for start, end in range_marker(reply)
+            if start < file.size_bytes
         )
     except ValueError as error:
         raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None

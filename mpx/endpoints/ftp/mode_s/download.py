@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum import SECTION_BYTES
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.source_change import end_proof, why_elsewhere, why_too_short
@@ -35,19 +36,23 @@ class Incoming:
 
 Receive = Callable[[socket.socket, Callable[[int], None]], Incoming]
 Retrieve = Callable[[FileTransfer, int, int | None, Receive], Incoming]
+Describe = Callable[[str], FileInfo | None]
 
 
 class StreamDownload:
     """Brings pieces over one session at a time.
 
     `retrieve(move, offset, expected_bytes, receive)` runs one RETR from an offset and has what comes
-    received by `receive(connection, count)`.
+    received by `receive(connection, count)`. `describe`: see Supervisor.
     """
 
-    def __init__(self, work: CarrierContext, shelf: RangeScheduler, retrieve: Retrieve) -> None:
-        self._work = work
-        self._shelf = shelf
+    def __init__(
+        self, context: CarrierContext, scheduler: RangeScheduler, retrieve: Retrieve, describe: Describe
+    ) -> None:
+        self._context = context
+        self._scheduler = scheduler
         self._retrieve = retrieve
+        self._describe = describe
         self.new_bytes = 0  # that have arrived for the first time
         self._serial = 0  # of the session
         self._fruitless = 0  # sessions in a row that were lost while they proved themselves
@@ -69,66 +74,66 @@ class StreamDownload:
 
         Raises OffsetsUnproven, IntegrityError where the file has changed, and what `retrieve` raises.
         """
-        move = piece.move
-        if piece.start == 0 and (move.is_streamed or piece.end >= move.size_bytes):
-            self._bring_whole(move, fd)
-        elif piece.end >= move.size_bytes:
-            self._bring_end(move, piece.start, fd)
+        file = piece.file
+        if piece.start == 0 and (file.is_streamed or piece.end >= file.size_bytes):
+            self._bring_whole(file, fd)
+        elif piece.end >= file.size_bytes:
+            self._bring_end(file, piece.start, fd)
         else:
             self._bring_part(piece, fd)
 
-    def _bring_whole(self, move: FileTransfer, fd: int) -> None:
-        size_bytes = None if move.is_streamed else move.size_bytes
-        came = self._read(move, 0, None, fd, expected=size_bytes, lands=True).bytes
-        if came < (move.listed_bytes or 0):
-            why = why_too_short(self._work.describe(move.source), move, came)
+    def _bring_whole(self, file: FileTransfer, fd: int) -> None:
+        size_bytes = None if file.is_streamed else file.size_bytes
+        came = self._read(file, 0, None, fd, expected=size_bytes, lands=True).bytes
+        if came < (file.listed_bytes or 0):
+            why = why_too_short(self._describe(file.source), file, came)
             if why:
                 raise why
         if came != size_bytes:
-            self._shelf.ended(move, came)
+            self._scheduler.ended(file, came)
             try:
                 os.ftruncate(fd, came)
             except OSError as error:
-                raise local_error(error, move.final, writing=True) from None
-        self.new_bytes += move.landed(0, came)
+                raise local_error(error, file.final, writing=True) from None
+        self.new_bytes += file.landed(0, came)
 
-    def _bring_end(self, move: FileTransfer, start: int, fd: int) -> None:
-        rest, serial = move.size_bytes - start, self._serial
-        came = self._read(move, start, rest + 1, fd, expected=rest, lands=False)
-        self._check(move, start, came, rest, serial)
+    def _bring_end(self, file: FileTransfer, start: int, fd: int) -> None:
+        rest, serial = file.size_bytes - start, self._serial
+        came = self._read(file, start, rest + 1, fd, expected=rest, lands=False)
+        self._check(file, start, came, rest, serial)
         if self._ends_read < 2:  # the offset may be just what the size is wrong by
-            self._prove(move, beside=start)
+            self._prove(file, beside=start)
         self._check_same(serial)
-        self.new_bytes += move.landed(start, move.size_bytes)
+        self.new_bytes += file.landed(start, file.size_bytes)
 
     def _bring_part(self, piece: Piece, fd: int) -> None:
-        move, start, want = piece.move, piece.start, piece.end - piece.start
+        file, start, want = piece.file, piece.start, piece.end - piece.start
         serial = self._serial
         if start > self._proven_to:
-            self._prove(move)
+            self._prove(file)
             self._check_same(serial)
         lands = self._is_confirmed or start == 0
-        came = self._read(move, start, want, fd, expected=None, lands=lands)
+        came = self._read(file, start, want, fd, expected=None, lands=lands)
         if came.bytes < want:
-            raise self._contradicted(move, start, came)
+            raise self._contradicted(file, start, came)
         if not lands:
             self._check_same(serial)
-            self._prove(move)
+            self._prove(file)
             self._check_same(serial)
             self._is_confirmed, self._fruitless = True, 0
-            self.new_bytes += move.landed(start, piece.end)
+            self.new_bytes += file.landed(start, piece.end)
 
-    def _prove(self, move: FileTransfer, beside: int = 0) -> None:
+    def _prove(self, file: FileTransfer, beside: int = 0) -> None:
         """Read the last byte of a file, after which it has to end; two if that is what it is `beside`."""
-        start = end_proof(beside, move.size_bytes)
-        rest, serial = move.size_bytes - start, self._serial
-        came = self._read(move, start, rest + 1, None, expected=rest, lands=False)
-        self._check(move, start, came, rest, serial)
+        start = end_proof(beside, file.size_bytes)
+        rest, serial = file.size_bytes - start, self._serial
+        came = self._read(file, start, rest + 1, None, expected=rest, lands=False)
+        self._check(file, start, came, rest, serial)
 
-    def _check(self, move: FileTransfer, start: int, came: Incoming, rest: int, serial: int) -> None:
+    def _check(self, file: FileTransfer, start: int, came: Incoming, rest: int, serial: int) -> None:
         """Believe the session with that serial number to begin files where it is asked to."""
         if came.bytes != rest or not came.is_ended:
-            raise self._contradicted(move, start, came)
+            raise self._contradicted(file, start, came)
         if serial != self._serial:
             return  # it was lost as soon as it had ended the data
         self._proven_to = max(self._proven_to, start)
@@ -145,17 +150,17 @@ class StreamDownload:
         lost = "a session was lost before it had shown that it begins files where it is asked to"
         raise OffsetsUnproven(lost) if self._fruitless >= MOST_FRUITLESS else ConnectionLost(lost)
 
-    def _contradicted(self, move: FileTransfer, start: int, came: Incoming) -> IntegrityError:
+    def _contradicted(self, file: FileTransfer, start: int, came: Incoming) -> IntegrityError:
         """Return what it means that other than what should be came from an offset on."""
         more = "" if came.is_ended else "or more "
-        what = f"{counted(came.bytes, 'byte')} {more}came from {start} on, of {move.size_bytes} in all"
-        return why_elsewhere(self._work.describe(move.source), move, what)
+        what = f"{counted(came.bytes, 'byte')} {more}came from {start} on, of {file.size_bytes} in all"
+        return why_elsewhere(self._describe(file.source), file, what)
 
     # --- the bytes -----------------------------------------------------------------------------------
 
     def _read(
         self,
-        move: FileTransfer,
+        file: FileTransfer,
         start: int,
         most: int | None,
         fd: int | None,
@@ -167,43 +172,43 @@ class StreamDownload:
 
         They count as arrived at once if they land. `expected`: after so many the server should end.
         """
-        pacer = self._work.pacer
+        limiter = self._context.limiter
 
         def receive(connection: socket.socket, count: Callable[[int], None]) -> Incoming:
             came, position = Incoming(), start
             while most is None or came.bytes < most:
                 edge = (position // SECTION_BYTES + 1) * SECTION_BYTES
-                want = min(edge - position, pacer.piece(BUFFER_BYTES))
+                want = min(edge - position, limiter.piece(BUFFER_BYTES))
                 if most is not None:
                     want = min(want, most - came.bytes)
-                pacer.wait(want)
+                limiter.wait(want)
                 got = connection.recv_into(self._buffer, want)
                 if not got:
                     came.is_ended = True
                     break
                 if fd is not None:
-                    self._write(move, position, min(got, self._room(move, position, most)), fd, lands=lands)
+                    self._write(file, position, min(got, self._room(file, position, most)), fd, lands=lands)
                 came.bytes += got
                 position += got
                 count(got)
             return came
 
-        return self._retrieve(move, start, expected, receive)
+        return self._retrieve(file, start, expected, receive)
 
     @staticmethod
-    def _room(move: FileTransfer, position: int, most: int | None) -> int:
+    def _room(file: FileTransfer, position: int, most: int | None) -> int:
         """Return how many bytes may be written from here on: none beyond the end, if that is believed."""
-        return BUFFER_BYTES if most is None else max(0, move.size_bytes - position)
+        return BUFFER_BYTES if most is None else max(0, file.size_bytes - position)
 
-    def _write(self, move: FileTransfer, position: int, size_bytes: int, fd: int, *, lands: bool) -> None:
+    def _write(self, file: FileTransfer, position: int, size_bytes: int, fd: int, *, lands: bool) -> None:
         data = self._buffer[:size_bytes]
         written = 0
         try:
             while written < size_bytes:
                 written += os.pwrite(fd, data[written:], position + written)
         except OSError as error:
-            raise local_error(error, move.final, writing=True) from None
-        end = position + size_bytes if move.is_streamed else min(position + size_bytes, move.size_bytes)
+            raise local_error(error, file.final, writing=True) from None
+        end = position + size_bytes if file.is_streamed else min(position + size_bytes, file.size_bytes)
         if lands and position < end:
-            move.sums.passed(position, data[: end - position])
-            self.new_bytes += move.landed(position, end)
+            file.sums.passed(position, data[: end - position])
+            self.new_bytes += file.landed(position, end)

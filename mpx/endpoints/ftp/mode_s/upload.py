@@ -15,20 +15,20 @@ from mpx.errors import IntegrityError
 from mpx.files.local_error import local_error
 
 
-def clear(session: Session, move: FileTransfer) -> None:
+def clear(session: Session, file: FileTransfer) -> None:
     """Remove what an attempt before has left, as some servers add to that; best effort.
 
     A file that has its final name is removed only when it is known to be wrong.
     """
-    was_stored, move.was_stored = move.was_stored or move.was_begun, True
-    is_wrong = move.was_misfit or bool(move.retried_sections)
-    if is_wrong or (was_stored and move.partial != move.final):
-        telnet_escape.learn(session, move.partial)
-        session.call(command("DELE", session.name(move.partial)))
+    was_stored, file.was_stored = file.was_stored or file.was_begun, True
+    is_wrong = file.was_misfit or bool(file.retried_sections)
+    if is_wrong or (was_stored and file.partial != file.final):
+        telnet_escape.learn(session, file.partial)
+        session.call(command("DELE", session.name(file.partial)))
 
 
 def send_piece(
-    work: CarrierContext,
+    context: CarrierContext,
     piece: Piece,
     fd: int,
     connection: socket.socket,
@@ -40,28 +40,28 @@ def send_piece(
     Raises SourceError, IntegrityError where the source has become shorter, Interrupted, OSError and
     TimeoutError of the connection.
     """
-    move, pacer = piece.move, work.pacer
+    file, limiter = piece.file, context.limiter
 
     def send(start: int, end: int) -> None:
         data = buffer[: end - start]
-        pacer.wait(end - start)
+        limiter.wait(end - start)
         connection.sendall(data)
         count(end - start)
 
-    if move.is_streamed:
-        source = SourceStream(move, fd, work.failure.cancel.is_set)
+    if file.is_streamed:
+        source = SourceStream(file, fd, context.failure.cancel.is_set)
         while came := source.read(buffer):
             send(*came)
         return
     position = piece.start
     while position < piece.end:
-        want = min(piece.end - position, pacer.piece(len(buffer)))
+        want = min(piece.end - position, limiter.piece(len(buffer)))
         try:
             got = os.preadv(fd, [buffer[:want]], position)
         except OSError as error:
-            raise local_error(error, move.source, writing=False) from None
+            raise local_error(error, file.source, writing=False) from None
         if not got:
-            raise IntegrityError(f"{move.source} became shorter while it was copied; run the command again")
-        move.sums.passed(position, buffer[:got])
+            raise IntegrityError(f"{file.source} became shorter while it was copied; run the command again")
+        file.sums.passed(position, buffer[:got])
         send(position, position + got)
         position += got

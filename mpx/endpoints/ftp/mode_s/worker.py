@@ -1,47 +1,34 @@
-"""Transfers in MODE S (stream): one connection per piece of a file, which every FTP server can do.
+"""Transfers in MODE S (stream), the workers: one connection per piece of a file.
 
-For servers without MODE E, and for clients that no server can connect to: the client always opens the
-connection. A download is cut into pieces for several sessions where the server understands REST
-(`download.py`); since MODE S cannot name an end, the connection is simply closed when a piece is
-complete that ends within its file. An upload is one
-connection per file, since servers disagree on what REST means to STOR; several files go at once.
+Every FTP server has it: for servers without MODE E, and for clients that no server can connect to, as the
+client opens the connections. A download is cut into pieces for several sessions where the server
+understands REST (`download.py`); since MODE S cannot name an end, the connection is simply closed when a
+piece is complete that ends within its file. An upload is one connection per file, since servers disagree
+on what REST means to STOR; several files go at once.
 """
 
 import os
-import socket
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
-from mpx.endpoints.ftp import telnet_escape
-from mpx.endpoints.ftp.data_address import address_from, connect_data
-from mpx.endpoints.ftp.early_end import await_first, brings_nothing, early_reply
+from mpx.endpoints.ftp.mode_s.connections import DataConnections
 from mpx.endpoints.ftp.mode_s.download import Incoming, Receive, StreamDownload
 from mpx.endpoints.ftp.mode_s.upload import clear, send_piece
-from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session import Session, SessionOptions
-from mpx.endpoints.ftp.session_pool import SessionsFull, give_back_session, is_session_wanted, open_session
+from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
-from mpx.endpoints.ftp.wire import Reply, command
+from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.local.source_stream import is_made_up
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
-from mpx.engine.retry import Retry
-from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
-from mpx.errors import (
-    AuthenticationError,
-    ConnectionLost,
-    Interrupted,
-    MpxError,
-    NoSpace,
-    OffsetsUnproven,
-    TransferTimeout,
-)
+from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.stream import BUFFER_BYTES, StreamTotals
+from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, OffsetsUnproven, TransferTimeout
 from mpx.files.local_error import local_error
 from mpx.location import Location
 
@@ -49,68 +36,47 @@ PIECE_S = 5.0  # a piece lasts about so long, so that its handshake and slow sta
 FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
 SMALLEST_PIECE = 256 * 1024
-IDLE_S = 0.05
-_NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
-
-Result = TypeVar("Result")
 
 
-class _Connection(Stream):
-    """The data connection of the piece under way; its lane's thread uses it."""
-
-    def count(self, size_bytes: int) -> None:
-        """Take note of bytes that have passed."""
-        self.passed_bytes += size_bytes
-
-
-class StreamWorker(threading.Thread):
-    """One session that carries piece after piece, in one direction."""
+class StreamWorker(SessionWorker):
+    """Carries piece after piece, in one direction."""
 
     def __init__(
         self,
         number: int,
         location: Location,
         options: SessionOptions,
-        work: CarrierContext,
-        shelf: RangeScheduler,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
         *,
         upload: bool,
         whole_files: bool,
     ) -> None:
-        super().__init__(name=f"mpx-stream-{number}", daemon=True)
-        self.target = 0  # 1: take pieces
-        self.gone = False  # the server lets no further session in, so others are to have its share
+        super().__init__("stream", number, location.host, context)
+        self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
+        self._session: Session | None = None  # replaced by this thread; others only cut it
+        self._data = DataConnections(context, options.timeout_s, upload=upload)
+        # This thread's own:
         self._location = location
-        self._options = replace(options, waits_for_turn=number == 0)  # one lane is enough
-        self._work = work
-        self._shelf = shelf
+        self._options = replace(options, waits_for_turn=number == 0)  # one worker is enough
+        self._scheduler = scheduler
         self._upload = upload
-        self._number = number
-        self._session: Session | None = None
         self._whole_files = whole_files
-        self._data: _Connection | None = None
-        self._past = StreamTotals()
-        self._counting = threading.Lock()  # nothing is counted twice, or not at all, while it changes hands
-        self._goodput = 0.0
-        self._ever_opened = False
+        self._is_open = False  # the session is logged in and in MODE S
+        self._piece: Piece | None = None  # in hand
+        self._goodput = 0.0  # bytes/s, of the last piece; 0: not known
         self._first_piece = FIRST_PIECE
-        self._is_open = False  # the session is logged in
         self._stored_bytes = 0  # for the first time: what is sent again is no progress
+        self._was_tried = False  # over an open session, when it was lost
+        self._before_bytes = 0  # `_new_bytes` when the piece in hand was begun
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
-        self._download = StreamDownload(replace(work, describe=self._describe), shelf, self._retrieve)
+        self._download = StreamDownload(context, scheduler, self._retrieve, self._describe)
 
-    # --- for the carrier -----------------------------------------------------------------------------
+    # --- for the carrier, from any thread ------------------------------------------------------------
 
-    def totals(self) -> dict[str, StreamTotals]:
-        """Return the counters of all connections that there are and were."""
-        sums = StreamTotals()
-        with self._counting:
-            sums.add(self._past)
-            if self._data and self._upload:
-                sums.add(self._data.totals())
-            elif self._data:
-                sums.add(StreamTotals(streams=1, bytes=self._data.passed_bytes))
-        return {DEFAULT_PATH: sums}
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker."""
+        return {DEFAULT_PATH: self._data.totals()}
 
     def silent_s(self, path: str) -> None:
         """Return None: it has nothing to do with paths."""
@@ -119,113 +85,106 @@ class StreamWorker(threading.Thread):
         """Do nothing: every piece has a connection of its own."""
 
     def cut(self) -> None:
-        """Reset everything; the lane's thread ends soon."""
-        session, data = self._session, self._data
-        if session:
+        """Reset everything; this thread ends soon."""
+        if session := self._session:
             session.abort()
-        if data:
-            data.cut()
+        self._data.cut()
 
-    # --- the thread ----------------------------------------------------------------------------------
+    # --- the loop ------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Carry pieces until the pool is settled or the copy stops."""
-        work = self._work
-        retry = Retry(work.options.retries, work.failure.cancel)
-        with work.failure.guard():
-            while not work.pool.is_settled and not work.failure.cancel.is_set():
-                piece = self._next_piece() if self.target else None
-                if piece is None:
-                    if is_session_wanted(self._options):
-                        self._let_go()
-                    work.failure.cancel.wait(IDLE_S)
-                    continue
-                before = self._new_bytes
-                try:
-                    self._carry(piece)
-                    retry.progressed()
-                except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
-                    was_open = self._is_open
-                    self._drop()
-                    self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
-                    self._goodput = 0.0  # what was too much for this connection is not asked for again
-                    if self._new_bytes > before:
-                        retry.progressed()
-                    if was_open and work.pool.listed_files > 1 and retry.may_give_up(error):
-                        self._shelf.give_up(piece.move, error)
-                        continue
-                    self._return(piece, error, was_tried=was_open)
-                    if isinstance(error, SessionsFull):
-                        self.gone = True
-                        break
-                    if not self._ever_opened and (self._number > 0 or work.let_in.is_set()):
-                        work.note(f"no further session with {self._location.host}: {error}")
-                        self.gone = True
-                        break
-                    retry.again(error)
-                    work.note(f"trying again after: {error}")
-        self._drop()
+    def step(self) -> bool:
+        """Carry a piece: see SessionWorker."""
+        piece = self._next_piece() if self.target else None
+        if piece is None:
+            return False
+        self._piece, self._before_bytes = piece, self._new_bytes
+        self._carry(piece)
+        self.retry.progressed()
+        return True
 
-    def _return(self, piece: Piece, error: MpxError, *, was_tried: bool) -> None:
-        """Have what was not carried carried once more; a whole file only as often as --retries allows.
+    def pause(self) -> None:
+        """See SessionWorker."""
+        if is_session_wanted(self._options):
+            self._let_go()
+
+    def lost(self, _error: MpxError, /) -> Lost:
+        """See SessionWorker."""
+        files = [self._piece.file] if self._piece and self._is_open else []
+        self.drop()
+        self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
+        self._goodput = 0.0  # what was too much for this connection is not asked for again
+        self._was_tried = bool(files)
+        return Lost(files, self._new_bytes > self._before_bytes)
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        self._scheduler.give_up(file, error)
+
+    def hand_back(self, error: MpxError) -> None:
+        """See SessionWorker. A whole file is carried again only as often as --retries allows.
 
         One that failed twice waits behind the others, so that it keeps none of them from being carried. A
         file of which every byte came, and which the server then did not end well, is read again too.
         """
-        move = piece.move
-        was_whole = move.is_whole and not move.is_claimed
-        if not self._whole_files and not move.is_streamed and not was_whole:
-            self._shelf.give_back(move, piece.start, piece.end)
+        piece = self._piece
+        if piece is None:
             return
-        move.failures += was_tried
-        if move.failures > self._work.options.retries:
-            self._shelf.give_up(move, error)
+        file = piece.file
+        was_whole = file.is_whole and not file.is_claimed
+        if not self._whole_files and not file.is_streamed and not was_whole:
+            self._scheduler.give_back(file, piece.start, piece.end)
+            return
+        file.failures += self._was_tried
+        if file.failures > self.context.options.retries:
+            self._scheduler.give_up(file, error)
         else:
             if was_whole:
-                move.redo(0, move.size_bytes)
-            self._work.pool.put_again(move, last=move.failures > 1)
+                file.redo(0, file.size_bytes)
+            self.context.queue.put_again(file, last=file.failures > 1)
+
+    # --- one piece -----------------------------------------------------------------------------------
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
-            return self._shelf.take_file()
+            return self._scheduler.take_file()
         size = int(max(self._goodput * PIECE_S, WORTH_CONNECTING)) if self._goodput else self._first_piece
-        return self._shelf.take(size)
+        return self._scheduler.take(size)
 
     def _carry(self, piece: Piece) -> None:
         """Carry one piece; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
-        move = piece.move
-        name = move.source if self._upload else move.partial
+        file = piece.file
+        name = file.source if self._upload else file.partial
         try:
-            fd = move.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
+            fd = file.open(name, os.O_RDONLY if self._upload else os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self._shelf.give_up(move, local_error(error, name, writing=not self._upload))
+            self._scheduler.give_up(file, local_error(error, name, writing=not self._upload))
             return
         try:
-            began = time.monotonic()
-            if self._upload and not move.sent_whole and is_made_up(os.fstat(fd)):
-                move.stream()
-            if move.sent_whole and not move.is_streamed and self._is_stored(move):
-                move.landed(0, move.size_bytes)
+            began_s = time.monotonic()
+            if self._upload and not file.sent_whole and is_made_up(os.fstat(fd)):
+                file.stream()
+            if file.sent_whole and not file.is_streamed and self._is_stored(file):
+                file.landed(0, file.size_bytes)
             elif self._upload:
                 self._store(piece, fd)
-                self._measured(piece, began)
-            elif piece.start == piece.end and move.is_whole:
-                os.ftruncate(fd, move.size_bytes)  # an earlier run has brought all of it
+                self._measured(piece, began_s)
+            elif piece.start == piece.end and file.is_whole:
+                os.ftruncate(fd, file.size_bytes)  # an earlier run has brought all of it
             else:
                 self._download.bring(piece, fd)
-                self._measured(piece, began)
-                if move.is_whole:
-                    os.ftruncate(fd, move.size_bytes)  # an attempt before may have brought more
+                self._measured(piece, began_s)
+                if file.is_whole:
+                    os.ftruncate(fd, file.size_bytes)  # an attempt before may have brought more
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
-            self._drop()
-            self._shelf.give_up(move, error)
+            self.drop()
+            self._scheduler.give_up(file, error)
             return
         finally:
-            move.close()
-        if move.claim_whole():
-            self._work.whole(move)
+            file.close()
+        if file.claim_whole():
+            self.context.supervisor.whole(file)
 
     def _measured(self, piece: Piece, began_s: float) -> None:
         """Note how fast a piece was carried, by which the next is measured out; in bytes per second."""
@@ -237,130 +196,40 @@ class StreamWorker(threading.Thread):
         """How many bytes have arrived for the first time: what comes or goes again is no progress."""
         return self._stored_bytes + self._download.new_bytes
 
-    # --- one transfer --------------------------------------------------------------------------------
-
     def _store(self, piece: Piece, fd: int) -> None:
-        move = piece.move
-
-        def send(connection: socket.socket, count: Callable[[int], None]) -> None:
-            send_piece(self._work, piece, fd, connection, count, self._buffer)
-
-        clear(self._open_session(), move)
-        session, _ = self._transfer(move, "STOR", move.partial, 0, send)
-        move.sent_whole = True  # until the answer is read
+        file, session = piece.file, self._open_session()
+        send = partial(send_piece, self.context, piece, fd, buffer=self._buffer)
+        clear(session, file)
+        self._data.transfer(session, file, 0, send)
+        file.sent_whole = True  # until the answer is read
         reply = session.final_reply()
-        move.sent_whole = False
+        file.sent_whole = False
         if not reply.is_ok:
-            raise self._refusal(session, reply, move)
-        self._stored_bytes += move.landed(0, move.size_bytes)
+            raise self._data.refusal(session, reply, file)
+        self._stored_bytes += file.landed(0, file.size_bytes)
 
-    def _is_stored(self, move: FileTransfer) -> bool:
+    def _is_stored(self, file: FileTransfer) -> bool:
         """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
         session = self._open_session()
-        move.sent_whole = False
-        return stored_sizes(session, [session.name(move.partial)]) == [move.size_bytes]
+        file.sent_whole = False
+        return stored_sizes(session, [session.name(file.partial)]) == [file.size_bytes]
 
     def _retrieve(
-        self, move: FileTransfer, offset: int, expected_bytes: int | None, receive: Receive
+        self, file: FileTransfer, offset: int, expected_bytes: int | None, receive: Receive
     ) -> Incoming:
         """Run one RETR; see StreamDownload."""
-        session, came = self._transfer(move, "RETR", move.source, offset, receive)
+        session = self._open_session()
+        came = self._data.transfer(session, file, offset, receive)
         try:
             reply = session.final_reply() if came.is_ended else session.reply_to_cut()
         except (ConnectionLost, TransferTimeout):
             if came.is_ended and came.bytes != expected_bytes:
                 raise
-            self._drop()  # all that was asked for has come, whatever became of the session
+            self.drop()  # all that was asked for has come, whatever became of the session
             return came
         if came.is_ended and not reply.is_ok:
-            raise self._broken(session, reply, move)
+            raise self._data.broken(session, reply, file)
         return came
-
-    def _transfer(
-        self,
-        move: FileTransfer,
-        verb: str,
-        name: str,
-        offset: int,
-        use: Callable[[socket.socket, Callable[[int], None]], Result],
-    ) -> tuple[Session, Result]:
-        """Open a data connection for a file from an offset on, `use` it, and close it.
-
-        The final reply is left to be read. Raises ConnectionLost, TransferTimeout, OffsetsUnproven and what
-        a refusal means.
-        """
-        session = self._open_session()
-        telnet_escape.learn(session, name)
-        address = address_from(session, offset)
-        session.send(command(verb, session.name(name)))
-        data = _Connection("mpx-stream-data", self._work.subflows if self._work.over_mptcp else None)
-        try:
-            congestion = self._work.congestion if self._upload else None
-            over_mptcp = self._work.over_mptcp
-            try:
-                connection = connect_data(session, address, congestion=congestion, over_mptcp=over_mptcp)
-            except ConnectionLost as error:
-                connection = self._unconnected(session, move, offset, error)
-            data.opened(connection)
-            self._data = data
-            reply = session.read_reply()
-            connection.settimeout(self._options.timeout_s)
-            if verb == "RETR" and reply.is_ok:
-                session.put_back(reply)
-                await_first(connection, is_sized=move.listed_bytes is not None)
-            elif not reply.is_preliminary:
-                raise self._turned_down(session, reply, move, offset)
-            try:
-                return session, use(connection, data.count)
-            except TimeoutError:
-                raise TransferTimeout(
-                    f"nothing has moved for {self._options.timeout_s:g} s between us and {session.peer}"
-                ) from None
-            except OSError as error:
-                raise self._verdict(session, move, error) from None
-        finally:
-            with self._counting:
-                self._data = None
-                self._past.add(StreamTotals(bytes=data.passed_bytes))
-            data.closed(clean=False)
-
-    def _unconnected(
-        self, session: Session, move: FileTransfer, offset: int, error: MpxError
-    ) -> socket.socket:
-        """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
-        if not self._upload and move.listed_bytes is None:
-            raise error  # nobody knows that there is nothing
-        reply = early_reply(session, error)
-        if not reply.is_ok or self._upload:
-            raise self._turned_down(session, reply, move, offset) from None
-        session.put_back(reply)
-        return brings_nothing()
-
-    def _turned_down(self, session: Session, reply: Reply, move: FileTransfer, offset: int) -> MpxError:
-        if offset and reply.code in _NO_OFFSET:
-            return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
-        return self._refusal(session, reply, move)
-
-    def _verdict(self, session: Session, move: FileTransfer, error: OSError) -> MpxError:
-        """Read what the server says of a broken connection before judging it."""
-        lost = ConnectionLost(f"a data connection to {session.peer} was lost: {error.strerror or error}")
-        try:
-            reply = session.poll_reply(5.0)
-        except MpxError:
-            return lost
-        if reply is None or reply.is_ok or reply.is_preliminary:
-            return lost
-        return self._broken(session, reply, move)
-
-    def _broken(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
-        """Return what it means that a transfer was ended by a refusal: try again, but on a full disk."""
-        said = self._refusal(session, reply, move)
-        return said if isinstance(said, NoSpace) else ConnectionLost(str(said))
-
-    def _refusal(self, session: Session, reply: Reply, move: FileTransfer) -> MpxError:
-        if self._upload:
-            return cannot_store(reply, session.peer, move.final, move.partial)
-        return cannot_send(reply, session.peer, move.source)
 
     # --- the session ---------------------------------------------------------------------------------
 
@@ -368,24 +237,25 @@ class StreamWorker(threading.Thread):
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
             session.call(command("MODE", "S"))
-            self._ever_opened = self._is_open = True
-            self._work.let_in.set()
+            self._is_open = True
+            self.opened()
         return self._session
 
     def _describe(self, name: str) -> FileInfo | None:
-        """As CarrierContext.describe, where no other session may be admitted beside this one."""
+        """As Supervisor.describe, where no other session may be admitted beside this one."""
         self._let_go()
-        return self._work.describe(name)
+        return self.context.supervisor.describe(name)
 
     def _let_go(self) -> None:
         """Give the session to others until the next piece; no command of it is unanswered."""
-        self._is_open = False
         session, self._session = self._session, None
+        self._is_open = False
         self._download.begin_session()
         if session:
             give_back_session(session)
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """See SessionWorker."""
         self._is_open = False
         if self._session:
             self._session.close()

@@ -33,7 +33,7 @@ class PathSet(NamedTuple):
     told: dict[str, Any]  # all that the controller has said of it
 
 
-@dataclass(frozen=True)
+@dataclass
 class Client:
     """Asks the controller at a URL; raises Unsteered where that fails. Each wait is at most `timeout_s`."""
 

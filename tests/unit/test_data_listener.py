@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from unit.work import a_work
+from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.framing import EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.endpoints.ftp.mode_e.data_listener import MOST_STRANGERS
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel, PartialRetrieve
-from mpx.endpoints.ftp.wire import EOD, EOF, HEADER_BYTES, BlockHeader
 from mpx.engine.file_transfer import FileTransfer
 from mpx.net import tcp
 
@@ -22,32 +22,32 @@ CONTENT = bytes(range(250)) * 4 * 3  # of three retrieves
 class Download:
     """A fan, the file that it writes to, and whoever connects to it."""
 
-    def __init__(self, file: Path, streams: int) -> None:
-        self.file = file
-        self.move = FileTransfer("source", str(file), str(file), len(CONTENT), None, None)
-        file.write_bytes(b"")
-        self.fd = self.move.open(str(file), 2)
-        self.fan = DownloadDataChannel(a_work(), streams, tcp.listen(SERVER, None), SERVER)
-        self.fan.start()
-        self.pulls: list[PartialRetrieve] = []
+    def __init__(self, path: Path, streams: int) -> None:
+        self.path = path
+        self.file = FileTransfer("source", str(path), str(path), len(CONTENT), None, None)
+        path.write_bytes(b"")
+        self.fd = self.file.open(str(path), 2)
+        self.channel = DownloadDataChannel(a_context(), streams, tcp.listen(SERVER, None), SERVER)
+        self.channel.start()
+        self.retrieves: list[PartialRetrieve] = []
         self.callers: list[socket.socket] = []
 
     def ask(self) -> PartialRetrieve:
-        start = len(self.pulls) * PULL_BYTES
-        self.pulls.append(PartialRetrieve(self.move, start, start + PULL_BYTES, self.fd, self.fan))
-        self.fan.add(self.pulls[-1])
-        return self.pulls[-1]
+        start = len(self.retrieves) * PULL_BYTES
+        self.retrieves.append(PartialRetrieve(self.file, start, start + PULL_BYTES, self.fd, self.channel))
+        self.channel.add(self.retrieves[-1])
+        return self.retrieves[-1]
 
     def call(self, said: bytes = b"", source: str = SERVER) -> socket.socket:
-        caller = socket.create_connection(self.fan.address, source_address=(source, 0), timeout=20)
+        caller = socket.create_connection(self.channel.address, source_address=(source, 0), timeout=20)
         self.callers.append(caller)
         caller.sendall(said)
         return caller
 
     def close(self) -> None:
-        self.fan.cut()
-        self.fan.join()
-        self.move.close()
+        self.channel.cut()
+        self.channel.join()
+        self.file.close()
         for caller in self.callers:
             caller.close()
 
@@ -96,72 +96,72 @@ NONSENSE = {
 @pytest.mark.parametrize("source", [STRANGER, SERVER])
 def test_who_talks_nonsense_is_dropped_alone(download, eventually, said: bytes, source: str) -> None:
     way = download(2)
-    pull = way.ask()
+    retrieve = way.ask()
     assert is_hung_up(way.call(said, source))
     way.call(block(0, 0, 400) + end_of(2))
     assert is_hung_up(way.call(said, source))
     way.call(block(0, 400) + end_of())
-    eventually(lambda: pull.is_done)
-    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
-    assert way.fan.broken is None
+    eventually(lambda: retrieve.is_done)
+    assert way.path.read_bytes() == CONTENT[:PULL_BYTES]
+    assert way.channel.broken is None
 
 
 def test_who_says_nothing_takes_no_place(download, eventually) -> None:
     way = download(1)
-    pull = way.ask()
+    retrieve = way.ask()
     silent = [way.call(source=STRANGER), way.call(b"half a header", STRANGER), way.call(source=SERVER)]
     way.call(source=STRANGER).close()
     way.call(block(0) + end_of(1))
-    eventually(lambda: pull.is_done)
+    eventually(lambda: retrieve.is_done)
     assert all(map(is_hung_up, silent))  # the fan is complete
     with pytest.raises(ConnectionRefusedError):
         way.call(source=STRANGER)
-    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
-    assert way.fan.broken is None
+    assert way.path.read_bytes() == CONTENT[:PULL_BYTES]
+    assert way.channel.broken is None
 
 
 def test_a_crowd_of_strangers_leaves_room_for_the_server(download, eventually) -> None:
     way = download(2)
-    pull = way.ask()
+    retrieve = way.ask()
     first = way.call(source=SERVER)
     crowd = [way.call(source=STRANGER) for _ in range(MOST_STRANGERS + 5)]
     assert all(map(is_hung_up, crowd[:5]))  # the oldest made room
     first.sendall(block(0, 0, 100) + end_of(2))
     way.call(block(0, 100) + end_of(), STRANGER)  # data may come from another host
-    eventually(lambda: pull.is_done)
-    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
+    eventually(lambda: retrieve.is_done)
+    assert way.path.read_bytes() == CONTENT[:PULL_BYTES]
 
 
 def test_nobody_on_the_host_of_the_server_can_fill_us_with_connections(download, eventually) -> None:
     way = download(2)
-    pull = way.ask()
+    retrieve = way.ask()
     crowd = [way.call(source=SERVER) for _ in range(MOST_STRANGERS + 2 + 3)]
     assert all(map(is_hung_up, crowd[:3]))
     crowd[3].sendall(block(0, 0, 100) + end_of(2))
     crowd[4].sendall(block(0, 100) + end_of())
-    eventually(lambda: pull.is_done)
-    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
+    eventually(lambda: retrieve.is_done)
+    assert way.path.read_bytes() == CONTENT[:PULL_BYTES]
 
 
 def test_a_block_that_comes_twice_counts_once(download, eventually) -> None:
     way = download(2)
-    pull = way.ask()
+    retrieve = way.ask()
     way.call(block(0, 0, 600) + block(0, 0, 600) + end_of(2))
     way.call(block(0, 600) + end_of())
-    eventually(lambda: pull.is_done)
-    assert way.move.arrived_bytes == 0  # until the lane believes it
-    assert (pull.believe(), way.move.arrived_bytes) == (PULL_BYTES, PULL_BYTES)
-    assert way.file.read_bytes() == CONTENT[:PULL_BYTES]
+    eventually(lambda: retrieve.is_done)
+    assert way.file.arrived_bytes == 0  # until the lane believes it
+    assert (retrieve.believe(), way.file.arrived_bytes) == (PULL_BYTES, PULL_BYTES)
+    assert way.path.read_bytes() == CONTENT[:PULL_BYTES]
 
 
 def test_only_the_server_shows_that_it_can_reach_us(download, eventually) -> None:
     way = download(2)
     way.ask()
     assert is_hung_up(way.call(NONSENSE["another protocol"], STRANGER))
-    assert way.fan.reached
-    assert not way.fan.work.inbound.is_set()
+    assert way.channel.reached
+    assert not way.channel.context.events.inbound.is_set()
     way.call(block(0) + end_of(), STRANGER)  # what it says shows that it is the server
-    eventually(way.fan.work.inbound.is_set)
+    eventually(way.channel.context.events.inbound.is_set)
 
 
 def test_a_connection_that_comes_late_begins_with_what_is_not_done(download, eventually) -> None:
@@ -175,17 +175,17 @@ def test_a_connection_that_comes_late_begins_with_what_is_not_done(download, eve
     late.sendall(block(2, 500) + end_of())
     early.sendall(block(2, 0, 500) + end_of(2))
     eventually(lambda: third.is_done)
-    assert way.file.read_bytes() == CONTENT
-    assert way.fan.broken is None
+    assert way.path.read_bytes() == CONTENT
+    assert way.channel.broken is None
 
 
 def test_two_fans_never_mix_up_their_connections(download, eventually, tmp_path: Path) -> None:
     way, other = download(2), Download(tmp_path / "other", 1)
-    pull, second = way.ask(), other.ask()
+    retrieve, second = way.ask(), other.ask()
     way.call(block(0, 0, 10))  # its other connection never comes
     other.call(block(0) + end_of(1))
     eventually(lambda: second.is_done)
-    assert not pull.is_done
+    assert not retrieve.is_done
     other.close()
 
 
@@ -195,9 +195,9 @@ def test_a_connection_that_is_not_counted_breaks_the_fan_and_not_the_program(dow
     one_too_many = way.call(BlockHeader(0, 0, 0).pack())  # it fits, so it is let in
     way.call(block(0) + end_of(1))
     eventually(lambda: first.is_done)
-    way.fan.forget(first)
+    way.channel.forget(first)
     way.ask()
-    way.fan.forget(way.pulls[1])
+    way.channel.forget(way.retrieves[1])
     one_too_many.sendall(end_of())
-    eventually(lambda: way.fan.broken is not None)
-    assert way.fan.broken.may_retry
+    eventually(lambda: way.channel.broken is not None)
+    assert way.channel.broken.may_retry

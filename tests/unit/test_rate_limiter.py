@@ -17,13 +17,13 @@ def test_the_pacer_is_exact_over_all_streams(threads: int) -> None:
     rate_bps, size = 80e6, 10_000_000
     figures = []
     for _ in range(4):
-        pacer = RateLimiter(threading.Event(), rate_bps)
-        piece = pacer.piece(256 * 1024)
+        limiter = RateLimiter(threading.Event(), rate_bps)
+        piece = limiter.piece(256 * 1024)
         assert piece == 200_000  # 20 ms
 
-        def stream(pacer: RateLimiter = pacer, piece: int = piece) -> None:
+        def stream(limiter: RateLimiter = limiter, piece: int = piece) -> None:
             for _ in range(size // threads // piece):
-                pacer.wait(piece)
+                limiter.wait(piece)
 
         streams = [threading.Thread(target=stream) for _ in range(threads)]
         began_s = time.monotonic()
@@ -41,12 +41,12 @@ def test_the_pacer_is_exact_over_all_streams(threads: int) -> None:
 
 
 def test_time_lost_is_made_up_for_only_a_little() -> None:
-    pacer = RateLimiter(threading.Event(), 8e6)
-    pacer.wait(1000)
+    limiter = RateLimiter(threading.Event(), 8e6)
+    limiter.wait(1000)
     time.sleep(3 * CREDIT_S)  # a machine that stalls
     began_s = time.monotonic()
     for _ in range(200):
-        pacer.wait(1000)  # 200 kB at 1 MB/s
+        limiter.wait(1000)  # 200 kB at 1 MB/s
     assert time.monotonic() - began_s >= 0.2 - CREDIT_S - 0.002
 
 
@@ -78,12 +78,12 @@ class Sleeper(threading.Event):
         return False
 
 
-def passing(pacer: RateLimiter, clock: Sleeper, seconds: float, largest: int = 256 * 1024) -> int:
+def passing(limiter: RateLimiter, clock: Sleeper, seconds: float, largest: int = 256 * 1024) -> int:
     """Pass one piece after the other for so long; return how many bytes that were."""
     until_s, passed = clock.now_s + seconds, 0
     while clock.now_s < until_s:
-        piece = pacer.piece(largest)
-        pacer.wait(piece)
+        piece = limiter.piece(largest)
+        limiter.wait(piece)
         passed += piece
     return passed
 
@@ -94,58 +94,58 @@ LOW_BPS, HIGH_BPS = 185e3, 100e6  # of a copy that yields
 @pytest.mark.parametrize("before_bps", [None, 1e9])
 def test_pieces_of_a_high_rate_do_not_hold_up_a_low_one(before_bps: float | None) -> None:
     clock = Sleeper()
-    pacer = RateLimiter(clock, before_bps, lambda: clock.now_s)
-    pacer.piece_s = 0.002
-    on_their_way = [pacer.piece(256 * 1024) for _ in range(4)]  # of four streams, being read
-    pacer.rate_bps = LOW_BPS
+    limiter = RateLimiter(clock, before_bps, lambda: clock.now_s)
+    limiter.piece_s = 0.002
+    on_their_way = [limiter.piece(256 * 1024) for _ in range(4)]  # of four streams, being read
+    limiter.rate_bps = LOW_BPS
     for piece in on_their_way:
-        pacer.wait(piece)
+        limiter.wait(piece)
     assert clock.now_s <= 4 * 1460 * 8 / LOW_BPS
-    assert passing(pacer, clock, 10) * 8 == pytest.approx(10 * LOW_BPS, rel=0.05)
+    assert passing(limiter, clock, 10) * 8 == pytest.approx(10 * LOW_BPS, rel=0.05)
 
 
 def test_who_has_a_place_waits_no_longer_as_the_rate_falls() -> None:
     clock = Sleeper()
-    pacer = RateLimiter(clock, HIGH_BPS, lambda: clock.now_s)
+    limiter = RateLimiter(clock, HIGH_BPS, lambda: clock.now_s)
     for _ in range(50):  # the credit is gone
-        pacer.wait(pacer.piece(256 * 1024))
-    clock.at(clock.now_s, lambda: setattr(pacer, "rate_bps", LOW_BPS))
+        limiter.wait(limiter.piece(256 * 1024))
+    clock.at(clock.now_s, lambda: setattr(limiter, "rate_bps", LOW_BPS))
     due_s = clock.now_s + 0.02
-    pacer.wait(pacer.piece(256 * 1024))
+    limiter.wait(limiter.piece(256 * 1024))
     assert clock.now_s <= due_s
 
 
 def test_who_waits_goes_on_as_the_rate_rises() -> None:
     clock = Sleeper()
-    pacer = RateLimiter(clock, LOW_BPS, lambda: clock.now_s)
+    limiter = RateLimiter(clock, LOW_BPS, lambda: clock.now_s)
     for _ in range(64):
-        pacer.wait(1460)
-    pacer.piece_s = 60.0  # one long piece, and the next waits for it to pass
-    pacer.wait(pacer.piece(1 << 20))
+        limiter.wait(1460)
+    limiter.piece_s = 60.0  # one long piece, and the next waits for it to pass
+    limiter.wait(limiter.piece(1 << 20))
     rises_s = clock.now_s + 1.0
-    clock.at(rises_s, lambda: setattr(pacer, "rate_bps", HIGH_BPS))
-    pacer.wait(1)
+    clock.at(rises_s, lambda: setattr(limiter, "rate_bps", HIGH_BPS))
+    limiter.wait(1)
     assert clock.now_s <= rises_s + LOOK_S + (1 << 20) * 8 / HIGH_BPS
 
 
 def test_a_limit_that_is_lifted_counts_for_those_who_wait() -> None:
     clock = Sleeper()
-    pacer = RateLimiter(clock, 8.0, lambda: clock.now_s)
-    pacer.wait(1460)
-    pacer.wait(1460)
+    limiter = RateLimiter(clock, 8.0, lambda: clock.now_s)
+    limiter.wait(1460)
+    limiter.wait(1460)
     lifted_s = clock.now_s + 1.0
-    clock.at(lifted_s, lambda: setattr(pacer, "rate_bps", None))
-    pacer.wait(1460)
+    clock.at(lifted_s, lambda: setattr(limiter, "rate_bps", None))
+    limiter.wait(1460)
     assert clock.now_s <= lifted_s + LOOK_S
 
 
 @given(st.lists(st.tuples(st.floats(1e5, 1e9), st.floats(0.1, 5.0)), min_size=1, max_size=5))
 def test_however_the_rate_changes_what_passes_is_what_it_allows(rates: list[tuple[float, float]]) -> None:
     clock = Sleeper()
-    pacer = RateLimiter(clock, rates[0][0], lambda: clock.now_s)
+    limiter = RateLimiter(clock, rates[0][0], lambda: clock.now_s)
     for rate_bps, seconds in rates:
-        pacer.rate_bps = rate_bps
-        began_s, piece = clock.now_s, pacer.piece(1 << 20)
-        passed = passing(pacer, clock, seconds, 1 << 20)
+        limiter.rate_bps = rate_bps
+        began_s, piece = clock.now_s, limiter.piece(1 << 20)
+        passed = passing(limiter, clock, seconds, 1 << 20)
         allowed = rate_bps * (clock.now_s - began_s) / 8
         assert allowed - 2 * piece <= passed <= allowed + rate_bps * CREDIT_S / 8 + 2 * piece

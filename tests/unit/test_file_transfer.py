@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from unit.work import a_move
+from unit.made_up_context import a_file
 
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.file_transfer import FileTransfer
@@ -31,40 +31,40 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_every_byte_waits_is_under_way_or_has_arrived(steps: list[tuple[str, int, int]]) -> None:
-    move = a_move(SIZE)
+    file = a_file(SIZE)
     under_way: list[tuple[int, int]] = []
     arrived = RangeSet()
     for step, one, other in steps:
         start, end = min(one, other), max(one, other)
         if step == "take":
-            piece = move.take(one + 1)
+            piece = file.take(one + 1)
             if piece:
                 assert 0 < piece[1] - piece[0] <= one + 1
                 under_way.append(piece)
         elif step == "land" and under_way:
             piece = under_way.pop(one % len(under_way))
-            assert move.landed(*piece) == arrived.add(*piece)
+            assert file.landed(*piece) == arrived.add(*piece)
         elif step == "lose" and under_way:
-            move.give_back(*under_way.pop(one % len(under_way)))
+            file.give_back(*under_way.pop(one % len(under_way)))
         elif step == "land other":  # a marker tells of it, or another lane has brought it
-            assert move.landed(start, end) == arrived.add(start, end)
+            assert file.landed(start, end) == arrived.add(start, end)
         elif step == "redo" and arrived.covers(start, end):
-            move.redo(start, end)
+            file.redo(start, end)
             arrived.remove(start, end)
         elif step == "redo missing":
-            assert move.redo_missing() == SIZE - arrived.size
+            assert file.redo_missing() == SIZE - arrived.size
             under_way.clear()
-        assert move.arrived_bytes == arrived.size
-        assert move.is_whole == (arrived.size == SIZE)
+        assert file.arrived_bytes == arrived.size
+        assert file.is_whole == (arrived.size == SIZE)
     for piece in under_way:
-        move.give_back(*piece)
-    while piece := move.take(7):
-        move.landed(*piece)
-    assert move.is_whole
-    assert move.take_news()[1] == [(0, SIZE)]
-    assert move.take_news() == ([], [])
-    assert move.claim_whole()
-    assert not move.claim_whole()
+        file.give_back(*piece)
+    while piece := file.take(7):
+        file.landed(*piece)
+    assert file.is_whole
+    assert file.take_news()[1] == [(0, SIZE)]
+    assert file.take_news() == ([], [])
+    assert file.claim_whole()
+    assert not file.claim_whole()
 
 
 NEWS = st.lists(
@@ -79,53 +79,53 @@ NEWS = st.lists(
 
 @given(NEWS)
 def test_the_journal_knows_what_has_arrived_and_no_more(steps: list[tuple[str, int, int]]) -> None:
-    move, journal = a_move(SIZE), RangeSet()
+    file, journal = a_file(SIZE), RangeSet()
 
     def tell() -> None:
-        has_news = move.has_news
-        lost, arrived = move.take_news()
+        has_news = file.has_news
+        lost, arrived = file.take_news()
         assert has_news == bool(lost or arrived)
         for each in lost:
             journal.remove(*each)
         journal.update(arrived)
-        assert journal.missing(0, SIZE) == move.missing_within(0, SIZE)
+        assert journal.missing(0, SIZE) == file.missing_within(0, SIZE)
 
     for step, one, other in steps:
         start, end = min(one, other), max(one, other)
         if step == "land":
-            move.landed(start, end)
+            file.landed(start, end)
         elif step == "redo":
-            move.redo(start, end)
+            file.redo(start, end)
         elif step == "forget":
-            move.forget_arrived()
+            file.forget_arrived()
         elif step == "forget beyond":
-            move.forget_beyond(start)
+            file.forget_beyond(start)
         elif step == "take all":
-            move.take_all()
+            file.take_all()
         else:
             tell()
     tell()
 
 
 def test_a_piece_stays_within_its_section() -> None:
-    move = a_move(2 * SECTION_BYTES + 5)
+    file = a_file(2 * SECTION_BYTES + 5)
     pieces = []
-    while piece := move.take(SECTION_BYTES - 1):
+    while piece := file.take(SECTION_BYTES - 1):
         pieces.append(piece)
     assert RangeSet(pieces) == RangeSet([(0, 2 * SECTION_BYTES + 5)])
     assert all(start // SECTION_BYTES == (end - 1) // SECTION_BYTES for start, end in pieces)
 
 
 def test_what_is_to_be_sent_again_has_not_landed_with_the_rest() -> None:
-    move = a_move(SIZE)
-    while move.take(100):
+    file = a_file(SIZE)
+    while file.take(100):
         pass
-    move.landed(0, 500)
-    move.redo(200, 300)
-    move.all_landed()
-    assert not move.is_whole
-    assert move.missing_within(0, SIZE) == RangeSet([(200, 300)])
-    assert move.take(1000) == (200, 300)
+    file.landed(0, 500)
+    file.redo(200, 300)
+    file.all_landed()
+    assert not file.is_whole
+    assert file.missing_within(0, SIZE) == RangeSet([(200, 300)])
+    assert file.take(1000) == (200, 300)
 
 
 @pytest.mark.parametrize(
@@ -133,70 +133,70 @@ def test_what_is_to_be_sent_again_has_not_landed_with_the_rest() -> None:
     [FileTransfer.forget_arrived, FileTransfer.take_all, FileTransfer.stream, lambda m: m.redo(0, SIZE)],
 )
 def test_what_is_moved_again_is_compared_again(again: Callable[[FileTransfer], object]) -> None:
-    move = a_move(SIZE)
-    move.landed(0, SIZE)
-    move.found_same(0, SIZE, "sha256")
-    again(move)
-    assert not move.verified.size
+    file = a_file(SIZE)
+    file.landed(0, SIZE)
+    file.found_same(0, SIZE, "sha256")
+    again(file)
+    assert not file.verified.size
 
 
 def test_what_is_written_over_is_summed_again(tmp_path: Path) -> None:
-    move = a_move(10, sums="adler32")
-    move.sums.passed(0, memoryview(b"aaaaa"))
-    move.landed(0, 5)
-    assert move.hold(0, 10)
+    file = a_file(10, sums="adler32")
+    file.sums.passed(0, memoryview(b"aaaaa"))
+    file.landed(0, 5)
+    assert file.hold(0, 10)
     (tmp_path / "f").write_bytes(b"bbbbbbbbbb")  # they lie there now
-    move.sums.passed(0, memoryview(b"bbbbbbbbbb"))
-    move.believe([(0, 10)])
-    with (tmp_path / "f").open("rb") as file:
-        assert move.sums.hex(0, 10, file.fileno(), lambda: False) == f"{zlib.adler32(b'b' * 10):08x}"
+    file.sums.passed(0, memoryview(b"bbbbbbbbbb"))
+    file.believe([(0, 10)])
+    with (tmp_path / "f").open("rb") as opened:
+        assert file.sums.hex(0, 10, opened.fileno(), lambda: False) == f"{zlib.adler32(b'b' * 10):08x}"
 
 
 def test_nothing_stays_held_where_pieces_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.engine.file_transfer.MOST_PIECES", 3)
-    move, pieces = a_move(SIZE), [(start, start + 1) for start in range(0, 15, 5)]
-    move.landed(900, 901)
-    move.landed(910, 911)
+    file, pieces = a_file(SIZE), [(start, start + 1) for start in range(0, 15, 5)]
+    file.landed(900, 901)
+    file.landed(910, 911)
     for piece in pieces:
-        assert move.hold(*piece)
+        assert file.hold(*piece)
     with pytest.raises(ConnectionLost):
-        move.believe(pieces)
-    assert move.hold(*pieces[-1])
+        file.believe(pieces)
+    assert file.hold(*pieces[-1])
 
 
 def test_a_file_given_up_is_not_taken_up_again() -> None:
-    move = a_move(SIZE)
-    piece = move.take(100)
+    file = a_file(SIZE)
+    piece = file.take(100)
     assert piece
-    assert move.claim_given_up()
-    assert not move.claim_given_up()
-    move.give_back(*piece)
-    assert move.take(100) is None
-    move.landed(0, SIZE)
-    assert not move.claim_whole()
-    move.redo(0, 10)
-    assert move.take(100) is None
+    assert file.claim_given_up()
+    assert not file.claim_given_up()
+    file.give_back(*piece)
+    assert file.take(100) is None
+    file.landed(0, SIZE)
+    assert not file.claim_whole()
+    file.redo(0, 10)
+    assert file.take(100) is None
 
 
 def test_resume() -> None:
-    move = a_move(SIZE)
-    move.resume(RangeSet([(100, 300), (900, 2000)]))  # a journal may tell anything
-    move.landed(0, 50)  # proven by checksum
-    move.plan()
-    assert move.resumed_bytes == 350
-    assert move.todo_bytes == 650
-    move.forget_arrived()
-    assert (move.resumed_bytes, move.todo_bytes) == (0, SIZE)
+    file = a_file(SIZE)
+    file.resume(RangeSet([(100, 300), (900, 2000)]))  # a journal may tell anything
+    file.landed(0, 50)  # proven by checksum
+    file.plan()
+    assert file.resumed_bytes == 350
+    assert file.todo_bytes == 650
+    file.forget_arrived()
+    assert (file.resumed_bytes, file.todo_bytes) == (0, SIZE)
 
 
 def test_the_descriptor_lives_until_its_last_user_has_gone(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
-    move = a_move(SIZE)
-    fd = move.open(str(tmp_path / "file"), os.O_RDONLY)
-    assert move.open(str(tmp_path / "file"), os.O_RDONLY) == fd
-    move.close()
+    file = a_file(SIZE)
+    fd = file.open(str(tmp_path / "file"), os.O_RDONLY)
+    assert file.open(str(tmp_path / "file"), os.O_RDONLY) == fd
+    file.close()
     assert os.pread(fd, 3, 0) == b"012"
-    move.close()
+    file.close()
     with pytest.raises(OSError, match="descriptor"):
         os.pread(fd, 3, 0)
 
@@ -205,12 +205,12 @@ def test_sums_are_taken_while_others_pass(tmp_path: Path) -> None:
     content = random.Random(1).randbytes(200_000)
     (tmp_path / "file").write_bytes(content)
     fd = os.open(tmp_path / "file", os.O_RDONLY)
-    move = a_move(len(content), sums="adler32")
+    file = a_file(len(content), sums="adler32")
     failed: list[BaseException] = []
 
     def pass_by(first: int) -> None:
         for start in range(first, len(content), 400):
-            move.sums.passed(start, memoryview(content)[start : start + 100])
+            file.sums.passed(start, memoryview(content)[start : start + 100])
 
     def look() -> None:
         try:
@@ -220,7 +220,7 @@ def test_sums_are_taken_while_others_pass(tmp_path: Path) -> None:
             failed.append(error)
 
     def whole_sum() -> int:
-        return int(move.sums.hex(0, len(content), fd, lambda: False), 16)
+        return int(file.sums.hex(0, len(content), fd, lambda: False), 16)
 
     threads = [threading.Thread(target=pass_by, args=(first,)) for first in (0, 100, 200, 300)]
     looking = threading.Thread(target=look)
@@ -234,8 +234,8 @@ def test_sums_are_taken_while_others_pass(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_claimed_whole_cannot_be_given_up() -> None:
-    move = a_move(10)
-    move.landed(0, 10)
-    assert move.claim_whole()
-    assert not move.claim_given_up()
-    assert not move.is_given_up
+    file = a_file(10)
+    file.landed(0, 10)
+    assert file.claim_whole()
+    assert not file.claim_given_up()
+    assert not file.is_given_up

@@ -1,0 +1,57 @@
+"""Downloads in MODE E: how much is asked of a server ahead of what has come, and in what pieces."""
+
+import threading
+import time
+
+from mpx.engine.range_scheduler import SMALLEST_PIECE
+
+AHEAD_S = 0.5  # queued at the server, or 3 RTT: a retrieve that is queued cannot be called back
+PIECE_S = 0.2  # one retrieve lasts about so long, or 1 RTT
+FIRST_PIECE = 512 * 1024
+FIRST_AHEAD = 4 * 1024 * 1024  # at least, as streams that begin are soon faster than they were, ...
+RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than lasts so long: another number of streams waits for it
+LARGEST_PIECE = 256 * 1024 * 1024
+MEASURED_S = 0.1  # goodput is measured over at least so long
+
+
+class ReadAhead:
+    """Goes by the goodput of a worker. Used by its thread, but for `goodput`."""
+
+    def __init__(self) -> None:
+        self.rtt_s = 0.0
+        self._guard = threading.Lock()
+        self._goodput = 0.0  # bytes/s, smoothed; guarded by `_guard`
+        self._measured = (time.monotonic(), 0)
+
+    @property
+    def goodput(self) -> float:
+        """In bytes/s, smoothed; 0 before it was measured. From any thread."""
+        with self._guard:
+            return self._goodput
+
+    def passed(self, passed_bytes: int) -> None:
+        """Measure, from what has come in all until now."""
+        now_s, (since_s, before) = time.monotonic(), self._measured
+        if now_s - since_s > MEASURED_S:
+            rate = (passed_bytes - before) / (now_s - since_s)
+            with self._guard:
+                self._goodput = 0.5 * self._goodput + 0.5 * rate if self._goodput else rate
+            self._measured = now_s, passed_bytes
+
+    def scale(self, factor: float) -> None:
+        """Expect so many times the goodput from now on: the number of connections has changed."""
+        with self._guard:
+            self._goodput *= factor
+
+    @property
+    def piece_bytes(self) -> int:
+        """How many bytes the next retrieve is to bring."""
+        size = self.goodput * max(PIECE_S, self.rtt_s) or FIRST_PIECE
+        return int(min(max(size, SMALLEST_PIECE), LARGEST_PIECE))
+
+    @property
+    def most_bytes(self) -> float:
+        """How many bytes are to be queued at the server."""
+        goodput = self.goodput
+        first = min(FIRST_AHEAD, goodput * max(RAMP_S, RAMP_RTT * self.rtt_s) or FIRST_AHEAD)
+        return max(goodput * max(AHEAD_S, 3 * self.rtt_s), first)

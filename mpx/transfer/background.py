@@ -1,0 +1,187 @@
+"""What the other traffic on the path has a copy do: switch its congestion control, or yield.
+
+Most copies are over before any of this is needed, so recognition is imported when it is.
+"""
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpx.engine.carrier import Carrier, CarrierContext
+from mpx.engine.tuner import Sample
+from mpx.errors import UsageError
+from mpx.recognition.policy import CUBIC
+from mpx.report import OnNote, Severity
+from mpx.transfer.ends import Ends
+from mpx.transfer.transport import Transport, why_not_congestion
+
+if TYPE_CHECKING:
+    from mpx.recognition.monitor import BackgroundMonitor
+    from mpx.recognition.scavenger import Scavenger
+    from mpx.recognition.watch import RttWatch
+
+ENDING_S = 1.0  # less than this is left: nothing decided now would show
+LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
+WORTH_A_SWITCH_S = 8.0  # less than this is left: nobody is known by then who is not known already
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """Something that was done because of the background, in words for the report."""
+
+    reason: str
+    is_switch: bool = False  # what the tuners have learnt may be void
+
+
+class Background:
+    """Reads the background and acts on it. Used by the control loop's thread."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        congestion: str | None,
+        refused: threading.Event,
+        note: OnNote,
+        *,
+        begin_monitor: "Callable[[float], BackgroundMonitor | None] | None" = None,
+        scavenger: "Scavenger | None" = None,
+    ) -> None:
+        """`congestion`: what streams begin with; `refused` is set when a server does not switch.
+
+        `begin_monitor` makes the monitor of bytes that move since then (monotonic clock), None if it cannot.
+        """
+        self.congestion = congestion
+        self._carrier, self._refused, self._note = carrier, refused, note
+        self._before: str | None = None  # what streams go on with where the last switch is refused
+        self._begin_monitor = begin_monitor
+        self._monitor: BackgroundMonitor | None = None
+        self._scavenger = scavenger
+        self._moving_s: float | None = None  # since when bytes arrive
+
+    def observe(self, now_s: float, sample: Sample, lasts_s: float) -> Iterator[Reaction]:
+        """Take what has moved up to now (monotonic clock); act, and yield what was done.
+
+        `lasts_s`: for how long there is work at the present rate.
+        """
+        if self._moving_s is None and sample.arrived_bytes:
+            self._moving_s = now_s
+        if self._scavenger is not None and lasts_s >= ENDING_S:
+            yield from self._yield(self._scavenger, now_s, sample)
+        if lasts_s >= WORTH_A_SWITCH_S:
+            if self._begin_monitor and self._moving_s is not None and now_s >= self._moving_s + LONG_S:
+                self._monitor, self._begin_monitor = self._begin_monitor(self._moving_s), None
+            if self._monitor is not None:
+                yield from self._select(self._monitor, now_s, sample)
+
+    def _yield(self, scavenger: "Scavenger", now_s: float, sample: Sample) -> Iterator[Reaction]:
+        """Be as fast as leaves no queue; where that cannot be told, note it and go on."""
+        news = scavenger.observe(now_s, sample.arrived_bytes)
+        if scavenger.trouble:
+            self._note(f"scavenger mode is inactive, probes go unanswered: {scavenger.trouble}")
+        if news:
+            yield Reaction(news)
+
+    def _select(self, monitor: "BackgroundMonitor", now_s: float, sample: Sample) -> Iterator[Reaction]:
+        """Switch the streams where the background has come to ask for it; note what cannot be had."""
+        switch = monitor.observe(now_s, sample)
+        if monitor.trouble:
+            self._note(f"the background is not recognised: {monitor.trouble}", _severity(monitor))
+        if switch is None:
+            return
+        try:
+            self._carrier.set_congestion(switch.congestion)
+        except (UsageError, OSError) as error:  # OSError: no descriptor is left to ask what may be used
+            self._note(f"the streams stay with {self.congestion}: {error}")
+            monitor.refused()
+            return
+        self.congestion, self._before = switch.congestion, self.congestion
+        monitor.switched(now_s, switch.congestion)
+        yield Reaction(f"switched to {switch.congestion}: {switch.reason}", is_switch=True)
+
+    def take_refusal(self, now_s: float) -> str:
+        """Go on with what a server sends with that has refused the last switch; return that in words, once.
+
+        All its sessions go on alike. Empty where none has refused.
+        """
+        if not self._refused.is_set():
+            return ""
+        self._refused.clear()
+        before = self._before
+        if self.congestion == before:  # as another session of it has said already
+            return ""
+        self.congestion = before
+        if before and self._monitor is not None:
+            self._carrier.set_congestion(before)
+            self._monitor.switched(now_s, before)
+        return f"the server goes on with {before or 'what its kernel chooses'}"
+
+    def end(self) -> None:
+        """Stop probing, and note what was read."""
+        if self._monitor is not None and self._monitor.summary:
+            self._note(self._monitor.summary)
+        for each in (self._monitor, self._scavenger):
+            if each is not None:
+                each.end()
+
+
+def _severity(monitor: "BackgroundMonitor") -> Severity:
+    """Return how severe its trouble is: everybody is told of a model that was asked for and is not had."""
+    from mpx.ops_classifier import model_is_named
+
+    return Severity.NOTICE if monitor.has_no_model and model_is_named() else Severity.INFO
+
+
+def background_of(
+    carrier: Carrier, context: CarrierContext, ends: Ends, transport: Transport, note: OnNote
+) -> Background:
+    """Return the background of a copy: it is read where the plan has it select or yield."""
+    selects = transport.mode_e and transport.plan.selects
+    watch = _watch(ends, transport, carrier if selects else None) if transport.plan.yields else None
+    scavenger = None
+    if watch is not None:
+        from mpx.recognition.scavenger import Scavenger
+
+        scavenger = Scavenger(watch, context.limiter, context.events.may_spread.is_set)
+    begin = functools.partial(_monitor, carrier, ends, transport, watch) if selects else None
+    refused = context.events.congestion_refused
+    return Background(carrier, transport.congestion, refused, note, begin_monitor=begin, scavenger=scavenger)
+
+
+def _watch(ends: Ends, transport: Transport, paced: Carrier | None) -> "RttWatch | None":
+    """Return what probes the path beside the copy, not begun yet; it makes rate pulses in `paced`."""
+    rtt = transport.rtt
+    if rtt is None or rtt.address is None:
+        return None
+    from mpx.recognition.pulses.local_pacing import LocalPacer
+    from mpx.recognition.pulses.maker import PulseMaker
+    from mpx.recognition.pulses.remote_pacing import RemotePacer
+    from mpx.recognition.watch import RttWatch
+
+    pacer = RemotePacer if ends.far_is_source else LocalPacer
+    pulses = PulseMaker(pacer(paced.connections)) if paced else None
+    kernel_s = rtt.kernel_s or math.inf
+    return RttWatch(ends.host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, dips=pulses)
+
+
+def _monitor(
+    carrier: Carrier, ends: Ends, transport: Transport, watch: "RttWatch | None", since_s: float
+) -> "BackgroundMonitor | None":
+    """Return what reads the background and says when to switch; None where there is no path to probe.
+
+    Bytes move since `since_s` (monotonic clock).
+    """
+    watch = watch or _watch(ends, transport, carrier)
+    if watch is None:
+        return None
+    from mpx import ops_classifier
+    from mpx.recognition.monitor import BackgroundMonitor, Loading
+    from mpx.recognition.switching import SwitchHysteresis
+
+    congestion = transport.plan.congestion or CUBIC
+    why_not = why_not_congestion(ends, transport.rtt, are_open=True)
+    cached = functools.cache(why_not or str)  # each question takes a socket
+    chooser = SwitchHysteresis(transport.options.policy, congestion, cached)
+    return BackgroundMonitor(Loading(ops_classifier.load), watch, chooser, congestion, since_s)

@@ -1,0 +1,73 @@
+"""What the destination says to tasks: they are left alone, cannot be done, or replace what is there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.errors import MpxError, UsageError
+from mpx.options import CopyOptions
+from mpx.transfer.planner import SAME, Placed, by_overwrite
+from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.tree_walk import Task, Walkable
+
+
+class Destination(Walkable, Placed, Protocol):
+    """What is asked of a destination to decide what becomes of each task."""
+
+
+def decide(
+    group: Sequence[Task],
+    here: Walkable,
+    there: Destination,
+    options: CopyOptions,
+    is_new: Callable[[str], bool] = lambda _: False,
+    notes: SentNotes | None = None,
+) -> list[Task]:
+    """Return tasks with what the destination (`there`) says; it is asked of all that are in no new folder.
+
+    `notes` tell what was sent to a server that keeps no modification times.
+    """
+    group = [check_names(task, here, there) for task in group]
+    files = [
+        task.target
+        for task in group
+        if is_open(task) and task.info.kind is Kind.FILE and not is_new(task.target)
+    ]
+    links = [task.target for task in group if is_open(task) and task.info.kind is Kind.LINK]
+    met = dict(zip(files, there.stats(files), strict=True))
+    met.update(zip(links, there.stats(links, follow=False), strict=True))
+    result = []
+    for task in group:
+        found = met.get(task.target)
+        if isinstance(found, MpxError):
+            result.append(replace(task, error=found))
+        else:
+            decision = by_overwrite(replace(task, there=found), found, there, options)
+            if found and notes and _was_sent(decision, found, options, notes):
+                decision = replace(decision, skip=SAME)
+            result.append(decision)
+    return result
+
+
+def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNotes) -> bool:
+    """Tell whether a file that seems to differ is the one that was sent, by what was noted then."""
+    may_differ = is_open(task) and options.overwrite == "different" and there.kind is Kind.FILE
+    return (
+        may_differ and task.info.size_bytes == there.size_bytes and notes.knows(task.target, task.info, there)
+    )
+
+
+def check_names(task: Task, here: Walkable, there: Walkable) -> Task:
+    """Return the task; if an endpoint cannot use its name, with that error."""
+    try:
+        here.check_name(task.source)
+        there.check_name(task.target)
+    except UsageError as error:
+        return replace(task, error=error)
+    return task
+
+
+def is_open(task: Task) -> bool:
+    """Tell whether there is still something to do."""
+    return not task.skip and task.error is None

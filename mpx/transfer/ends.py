@@ -1,0 +1,104 @@
+"""Both ends of a copy: opened once for its steps, and again for each thread with sessions of its own."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.errors import UsageError
+from mpx.files.guarded_folders import LocalFolders
+from mpx.files.source_trees import ANYWHERE, SourceTrees
+from mpx.location import Location
+from mpx.options import CopyOptions
+from mpx.report import OnNote
+from mpx.transfer.registry import check_pair, endpoint_at, open_endpoint, session_options
+
+PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
+
+
+class Ends:
+    """The endpoints of a copy. `far` is the server's, or the destination within this host.
+
+    `source` and `destination` are used by the steps of the copy, and then by the scan: by one thread at a
+    time. What `open_...` returns belongs to the caller, who closes it; these may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Location],
+        destination: Location,
+        options: CopyOptions,
+        stop: Callable[[], bool],
+        note: OnNote,
+    ) -> None:
+        """Raises UsageError for a pair that cannot be copied."""
+        if len({source.endpoint for source in sources}) > 1:
+            raise UsageError("all sources of one copy must be at one endpoint; copy them apart")
+        check_pair(sources[0], destination)
+        self.far_is_source = sources[0].scheme != "file"
+        self.writes_here = destination.scheme == "file"
+        self.is_local = self.writes_here and not self.far_is_source
+        self.sessions = SessionPool(note)
+        self.folders = LocalFolders()  # of the destination, where that is this host
+        self._source, self._destination = sources[0], destination
+        self._options, self._stop, self._note = options, stop, note
+        self.source, self.destination = self.open_source(), self.open_destination()
+        self.far = self.source if self.far_is_source else self.destination
+
+    @property
+    def trees(self) -> SourceTrees:
+        """Folders of this host that are read without following links; none where a server is the source."""
+        return self.source.trees if isinstance(self.source, LocalEndpoint) else ANYWHERE
+
+    @property
+    def host(self) -> str:
+        """The name of the server's host; empty within this host."""
+        return self.far.location.host
+
+    def open_source(self) -> Endpoint:
+        """Open the source once more."""
+        return self._open(self._source, writing=False)
+
+    def open_destination(self) -> Endpoint:
+        """Open the destination once more."""
+        return self._open(self._destination, writing=True)
+
+    def open_far(self) -> Endpoint:
+        """Open the far endpoint once more."""
+        return self.open_source() if self.far_is_source else self.open_destination()
+
+    def open_spare(self) -> Endpoint:
+        """Open the far endpoint with sessions that the copy can do without: they wait for no turn."""
+        return self._open(self.far.location, writing=not self.far_is_source, waits_for_turn=False)
+
+    def open_path_probe(self, bound: Callable[[int], None]) -> Endpoint:
+        """Open the far endpoint for questions that are answered soon or not at all; see Multipath."""
+        soon = replace(self._options, connect_timeout_s=PROBE_CONNECT_S, timeout_s=PROBE_REPLY_S)
+        writing = not self.far_is_source
+        return open_endpoint(self.far.location, soon, self._stop, writing=writing, bound=bound)
+
+    def _open(self, location: Location, *, writing: bool, waits_for_turn: bool = True) -> Endpoint:
+        session = session_options(self._options, self._stop, pool=self.sessions)
+        session = replace(session, waits_for_turn=waits_for_turn)
+        folders = self.folders if writing else None
+        return endpoint_at(location, session, writing=writing, note=self._note, folders=folders)
+
+    def describe(self, name: str) -> FileInfo | None:
+        """Describe a source over a session of its own."""
+        with contextlib.closing(self.open_source()) as end:
+            found = end.stat(name)
+            end.let_go()
+            return found
+
+    def disconnect(self) -> None:
+        """Close the sessions of `source` and `destination`, which connect again when they are used."""
+        self.source.close()
+        self.destination.close()
+
+    def close(self) -> None:
+        """Close all sessions and folders."""
+        self.disconnect()
+        self.folders.close()
+        self.sessions.close()

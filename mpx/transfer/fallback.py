@@ -1,0 +1,96 @@
+"""From MODE E to MODE S, and to whole files: for servers that cannot, or turn out not to, do better."""
+
+from dataclasses import replace
+
+from mpx.errors import UsageError
+from mpx.options import CopyOptions
+from mpx.report import Report, Severity
+from mpx.transfer.congestion_plan import named
+from mpx.transfer.ends import Ends
+from mpx.transfer.option_checks import check_source_ports, sessions_for_files
+from mpx.transfer.transport import Transport
+from mpx.units import counted
+
+WHOLE_FILES = "each file is read anew, in one stream from its first byte"
+
+
+def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
+    """Return the transport in MODE S; raises UsageError if that cannot honour what was asked for by hand."""
+    plan, congestion = transport.plan, transport.congestion
+    if ends.far_is_source:  # no server is told in MODE S which congestion control to use
+        plan = replace(plan, congestion=None, selects=False)
+        congestion = None
+        report.decisions = {**report.decisions, "congestion": None}
+    options = within_mode_s(
+        transport.options, report, why=why, uploads=not ends.far_is_source, restarts=ends.far.can_restart()
+    )
+    return replace(transport, options=options, plan=plan, congestion=congestion, mode_e=False)
+
+
+def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
+    """Return the transport in MODE S with one stream for each file, from its first byte.
+
+    For downloads from a server that does not show that it begins within a file where it is asked to. What was
+    asked for by hand is not refused any more, as this is found out during the copy.
+    """
+    report.note(
+        f"{WHOLE_FILES}: the server does not show that the parts it sends are those asked for ({why})",
+        Severity.NOTICE,
+    )
+    transport.checksums.is_required = transport.checksums.is_by_hand  # nothing is relied on any more
+    plan = replace(transport.plan, congestion=None, selects=False)
+    report.decisions = {**report.decisions, "congestion": None}
+    before = transport.options
+    options = replace(
+        before,
+        resume=False,
+        streams=min(before.streams, before.max_sessions) if before.streams else None,
+        tuner="auto" if before.tuner == "paper" else before.tuner,
+        max_streams=min(before.max_streams, before.max_sessions),
+    )
+    return replace(transport, options=options, plan=plan, congestion=None, mode_e=False, parts=False)
+
+
+def within_mode_s(
+    options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
+) -> CopyOptions:
+    """Return the options as far as MODE S can honour them, noting what of the defaults it cannot.
+
+    `why` there is nothing but MODE S; `restarts`: the server can begin at an offset (REST). Raises
+    UsageError for what was given by hand and cannot be honoured.
+    """
+    whole_files = uploads or not restarts
+    sessions = options.max_sessions
+
+    def refuse(flag: str, reason: str) -> UsageError:
+        return UsageError(f"{flag} cannot be honoured: {why}, and in MODE S {reason}")
+
+    if options.block_size_bytes:
+        raise refuse("--block-size", "data has no blocks")
+    if options.tuner == "paper":
+        raise refuse("--tuner paper", "nothing can stand still between its chunks")
+    if named(options.congestion) and not uploads:
+        raise refuse(f"--congestion {options.congestion}", "the server's kernel chooses")
+    if options.resume and whole_files and options.was_given("resume"):
+        raise refuse("--continue", "a file goes up from its first byte" if uploads else "it has no REST")
+    streams = options.streams or 1
+    if streams > 1 and whole_files:
+        raise refuse(f"--streams {streams}", "a file is one connection; give --files instead")
+    for flag, count in ((f"--streams {streams}", streams), _first_streams(options)):
+        if count > sessions:
+            raise refuse(flag, f"each stream takes a session; give --max-sessions {count} too")
+    if whole_files and options.files is not None and options.files > sessions:
+        raise UsageError(sessions_for_files(options.files))
+    check_source_ports(options)
+    each = "each a whole file from its first byte" if whole_files else "each a part of a file"
+    report.note(
+        f"MODE S: {why}, so there are at most {counted(sessions, 'stream')}, {each}, in a session of its own"
+    )
+    return replace(
+        options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
+    )
+
+
+def _first_streams(options: CopyOptions) -> tuple[str, int]:
+    given = options.initial_streams or 1
+    return f"--initial-streams {given}", given

@@ -1,0 +1,74 @@
+"""The beginning of a file: what of it is to be moved, after an earlier run may have moved a part of it."""
+
+from collections.abc import Callable
+from functools import partial
+
+from mpx.engine.endpoint import partial_name
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.stop import Failure
+from mpx.options import CopyOptions
+from mpx.report import Severity
+from mpx.transfer.ends import Ends
+from mpx.transfer.planner import STARTS_OVER
+from mpx.transfer.records import Records
+from mpx.transfer.retrying import RetryingEndpoint
+from mpx.transfer.tree_walk import Task
+
+
+class FileStart:
+    """Makes a FileTransfer of a task. Used by the scan's thread.
+
+    `prove`: see Supervisor; `checksum_for` returns the checksum that is taken of a file of such a size.
+    """
+
+    def __init__(
+        self,
+        ends: Ends,
+        options: CopyOptions,
+        records: Records,
+        failure: Failure,
+        *,
+        prove: Callable[[FileTransfer], None],
+        checksum_for: Callable[[int | None], str],
+    ) -> None:
+        self._ends, self._options, self._records = ends, options, records
+        self._prove, self._checksum_for = prove, checksum_for
+        self._there = RetryingEndpoint(ends.destination, options.retries, failure.cancel)
+
+    def make(self, task: Task, *, is_in_new_folder: bool) -> FileTransfer:
+        """Return what is to be moved of a file; whatever is in its way is removed.
+
+        Raises what the endpoints raise.
+        """
+        info, ends, journal = task.info, self._ends, self._records.journal
+        grows_as = partial_name(task.target, journal.tag, self._options.partial_prefix)
+        file = FileTransfer(
+            task.source,
+            task.target,
+            task.target if self._options.in_place else grows_as,
+            info.size_bytes,
+            info.modified_s,
+            info.mode,
+            streamed=not info.size_bytes,
+            sums=self._checksum_for(info.size_bytes),
+            folders=ends.folders,
+            hole_bytes=info.hole_bytes if ends.writes_here else 0,
+        )
+        file.trees = ends.trees
+        known = journal.unfinished.get(task.target)
+        file.was_begun = known is not None
+        file.replaces = task.there
+        if known and self._options.resume and not file.is_small:
+            if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
+                file.resume(known.arrived)
+                ends.far.let_go()  # which is asked over a session of its own
+                self._there.ask(partial(self._prove, file))
+                file.plan()
+            else:
+                self._records.report.note(f"{task.source} {STARTS_OVER}", Severity.NOTICE)
+        in_the_way = not is_in_new_folder if ends.writes_here else known and not file.is_small
+        if in_the_way and not file.resumed_bytes:
+            # A server's STOR empties what is there, without a round trip of its own.
+            self._there.ask(partial(ends.destination.remove, file.partial))
+            file.written.forget()
+        return file

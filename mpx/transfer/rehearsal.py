@@ -1,0 +1,56 @@
+"""A dry run: says what a copy would do, and does nothing of it."""
+
+from collections.abc import Callable, Sequence
+
+from mpx.engine.endpoint import Kind
+from mpx.engine.stop import Failure
+from mpx.errors import MpxError
+from mpx.options import CopyOptions
+from mpx.report import Report
+from mpx.transfer.destination_lookup import decide
+from mpx.transfer.ends import Ends
+from mpx.transfer.planner import grouped
+from mpx.transfer.retrying import RetryingEndpoint
+from mpx.transfer.scan import Pair, tasks
+from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.tree_walk import Task
+from mpx.units import format_size
+
+
+def rehearse(
+    pairs: Sequence[Pair],
+    ends: Ends,
+    options: CopyOptions,
+    failure: Failure,
+    report: Report,
+    say: Callable[[str], None],
+) -> MpxError | None:
+    """Say what would be done, line by line; return the first error. Raises Interrupted."""
+    here = RetryingEndpoint(ends.source, options.retries, failure.by_user)
+    there = RetryingEndpoint(ends.destination, options.retries, failure.by_user)
+    listed = tasks(pairs, here, options, note=report.note)
+    notes = SentNotes(ends.destination.location)
+    first_error: MpxError | None = None
+    for group in grouped(listed):
+        for task in decide(group, here, there, options, notes=notes):
+            failure.check_user()
+            say(_line(task, report))
+            first_error = first_error or task.error
+    return first_error
+
+
+def _line(task: Task, report: Report) -> str:
+    """Count one thing that would be done, and say so in a line."""
+    size_bytes = task.info.known_bytes
+    if task.error:
+        report.begin(size_bytes)
+        report.failed(task.source, str(task.error), size_bytes)
+        return f"cannot copy {task.source}: {task.error}"
+    if task.skip:
+        report.skip(task.source, task.skip, size_bytes)
+        return f"would leave {task.source} alone: {task.skip}"
+    if task.info.kind is Kind.FOLDER:
+        return f"would copy the folder {task.source} to {task.target}"
+    report.begin(size_bytes)
+    size = "size unknown" if task.info.size_bytes is None else format_size(size_bytes)
+    return f"would copy {task.source} to {task.target}, {size}"

@@ -1,0 +1,76 @@
+"""Goodput and decisions of a copy while it runs: for the report's timeline and for who shows progress."""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+
+from mpx.engine.endpoint import Rtt
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.tuner import Decision, Sample
+from mpx.report import Event, OnProgress, Progress, Report
+
+WINDOW_S = 1.0  # that goodput is measured over
+
+
+class Timeline:
+    """Used by the control loop's thread. Times are seconds since the copy began."""
+
+    def __init__(self, report: Report, queue: FileQueue, on_progress: OnProgress | None = None) -> None:
+        self._report, self._queue, self._on_progress = report, queue, on_progress
+        self._decided: dict[str, tuple[float, int]] = {}  # time and bytes at the latest decision on a path
+        self._window: deque[tuple[float, int]] = deque()
+        self._reason = ""
+
+    def measured(self, now_s: float, samples: Mapping[str, Sample]) -> None:
+        """Take what has moved so far, and pass it on as progress."""
+        arrived = sum(sample.arrived_bytes for sample in samples.values())
+        self._window.append((now_s, arrived))
+        while now_s - self._window[0][0] > WINDOW_S:
+            self._window.popleft()
+        if self._on_progress is not None:
+            streams = sum(sample.streams for sample in samples.values())
+            self._on_progress(self._progress(now_s, arrived, streams))
+
+    def _progress(self, now_s: float, arrived: int, streams: int) -> Progress:
+        files, size = self._report.files, self._report.bytes
+        (since, before), (until, latest) = self._window[0], self._window[-1]
+        return Progress(
+            elapsed_s=now_s,
+            files_total=files.total,
+            files_done=files.moved + files.resumed + files.skipped,
+            files_failed=files.failed,
+            bytes_total=size.total,
+            bytes_done=min(size.total, size.skipped + self._queue.resumed_bytes + arrived),
+            goodput_bps=(latest - before) * 8 / (until - since) if until > since else 0.0,
+            streams=streams,
+            is_listed=self._queue.is_listed,
+            reason=self._reason,
+        )
+
+    def lasts_s(self, bytes_left: int) -> float:
+        """Return for how long there is work at the present rate; infinite where more may be found."""
+        (since, before), (until, latest) = self._window[0], self._window[-1]
+        if not self._queue.is_listed or latest == before:
+            return math.inf
+        return bytes_left * (until - since) / (latest - before)
+
+    def decided(
+        self, now_s: float, decision: Decision, sample: Sample, rtt: Rtt | None, congestion: str | None
+    ) -> None:
+        """Add a decision, with the goodput since the one before it on its path."""
+        since, before = self._decided.get(decision.path, (0.0, 0))
+        self._decided[decision.path] = now_s, sample.arrived_bytes
+        took = now_s - since
+        self._reason = decision.reason
+        self._report.decided(
+            Event(
+                t_s=now_s,
+                path=decision.path,
+                streams=decision.streams,
+                goodput_bps=(sample.arrived_bytes - before) * 8 / took if took > 0 else 0.0,
+                rtt_s=rtt.asked_s if rtt else None,
+                tcpi_rtt_s=rtt.kernel_s if rtt else None,
+                congestion=congestion,
+                reason=decision.reason,
+            )
+        )

@@ -1,0 +1,94 @@
+"""How the data of a copy moves: mode, TCP or Multipath TCP, congestion control, checksums."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mpx import choices
+from mpx.endpoints.ftp.extensions.congestion import why_not_far
+from mpx.engine.checksum_choice import ChecksumChoice
+from mpx.engine.endpoint import Rtt
+from mpx.net import congestion_control, mptcp
+from mpx.options import CopyOptions
+from mpx.recognition.policy import why_not_from
+from mpx.report import Report, Severity
+from mpx.transfer.congestion_plan import Plan, plan
+from mpx.transfer.ends import Ends
+from mpx.transfer.option_checks import check_congestion, check_links, check_options, choose_checksums
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """What is decided before data moves; a fallback (fallback.py) makes another."""
+
+    options: CopyOptions  # as far as they can be honoured
+    checksums: ChecksumChoice
+    rtt: Rtt | None  # on the control channel; None: no network is in between
+    plan: Plan
+    congestion: str | None  # that streams begin with, as far as it is known
+    over_mptcp: bool = False  # streams are of Multipath TCP
+    mode_e: bool = True
+    parts: bool = True  # of files are asked for, where the server can begin within one
+
+    def without_selection(self) -> "Transport":
+        """Return the same, but for the background, which does not decide on the congestion control."""
+        return replace(self, plan=replace(self.plan, selects=False))
+
+
+def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transport:
+    """Return how the data of a copy is to move; its first question also connects and logs in.
+
+    What was asked for by hand and cannot be had is refused (UsageError); what cannot be had of the defaults
+    is noted.
+    """
+    over_mptcp = _uses_mptcp(options, ends, report)
+    rtt = ends.far.measure_rtt()
+    we_send = not ends.is_local and not ends.far_is_source
+    chosen = _plan_congestion(options, ends, rtt)
+    if chosen.note:
+        report.note(chosen.note, chosen.severity)
+    if over_mptcp and chosen.selects:  # what is read is one path, and pulses need a pace
+        chosen = replace(chosen, selects=False)
+        report.note("the background is not read over Multipath TCP, which has several paths")
+    kernels = rtt.congestion if rtt and we_send else None  # where the server sends, its kernel's is not known
+    congestion = chosen.congestion or kernels
+    report.decisions = {
+        "rtt_s": rtt.asked_s if rtt else None,
+        "tcpi_rtt_s": rtt.kernel_s if rtt else None,
+        "congestion": congestion,
+    }
+    check_options(options, ends.far, far_is_source=ends.far_is_source)
+    check_congestion(options, ends.source, why_not_congestion(ends, rtt))
+    check_links(options, ends.destination)
+    checksums = choose_checksums(options, ends.far, report)
+    return Transport(options, checksums, rtt, chosen, congestion, over_mptcp)
+
+
+def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:
+    """Tell whether streams are to be of Multipath TCP; note where this kernel cannot."""
+    if options.transport != choices.TRANSPORT or ends.is_local:
+        return False
+    if why := mptcp.why_not():
+        plain = f"plain TCP instead of Multipath TCP: this kernel cannot, {why}"
+        report.note(plain, Severity.NOTICE)
+        return False
+    report.mptcp = []
+    return True
+
+
+def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
+    """Return what the streams begin with, and whether the background decides later."""
+    if ends.is_local:
+        return Plan(None)
+    why_not, why_not_open = why_not_congestion(ends, rtt), why_not_congestion(ends, rtt, are_open=True)
+    return plan(options.congestion, options.policy, why_not, why_not_open)
+
+
+def why_not_congestion(ends: Ends, rtt: Rtt | None, *, are_open: bool = False) -> Callable[[str], str] | None:
+    """Return what says why a congestion control may not be used; None where the sender is not told.
+
+    `are_open`: of streams that are to be switched.
+    """
+    if ends.far_is_source:
+        return why_not_far(ends.far.congestions())
+    route, is_locked = (rtt.congestion, rtt.congestion_is_fixed) if rtt else (None, False)
+    return why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked, are_open=are_open)

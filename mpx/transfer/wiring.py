@@ -1,0 +1,167 @@
+"""The threads of one attempt to copy, made from what the steps have decided, and wired to each other."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
+from mpx.engine.chunk_gate import ChunkGate
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.rate_limiter import RateLimiter
+from mpx.engine.stop import Failure, unexpected
+from mpx.engine.stream_paths import DefaultPath
+from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
+from mpx.net import tcp
+from mpx.options import CopyOptions
+from mpx.report import OnProgress
+from mpx.rtt.prober import Prober, beside_listing
+from mpx.transfer.background import background_of
+from mpx.transfer.commit import Committer
+from mpx.transfer.control_loop import ControlLoop, OnePath
+from mpx.transfer.ends import Ends
+from mpx.transfer.file_start import FileStart
+from mpx.transfer.records import Records
+from mpx.transfer.registry import carrier_for
+from mpx.transfer.resume_proof import ResumeVerifier
+from mpx.transfer.scan import Pair, Scan
+from mpx.transfer.stream_tuning import StreamTuning
+from mpx.transfer.supervisor import CopySupervisor
+from mpx.transfer.timeline import Timeline
+from mpx.transfer.transport import Transport
+from mpx.transfer.tuner_choice import beginning, sessions_of, tuners
+
+if TYPE_CHECKING:  # few copies use several paths
+    from mpx.multipath.paths_in_use import Multipath
+
+
+class Attempt:
+    """Scan, carrier, committer, prober and control loop, side by side until all is settled or one fails."""
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        ends: Ends,
+        transport: Transport,
+        records: Records,
+        failure: Failure,
+        *,
+        multipath: "Multipath | None" = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self._options = options = transport.options
+        report = records.report
+        known, yields = (multipath.known if multipath else None), transport.plan.yields
+        self._failure, self._records, self._multipath = failure, records, multipath
+        self._queue, gate, self._events = FileQueue(failure.cancel), ChunkGate(), ServerEvents()
+        self._committer = committer = Committer(
+            ends, options, transport.checksums, self._queue, failure, records, self._events.may_spread.set
+        )
+        prover = ResumeVerifier(
+            ends.open_far,
+            far_is_source=ends.far_is_source,
+            forgot=committer.forgot,
+            note=report.note,
+            stop=lambda: failure.is_stopping,
+        )
+        context = CarrierContext(
+            options,
+            self._queue,
+            RateLimiter(failure.cancel, options.rate_bps),
+            gate,
+            failure,
+            CopySupervisor(committer, prover, ends, transport.checksums, report),
+            StreamSettings(
+                congestion=transport.plan.congestion,
+                over_mptcp=transport.over_mptcp,
+                source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
+                listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
+                paths=multipath.paths if multipath else DefaultPath(),
+            ),
+            self._events,
+        )
+        file_start = FileStart(
+            ends, options, records, failure, prove=prover, checksum_for=transport.checksums.best
+        )
+        self._scan = Scan(pairs, ends, options, self._queue, failure, records, committer, file_start)
+        self._carrier = carrier_for(
+            ends.far.location,
+            context,
+            ends.sessions,
+            upload=not ends.far_is_source,
+            mode_e=transport.mode_e,
+            restarts=transport.parts and ends.far.can_restart(),
+            sessions=sessions_of(options, known),
+            congestions=ends.far.congestions(),
+        )
+        self._prober = prober = Prober(
+            "mpx-rtt",
+            beside_listing(ends.far, self._scan, ends.open_spare) if transport.rtt else (),
+            first=transport.rtt,
+            is_needed=lambda: ends.sessions.takes_turns,
+        )
+        self._background = background_of(self._carrier, context, ends, transport, report.note)
+        chosen = tuners(options, known) if self._carrier.tunable and not yields else {}
+        self._loop = ControlLoop(
+            self._carrier,
+            self._queue,
+            failure,
+            tuning=StreamTuning(self._carrier, gate, chosen, first=beginning(options, known, yields=yields)),
+            background=self._background,
+            paths=multipath or OnePath(lambda: prober.measured.rtt),
+            timeline=Timeline(report, self._queue, on_progress),
+            journal_arrivals=committer.journal_arrivals,
+        )
+
+    def run(self) -> MpxError | None:
+        """Move all files; return the error of the first that could not be. Raises what ended the copy."""
+        if self._multipath:
+            self._multipath.start(self._events.may_spread)
+        self._loop.start()
+        try:
+            self._run()
+        finally:
+            self._queue.release()
+            self._background.end()
+            if self._multipath:
+                self._multipath.close()
+        self._scan.finish()
+        return self._committer.first_error
+
+    def _run(self) -> None:
+        """Start everything, run the control loop, and stop everything."""
+        begun: list[Carrier | Committer | Scan | Prober] = []
+        try:
+            for part in (self._carrier, self._committer, self._scan, self._prober):
+                part.start()
+                begun.append(part)
+            self._loop.run()
+        except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
+            self._failure.set(unexpected(error))
+        except BaseException:
+            self._failure.set(MpxError("stopped"))
+            raise
+        finally:
+            if self._failure.cancel.is_set():
+                self._carrier.stop()
+                if self._multipath:
+                    self._multipath.stop()
+            self._prober.end()
+            for part in begun:
+                part.join()
+            self._journal_the_rest()
+        if self._failure.error:
+            raise resumable(self._failure.error, self._options)
+
+    def _journal_the_rest(self) -> None:
+        """Tell the journal what arrived last; what it cannot be told is proven by checksum next time."""
+        try:
+            self._committer.journal_arrivals()
+        except MpxError as error:
+            self._records.report.note(str(error))
+
+
+def resumable(error: MpxError, options: CopyOptions) -> MpxError:
+    """Return the error of a server that was lost for good so that it says what becomes of the copy."""
+    if not error.may_retry or isinstance(error, InboundBlocked) or not options.resume:
+        return error
+    kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
+    return kind(f"{error}; what arrived is kept: copy the same SRC to the same DST again to continue")

@@ -1,0 +1,241 @@
+"""What every carrier must do, whatever it talks to: bytes exact, resumed, stopped, and never silently wrong.
+
+Each runs as a copy does it, against a real `mpx serve`; what no sound server does (a stalled stream, damage
+on the way) against a scripted one.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from interop.control_relay import ControlRelay
+from interop.scripted_server import Dialogue
+from interop.storing_server import StoringDialogue, StoringServer
+from sites import own_site
+
+import mpx
+from mpx.errors import IntegrityError, Interrupted
+
+MIB = 1024 * 1024
+SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
+SLOW_BYTES = 6 * MIB
+CARRIERS = ("local", "MODE E up", "MODE E down", "MODE S up", "MODE S down")
+OVER_A_NETWORK = CARRIERS[1:]
+
+
+@dataclass(frozen=True)
+class Way:
+    """From where to where a carrier moves files."""
+
+    carrier: str
+    source: Path  # folders, as the tests see them
+    destination: Path
+    source_url: str  # with a slash at their ends
+    destination_url: str
+
+    def copy(self, name: str, options: mpx.CopyOptions | None = None, **more: object) -> mpx.Report:
+        return mpx.copy(self.source_url + name, self.destination_url + name, options, **more)
+
+
+@contextlib.contextmanager
+def between(carrier: str, folder: Path) -> Iterator[Way]:
+    near, far = folder / "near", folder / "far"
+    near.mkdir()
+    far.mkdir()
+    if carrier == "local":
+        yield Way(carrier, near, far, f"{near}/", f"{far}/")
+        return
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(own_site(far)).url
+        if "MODE S" in carrier:
+            port = int(url.split(":")[2].split("/")[0])
+            relay = stack.enter_context(ControlRelay(port, to_server=without_mode_e))
+            url = url.replace(f":{port}", f":{relay.port}")
+        up = Way(carrier, near, far, f"{near}/", url)
+        yield up if carrier.endswith("up") else Way(carrier, far, near, url, f"{near}/")
+
+
+def without_mode_e(line: bytes) -> bytes:
+    return line.replace(b"MODE E", b"MODE B")
+
+
+@pytest.fixture(params=CARRIERS)
+def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
+    with between(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("size", [0, 1, 9 * MIB + 3])
+def test_bytes_arrive_as_they_were(way: Way, size: int) -> None:
+    content = os.urandom(size)
+    (way.source / "file").write_bytes(content)
+    report = way.copy("file")
+    assert (way.destination / "file").read_bytes() == content
+    assert (report.status, report.files.moved, report.bytes.moved) == ("done", 1, size)
+    assert [entry.name for entry in way.destination.iterdir()] == ["file"]
+
+
+def test_a_stopped_copy_goes_on(way: Way) -> None:
+    content = os.urandom(SLOW_BYTES)
+    (way.source / "file").write_bytes(content)
+    cancel = threading.Event()
+
+    def stop(progress: mpx.Progress) -> None:
+        if progress.bytes_done:
+            cancel.set()
+
+    with pytest.raises(Interrupted):
+        way.copy("file", SLOW, on_progress=stop, cancel=cancel)
+    assert not (way.destination / "file").exists()
+    report = way.copy("file")
+    assert (way.destination / "file").read_bytes() == content
+    assert [entry.name for entry in way.destination.iterdir()] == ["file"]
+    if way.carrier != "MODE S up":  # each file is a whole STOR there
+        assert report.bytes.resumed > 0
+
+
+def test_a_source_that_changes_is_not_taken_for_whole(way: Way) -> None:
+    (way.source / "file").write_bytes(os.urandom(SLOW_BYTES))
+    changed = threading.Event()
+
+    def change(progress: mpx.Progress) -> None:
+        if progress.bytes_done and not changed.is_set():
+            changed.set()
+            with (way.source / "file").open("r+b") as source:
+                source.write(b"changed")
+            os.utime(way.source / "file", (1e9, 1e9))
+
+    with pytest.raises(IntegrityError, match=r"changed|modified"):
+        way.copy("file", SLOW, on_progress=change)
+    assert changed.is_set()
+    assert not (way.destination / "file").exists()
+
+
+def test_a_stop_does_not_wait_for_a_silent_peer(scripted: Callable[..., "Scripted"]) -> None:
+    """The time-out is far longer than the test waits: only the stop can end the copy."""
+    cancel, ended = threading.Event(), threading.Event()
+    server = scripted(silent=True)
+
+    def copy() -> None:
+        with pytest.raises(Interrupted):
+            server.copy(mpx.CopyOptions(timeout_s=3600.0), cancel=cancel)
+        ended.set()
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    assert server.stalled.wait(30)
+    cancel.set()
+    thread.join(30)
+    assert ended.is_set()
+
+
+def test_a_transfer_that_stalls_is_done_again(scripted: Callable[..., "Scripted"]) -> None:
+    server = scripted(silent=True)
+    report = server.copy(mpx.CopyOptions(timeout_s=1.0))
+    assert server.stalled.is_set()
+    assert (report.status, server.arrived()) == ("done", CONTENT)
+
+
+def test_what_came_damaged_is_moved_again(scripted: Callable[..., "Scripted"]) -> None:
+    server = scripted(damaged=True)
+    report = server.copy(mpx.CopyOptions(checksum="adler32"))
+    assert server.arrived() == CONTENT
+    assert not report.mismatched
+    assert report.compared == {"adler32": len(CONTENT)}
+
+
+def test_what_is_damaged_on_this_host_is_moved_again(tmp_path: Path) -> None:
+    """Between local files nothing can come damaged, but the disk may."""
+    with between("local", tmp_path) as way:
+        content = os.urandom(SLOW_BYTES)
+        (way.source / "file").write_bytes(content)
+        damaged = threading.Event()
+
+        def damage(progress: mpx.Progress) -> None:
+            for partial in way.destination.glob(".file*.part"):
+                if progress.bytes_done and not damaged.is_set():
+                    damaged.set()
+                    with partial.open("r+b") as stored:
+                        stored.write(bytes(1000))
+
+        report = way.copy("file", replace(SLOW, checksum="adler32"), on_progress=damage)
+        assert damaged.is_set()
+        assert (way.destination / "file").read_bytes() == content
+        assert not report.mismatched
+
+
+# --- a scripted server -----------------------------------------------------------------------------
+
+CONTENT = bytes(range(251)) * 2000  # no two blocks alike
+
+
+class Scripted:
+    """A copy to or from a server whose first transfer of data goes wrong in one way."""
+
+    def __init__(self, carrier: str, folder: Path, *, silent: bool = False, damaged: bool = False) -> None:
+        self.stalled = threading.Event()
+        self._is_up = carrier.endswith("up")
+        self._near = folder / "near"
+        self._damaged = damaged
+        self._is_first = threading.Semaphore()
+        if self._is_up:
+            self._near.write_bytes(CONTENT)
+        bend = self._stall if silent else self._damage
+        verbs = ("STOR", "ESTO") if self._is_up else ("RETR", "ERET")
+        self.server = StoringServer(
+            dict.fromkeys(verbs, bend),
+            files={"/d/else": b""} if self._is_up else {"/d/file": CONTENT},
+            checksums=True,
+            mode_e="MODE E" in carrier,
+        )
+
+    def copy(self, options: mpx.CopyOptions, **more: object) -> mpx.Report:
+        ends = [str(self._near), f"{self.server.url}/d/file"]
+        return mpx.copy(*(ends if self._is_up else reversed(ends)), options, **more)
+
+    def arrived(self) -> bytes:
+        return bytes(self.server.files["/d/file"]) if self._is_up else self._near.read_bytes()
+
+    def _stall(self, dialogue: Dialogue, argument: str) -> str | None:
+        if not self._is_first.acquire(blocking=False):
+            return dialogue.answer(dialogue.verb, argument)
+        dialogue.say("150 go")
+        with dialogue.open_data():
+            self.stalled.set()
+            while dialogue.control.recv(4096):  # until the client gives up
+                pass
+        return None
+
+    def _damage(self, dialogue: Dialogue, argument: str) -> str | None:
+        assert isinstance(dialogue, StoringDialogue)
+        if not self._is_first.acquire(blocking=False):
+            return dialogue.answer(dialogue.verb, argument)
+        if self._is_up:
+            reply = dialogue.answer(dialogue.verb, argument)
+            (stored,) = [content for content in self.server.files.values() if content]
+            assert isinstance(stored, bytearray)
+            stored[1000] ^= 0xFF
+            return reply
+        damaged = bytearray(CONTENT)
+        damaged[1000] ^= 0xFF
+        dialogue.content = lambda _: damaged  # of this session, and this transfer
+        try:
+            return dialogue.answer(dialogue.verb, argument)
+        finally:
+            del dialogue.content
+
+
+@pytest.fixture(params=OVER_A_NETWORK)
+def scripted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Scripted]]:
+    with contextlib.ExitStack() as stack:
+
+        def make(**how: bool) -> Scripted:
+            made = Scripted(request.param, tmp_path, **how)
+            stack.enter_context(made.server)
+            return made
+
+        yield make

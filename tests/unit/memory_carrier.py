@@ -1,0 +1,105 @@
+"""A carrier that moves files between two dictionaries of this process, one block after the other."""
+
+import socket
+import threading
+from collections.abc import Sequence
+
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.tuner import Sample
+from mpx.errors import Interrupted, SourceError, UsageError
+
+BLOCK_BYTES = 1000
+
+
+class MemoryCarrier:
+    """See Carrier: one thread, however many streams it is told to use.
+
+    It stands still while `runs` is cleared, and renewed streams begin where the old ones ended.
+    """
+
+    tunable = True
+
+    def __init__(
+        self, context: CarrierContext, sources: dict[str, bytes], paths: Sequence[str] = (DEFAULT_PATH,)
+    ) -> None:
+        self.streams = dict.fromkeys(paths, 0)
+        self.asked: list[tuple[str, int]] = []  # for streams, in this order
+        self.renewed_at: list[int] = []  # how much had arrived when streams were renewed
+        self.congestion: list[str] = []  # as it was switched to
+        self.refuses: set[str] = set()  # congestion controls that may not be used
+        self.targets: dict[str, bytearray] = {}
+        self.arrived = dict.fromkeys(paths, 0)
+        self.runs = threading.Event()
+        self.runs.set()
+        self.is_stopped = False
+        self._context, self._sources = context, sources
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def set_streams(self, path: str, streams: int) -> None:
+        self.streams[path] = streams
+        self.asked.append((path, streams))
+
+    def renew_streams(self) -> None:
+        self.renewed_at.append(sum(self.arrived.values()))
+
+    def set_congestion(self, name: str) -> None:
+        if name in self.refuses:
+            raise UsageError(f"{name} is not permitted")
+        self.congestion.append(name)
+
+    def connections(self) -> Sequence[socket.socket]:
+        return ()
+
+    def samples(self) -> dict[str, Sample]:
+        arrived, gate = sum(self.arrived.values()), self._context.gate
+        left = self._context.queue.listed_todo_bytes - arrived
+        is_still = gate.is_shut and gate.passed_bytes == arrived
+        return {
+            path: Sample(streams, self.arrived[path], left // len(self.streams), still=is_still)
+            for path, streams in self.streams.items()
+        }
+
+    def silent_s(self, path: str) -> None: ...
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        context = self._context
+        with context.failure.guard():
+            while (file := context.queue.take()) is not None:
+                if file.source not in self._sources:
+                    context.supervisor.given_up(file, SourceError(f"{file.source} does not exist"))
+                    continue
+                self._move(file)
+                assert file.claim_whole()
+                context.supervisor.whole(file)
+
+    def _move(self, file: FileTransfer) -> None:
+        content = self._sources[file.source]
+        target = self.targets.setdefault(file.final, bytearray(len(content)))
+        if file.is_streamed:  # of unknown size, or said to be empty
+            target[:] = content
+            self.arrived[DEFAULT_PATH] += file.landed(0, len(content))
+            file.ended(len(content))
+        paths = list(self.streams)
+        while file.todo_bytes:
+            while not self.runs.wait(0.01):
+                self._check_stop()
+            self._check_stop()
+            if allowed := self._context.gate.take(min(BLOCK_BYTES, file.todo_bytes)):
+                start, end = file.take(allowed) or (0, 0)
+                target[start:end] = content[start:end]
+                self.arrived[paths[start // BLOCK_BYTES % len(paths)]] += file.landed(start, end)
+
+    def _check_stop(self) -> None:
+        if self._context.failure.cancel.is_set():
+            raise Interrupted

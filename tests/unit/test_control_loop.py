@@ -1,0 +1,310 @@
+"""The control loop and a carrier that keeps everything in memory: what is decided is done, and recorded."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from unit.made_up_context import Onlooker, a_context, a_file
+from unit.memory_carrier import BLOCK_BYTES, MemoryCarrier
+
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import Rtt
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.tuner import Decision, Sample, Tuner
+from mpx.errors import Interrupted, MpxError, NoSpace
+from mpx.multipath.paths_in_use import Change
+from mpx.recognition.switching import Switch
+from mpx.report import Progress, Report
+from mpx.transfer.background import LONG_S, WORTH_A_SWITCH_S, Background
+from mpx.transfer.control_loop import ControlLoop, OnePath
+from mpx.transfer.stream_tuning import StreamTuning
+from mpx.transfer.timeline import Timeline
+
+BLOCKS = 12
+CONTENT = bytes(range(250)) * 4 * BLOCKS
+FIRST = [Decision(DEFAULT_PATH, 3, "fixed")]
+
+
+class Settles(Onlooker):
+    """A supervisor that is done with a file as soon as the carrier is."""
+
+    def __init__(self, context: CarrierContext) -> None:
+        self._queue = context.queue
+        self.lost: list[str] = []
+
+    def whole(self, file: FileTransfer) -> None:
+        self._queue.settle(file)
+
+    def given_up(self, file: FileTransfer, error: MpxError) -> None:
+        self.lost.append(f"{file.source}: {error}")
+        self._queue.settle(file)
+
+
+class Steps:
+    """A tuner that wants another number of streams with each quarter of the file."""
+
+    def observe(self, _now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        (sample,) = samples.values()
+        wanted = 4 + 4 * sample.arrived_bytes // (len(CONTENT) // 4)
+        return [] if sample.streams == wanted else [Decision(DEFAULT_PATH, wanted, f"{wanted} of them")]
+
+    def disturbed(self, now_s: float) -> None: ...
+
+
+@dataclass
+class Chunks:
+    """A tuner that lets so many bytes through, and looks what has come of them before it lets more."""
+
+    chunk_bytes: int
+    seen: list[int] = field(default_factory=list)  # what had arrived at each decision
+
+    def observe(self, _now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        (sample,) = samples.values()
+        if self.seen and not sample.still:
+            return []
+        self.seen.append(sample.arrived_bytes)
+        return [Decision(DEFAULT_PATH, len(self.seen), "chunk", chunk_bytes=self.chunk_bytes, barrier=True)]
+
+    def disturbed(self, now_s: float) -> None: ...
+
+
+class Recorder:
+    """A tuner that is content with what there is, and remembers what it was asked and told."""
+
+    def __init__(self) -> None:
+        self.asked: list[set[str]] = []
+        self.disturbances = 0
+
+    def observe(self, _now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        self.asked.append(set(samples))
+        return []
+
+    def disturbed(self, _now_s: float) -> None:
+        self.disturbances += 1
+
+
+class Copy:
+    """A control loop, its carrier, and a file (or what else is queued) between two dictionaries."""
+
+    def __init__(
+        self,
+        tuner: Tuner | None = None,
+        *,
+        paths: Sequence[str] = (DEFAULT_PATH,),
+        watch: OnePath | None = None,
+        journal: Callable[[], None] = lambda: None,
+        monitor: object = None,
+    ) -> None:
+        self.context = a_context()
+        self.supervisor = Settles(self.context)
+        self.context = replace(self.context, supervisor=self.supervisor)
+        self.failure, self.queue = self.context.failure, self.context.queue
+        self.carrier = MemoryCarrier(self.context, {"source": CONTENT}, paths)
+        self.report = Report("source", "final")
+        self.progress: list[Progress] = []
+        self.background = Background(
+            self.carrier,
+            "cubic",
+            self.context.events.congestion_refused,
+            self.report.note,
+            begin_monitor=(lambda _: monitor) if monitor else None,
+        )
+        self.loop = ControlLoop(
+            self.carrier,
+            self.queue,
+            self.failure,
+            tuning=StreamTuning(
+                self.carrier, self.context.gate, {tuple(paths): tuner} if tuner else {}, first=FIRST
+            ),
+            background=self.background,
+            paths=watch or OnePath(lambda: None),
+            timeline=Timeline(self.report, self.queue, self.progress.append),
+            journal_arrivals=journal,
+        )
+
+    def put(self) -> None:
+        self.queue.put(a_file(len(CONTENT)))
+        self.queue.end_listing()
+
+    def run(self) -> None:
+        self.loop.start()
+        self.carrier.start()
+        self.loop.run()
+        if self.failure.cancel.is_set():
+            self.carrier.stop()
+        self.carrier.join()
+
+    @property
+    def reasons(self) -> list[str]:
+        return [event.reason for event in self.report.timeline]
+
+
+def test_without_a_tuner_the_streams_stay_as_they_begin() -> None:
+    copy = Copy()
+    copy.put()
+    copy.run()
+    assert copy.carrier.targets["final"] == CONTENT
+    assert copy.carrier.asked == [(DEFAULT_PATH, 3)] and copy.reasons == ["fixed"]
+
+
+def test_what_the_tuner_decides_is_done_and_recorded() -> None:
+    copy = Copy(Steps())
+    copy.loop.start()
+    copy.queue.put(a_file(len(CONTENT)))  # and there may be more, so that the end is not near
+    began_s = time.monotonic()
+    for quarter in range(4):
+        copy.carrier.arrived[DEFAULT_PATH] = quarter * len(CONTENT) // 4
+        copy.loop.tick(began_s + quarter)
+    assert copy.carrier.asked == [(DEFAULT_PATH, count) for count in (4, 8, 12, 16)]
+    assert copy.reasons == ["4 of them", "8 of them", "12 of them", "16 of them"]
+    assert copy.progress[-1].reason == "12 of them" and copy.progress[-1].streams == 12
+
+
+def test_between_two_chunks_nothing_moves() -> None:
+    tuner = Chunks(3 * BLOCK_BYTES)
+    copy = Copy(tuner)
+    copy.put()
+    copy.run()
+    assert copy.carrier.targets["final"] == CONTENT
+    chunks = [i * 3 * BLOCK_BYTES for i in range(BLOCKS // 3)]
+    assert tuner.seen[: len(chunks)] == chunks == copy.carrier.renewed_at[: len(chunks)]
+
+
+def test_a_file_that_cannot_be_copied_does_not_keep_the_others() -> None:
+    copy = Copy()
+    for name in ("gone", "source"):
+        copy.queue.put(FileTransfer(name, f"final {name}", ".part", len(CONTENT), 1.0, 0o644))
+    copy.queue.end_listing()
+    copy.run()
+    assert copy.supervisor.lost == ["gone: gone does not exist"]
+    assert copy.carrier.targets == {"final source": bytearray(CONTENT)}
+    assert copy.failure.error is None
+
+
+def test_the_user_ends_a_copy_that_stands_still() -> None:
+    copy = Copy()
+    copy.put()
+    copy.carrier.runs.clear()
+    threading.Timer(0, copy.failure.by_user.set).start()
+    copy.run()
+    assert isinstance(copy.failure.error, Interrupted) and copy.carrier.is_stopped
+
+
+def test_a_journal_without_space_ends_the_copy() -> None:
+    def full() -> None:
+        raise NoSpace("no space for the journal")
+
+    copy = Copy(journal=full)
+    copy.put()
+    copy.loop.start()
+    with pytest.raises(NoSpace):
+        copy.loop.run()
+
+
+def test_nothing_is_decided_when_the_end_is_near() -> None:
+    tuner = Recorder()
+    copy = Copy(tuner)
+    copy.loop.start()
+    copy.put()
+    began_s = time.monotonic()
+    copy.carrier.arrived[DEFAULT_PATH] = BLOCK_BYTES
+    copy.loop.tick(began_s)
+    asked = len(tuner.asked)
+    copy.carrier.arrived[DEFAULT_PATH] = len(CONTENT) - BLOCK_BYTES  # the rest takes a tenth of this second
+    copy.loop.tick(began_s + 1.0)
+    assert len(tuner.asked) == asked
+    assert copy.progress[-1].bytes_done == 0  # as the report has no file yet
+    assert copy.progress[-1].goodput_bps > 0
+
+
+class LosesPath(OnePath):
+    """Two paths, one of which is lost from the start."""
+
+    lost = frozenset({"2"})
+
+    def __init__(self) -> None:
+        super().__init__(lambda: Rtt(0.05, None, None, None))
+        self._changes = [Change("2", "lost")]
+
+    def observe(self, _now_s: float, _silent_s: Callable[[str], float | None], /) -> Sequence[Change]:
+        changes, self._changes = self._changes, []
+        return changes
+
+
+def test_a_lost_path_is_recorded_and_not_tuned() -> None:
+    tuner = Recorder()
+    copy = Copy(tuner, paths=("1", "2"), watch=LosesPath())
+    copy.queue.put(a_file(len(CONTENT)))
+    copy.loop.tick(time.monotonic())
+    assert copy.reasons == ["lost"] and copy.report.timeline[0].rtt_s == 0.05
+    assert tuner.asked == [{"1"}] and tuner.disturbances == 1
+
+
+class WantsBbr:
+    """A monitor that asks for BBR at once, and remembers what became of it."""
+
+    trouble, summary = "", "the background was read once"
+    has_no_model = False
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def observe(self, _now_s: float, _sample: Sample) -> Switch | None:
+        return None if self.told else Switch("bbr", "others do")
+
+    def switched(self, _now_s: float, congestion: str) -> None:
+        self.told.append(congestion)
+
+    def refused(self) -> None:
+        self.told.append("refused")
+
+    def end(self) -> None:
+        self.told.append("ended")
+
+
+def switching(monitor: WantsBbr, *refused: str) -> tuple[Copy, Recorder, float]:
+    """Return a copy that has moved data for long enough to be worth a switch, and the time."""
+    tuner = Recorder()
+    copy = Copy(tuner, monitor=monitor)
+    copy.carrier.refuses.update(refused)
+    copy.queue.put(a_file(len(CONTENT)))
+    began_s = time.monotonic()
+    copy.carrier.arrived[DEFAULT_PATH] = BLOCK_BYTES
+    copy.loop.tick(began_s)
+    assert monitor.told == []  # most copies are over before
+    copy.loop.tick(began_s + LONG_S)
+    return copy, tuner, began_s + LONG_S
+
+
+def test_a_switch_is_made_for_all_streams_and_taken_back_where_a_server_refuses_it() -> None:
+    monitor = WantsBbr()
+    copy, tuner, now_s = switching(monitor)
+    assert copy.carrier.congestion == ["bbr"] and tuner.disturbances == 1
+    assert copy.report.timeline[-1].congestion == "bbr" and copy.reasons == ["switched to bbr: others do"]
+    copy.context.events.congestion_refused.set()
+    copy.loop.tick(now_s + 1)
+    copy.loop.tick(now_s + 2)
+    assert copy.carrier.congestion == ["bbr", "cubic"] and monitor.told == ["bbr", "cubic"]
+    assert copy.reasons[1:] == ["the server goes on with cubic"]
+    copy.background.end()
+    assert copy.report.notes == [monitor.summary] and monitor.told[-1] == "ended"
+
+
+def test_a_switch_that_is_not_permitted_changes_nothing() -> None:
+    monitor = WantsBbr()
+    copy, tuner, _ = switching(monitor, "bbr")
+    assert monitor.told == ["refused"] and not tuner.disturbances and not copy.reasons
+    assert copy.report.notes == ["the streams stay with cubic: bbr is not permitted"]
+
+
+def test_no_monitor_begins_where_little_is_left() -> None:
+    monitor = WantsBbr()
+    copy = Copy(monitor=monitor)
+    copy.put()
+    sample = Sample(1, BLOCK_BYTES, 1)
+    for now_s in (0.0, 2 * LONG_S):
+        assert not list(copy.background.observe(now_s, sample, WORTH_A_SWITCH_S / 2))
+    assert monitor.told == []

@@ -1,0 +1,58 @@
+"""Notes of a report: each line once, and who is shown it goes by its severity."""
+
+import pytest
+
+from mpx.commands import copy as command
+from mpx.report import Note, Report, Severity
+
+
+def a_report() -> Report:
+    report = Report("source", "destination")
+    report.note("a detail")
+    report.note("one path is used", Severity.NOTICE)
+    report.note("unverified: no checksums", Severity.WARNING)
+    return report
+
+
+def test_a_line_counts_once_and_keeps_its_first_severity() -> None:
+    report = a_report()
+    report.note("a detail", Severity.WARNING)
+    assert report.notes == ["a detail", "one path is used", "unverified: no checksums"]
+    assert report.as_dict()["notes"] == report.notes
+    assert report.noted(Severity.WARNING) == [Note(Severity.WARNING, "unverified: no checksums")]
+
+
+def test_there_are_not_more_than_can_be_read() -> None:
+    report = Report("source", "destination")
+    for i in range(Report.MOST_LINES + 10):
+        report.note(f"note {i}")
+    assert len(report.notes) == Report.MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("shown", "hidden", "options"),
+    [
+        (["note: one path is used"], ["a detail", "unverified"], {"verbose": False, "quiet": False}),
+        (
+            ["note: one path is used", "note: a detail", "note: unverified"],
+            [],
+            {"verbose": True, "quiet": False},
+        ),
+        ([], ["a detail", "one path", "unverified"], {"verbose": False, "quiet": True}),
+    ],
+)
+def test_who_is_shown_what(
+    capsys: pytest.CaptureFixture[str], shown: list[str], hidden: list[str], options: dict[str, bool]
+) -> None:
+    command._details(a_report(), **options)
+    out = capsys.readouterr().out
+    assert all(line in out for line in shown) and not any(line in out for line in hidden)
+
+
+def test_what_is_unverified_stands_beneath_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    report = a_report()
+    report.begin(10)
+    report.moved(10, 0)
+    command._summary(report, verbose=False)
+    summary, below = capsys.readouterr().out.splitlines()
+    assert summary.startswith("copied 1 of 1 files") and below == "unverified: no checksums"
