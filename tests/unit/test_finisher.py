@@ -253,18 +253,18 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
 def test_what_is_proven_in_the_end_is_no_mismatch(is_same: bool, folder: Path) -> None:
     """A part that differs twice while its file still moves is compared once more when that is whole."""
     play = Play(folder)
-    move = play.move("large", b"x" * (SECTION_BYTES + 1000))
-    play.finisher.began(move)
-    move.take_all()
+    file = play.file("large", b"x" * (SECTION_BYTES + 1000))
+    play.finisher.began(file)
+    file.take_all()
     for _ in range(2):
-        move.landed(0, SECTION_BYTES)
-        (section,) = play.finisher._backlog.take(0).sections
-        play.finisher._compared(section, "adler32", False)
+        file.landed(0, SECTION_BYTES)
+        (section,) = play.finisher._verify_queue.take(0).sections
+        play.finisher.compared(section, "adler32", False)
     assert play.report.checksum["result"] != "mismatch"
-    move.landed(0, move.size_bytes)
-    play.finisher.whole(move)
-    for section in play.finisher._backlog.take(0).sections:
-        play.finisher._compared(section, "adler32", is_same)
+    file.landed(0, file.size_bytes)
+    play.finisher.whole(file)
+    for section in play.finisher._verify_queue.take(0).sections:
+        play.finisher.compared(section, "adler32", is_same)
     assert (play.report.checksum["result"] == "mismatch") == (not is_same)
     assert isinstance(play.finisher.first_error, IntegrityError) == (not is_same)
     play.journal.close()
