@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import partial_name
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
@@ -53,8 +52,7 @@ class FileStart:
             folders=ends.folders,
             hole_bytes=info.hole_bytes if ends.writes_here else 0,
         )
-        if isinstance(ends.source, LocalEndpoint):
-            file.trees = ends.source.trees
+        file.trees = ends.trees
         known = journal.unfinished.get(task.target)
         file.was_begun = known is not None
         file.replaces = task.there

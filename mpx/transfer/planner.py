@@ -4,11 +4,13 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Protocol
 
 from mpx.endpoints.local.special_source import named_source
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.open_descriptor import named_descriptor
+from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.transfer.tree_walk import Task
 
@@ -107,7 +109,16 @@ def _described(sources: Sequence[str], source_end: Endpoint, options: CopyOption
         yield found
 
 
-def named_at(end: Endpoint, name: str) -> str:
+class Placed(Protocol):
+    """An endpoint, as far as it says where it is."""
+
+    @property
+    def location(self) -> Location:
+        """See Endpoint."""
+        ...
+
+
+def named_at(end: Placed, name: str) -> str:
     """Return a name as a user would write it: at a server, its URL."""
     return str(replace(end.location, name=name))
 
@@ -131,19 +142,20 @@ def _below(target: str) -> str:
     return tidy
 
 
-def by_overwrite(task: Task, there: FileInfo | None, options: CopyOptions) -> Task:
-    """Skip what may stay as it is at the destination; what is in the way there is the task's error."""
+def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyOptions) -> Task:
+    """Skip what may stay as it is at the destination `end`; what is in the way there is the task's error."""
     if there is None or task.skip or task.error:
         return task
     if there.kind is Kind.FOLDER:
-        in_the_way = DestinationError(f"cannot write {task.target}: there is a folder of that name")
+        named = named_at(end, task.target)
+        in_the_way = DestinationError(f"cannot write {named}: there is a folder of that name")
         return replace(task, error=in_the_way)
     if there.identity and there.identity == task.info.identity:
         return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
     if there.kind is Kind.OTHER:
         special = DestinationError(
-            f"cannot write {task.target}: what is there is no regular file, which a copy could replace; "
-            "name a file"
+            f"cannot write {named_at(end, task.target)}: what is there is no regular file, which a copy "
+            "could replace; name a file"
         )
         return replace(task, error=special)
     if options.overwrite == "never":

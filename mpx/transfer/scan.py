@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import FileInfo, Kind, aside_name
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
@@ -84,10 +83,10 @@ class Scan(threading.Thread):
         self._folders = DestinationFolders(
             pairs, ends.destination, self._there, self._folded_names, ends.folders
         )
-        if options.links != "follow" and isinstance(ends.source, LocalEndpoint):
+        if options.links != "follow" and not ends.far_is_source:
             for source, _, info in pairs:
                 if info.kind is Kind.FOLDER:
-                    ends.source.trees.add(source)
+                    ends.trees.add(source)
 
     def run(self) -> None:
         """List until the end, or until the copy stops."""

@@ -253,7 +253,7 @@ def test_4_a_server_that_takes_nothing(here: Path, file: Path) -> None:
 
 def test_4_a_folder_in_the_way(far: Site, file: Path, here: Path) -> None:
     far.write("dst/file/x")
-    refused(mpx("copy", file, far.url_of("dst")), 4, "folder of that name")
+    refused(mpx("copy", file, far.url_of("dst")), 4, f"write {far.url_of('dst/file')}: there is a folder")
     far.write("f")
     make(here / "down/f/x")
     refused(mpx("copy", far.url_of("f"), here / "down"), 4, "folder of that name")
