@@ -4,7 +4,6 @@ import contextlib
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp import telnet_escape, wire
@@ -19,7 +18,7 @@ from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
 from mpx.report import Note, OnNote, Severity, no_note
@@ -27,10 +26,6 @@ from mpx.report import Note, OnNote, Severity, no_note
 if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
     from mpx.endpoints.ftp.describe import OtherQuestions
     from mpx.endpoints.ftp.folder_listing import FolderListing
-
-_MOST_LINKS = 100_000  # of one folder that a server does not list
-_FIRST_HALVES = (1, 3)  # of the commands that make a link
-_OF_ITSELF = 10  # lines of MLSR about the folder and the one above it, at most
 
 
 class GridFtpEndpoint:
@@ -237,28 +232,12 @@ class GridFtpEndpoint:
         return Note(Severity.INFO, note)
 
     def _links_to_nowhere(self, full: str, promised: int) -> Iterator[tuple[str, FileInfo]]:
-        """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not.
+        """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not."""
+        from mpx.endpoints.ftp.symbolic_links import links_by_mlsr
 
-        MLSR goes through the whole tree, the folder itself first; so it has a session that can be cut.
-        """
-        from mpx.endpoints.ftp.listing_transfer import ListingTransfer
-
-        links: dict[str, FileInfo] = {}
-        self.let_go()  # there may be no other
+        self.let_go()  # there may be no other session
         with open_session(self.location, self._options) as other:
-            what = f"{other.peer} cannot list {full}"  # self.session would wait for one more session
-            listing = ListingTransfer(
-                other, command("MLSR", full), lambda r: reply_error(r, what, self._refusal)
-            )
-            for line in islice(listing.lines(), promised + _OF_ITSELF):
-                if len(links) > _MOST_LINKS:
-                    raise self._refusal(f"{other.peer} lists too many links to nowhere in {full}")
-                with contextlib.suppress(ValueError):
-                    entry = wire.parse_facts(line)
-                    if "/" in entry.name:
-                        break
-                    if entry_info(entry).kind is Kind.LINK:
-                        links[entry.name] = entry_info(entry)
+            links = links_by_mlsr(other, full, promised, self._refusal)
         found = self.stats([posixpath.join(full, name) for name in links])
         for (name, info), there in zip(links.items(), found, strict=True):
             if there is None:
@@ -320,22 +299,12 @@ class GridFtpEndpoint:
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""
+        from mpx.endpoints.ftp.symbolic_links import make_link
+
         full = self._full(name)
-        aside = partial_name(full, "link")
         absolute = self._full(posixpath.normpath(posixpath.join(posixpath.dirname(full), target)))
-        replies = self.session.pipeline(
-            [
-                command("DELE", aside),
-                command("SITE", "SYMLINKFROM", absolute),
-                command("SITE", "SYMLINKTO", aside),
-                command("RNFR", aside),
-                command("RNTO", full),
-            ]
-        )
-        for number, reply in enumerate(replies):
-            if number and not (reply.is_accepted if number in _FIRST_HALVES else reply.is_ok):
-                self.session.call(command("DELE", aside))
-                raise self._refused(reply, f"make the symbolic link to {target}", name)
+        if (refusal := make_link(self.session, full, absolute)) is not None:
+            raise self._refused(refusal, f"make the symbolic link to {target}", name)
         return absolute
 
     def remove(self, name: str) -> None:
