@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from mpx.choices import FAIR, POLICIES
+from mpx.commands.elapsed import elapsed
 from mpx.commands.output import complain
 from mpx.errors import MpxError, UsageError
 from mpx.files.atomic_file import check_writable
@@ -103,17 +104,18 @@ def probe_command(
         complain(f"probing for {format_duration(whole_s)}, as bursts have whole periods")
     with Signals(unfinished="interrupted") as signals:
         try:
-            result = probe(
-                target,
-                window_s=window_s,
-                sampling=sampling,
-                mode=mode,
-                profile=profile,
-                policy=policy,
-                ipv4=ipv4,
-                ipv6=ipv6,
-                cancel=signals.cancel,
-            )
+            with elapsed(f"probing {target}", whole_s):
+                result = probe(
+                    target,
+                    window_s=window_s,
+                    sampling=sampling,
+                    mode=mode,
+                    profile=profile,
+                    policy=policy,
+                    ipv4=ipv4,
+                    ipv6=ipv6,
+                    cancel=signals.cancel,
+                )
         except MpxError as error:
             failure = signals.translate(error)
             if failure.result:

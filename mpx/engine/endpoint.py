@@ -5,6 +5,7 @@ Every implementation passes the same contract suite (tests/contract).
 
 import hashlib
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,7 @@ from mpx.location import Location
 from mpx.net import tcp
 from mpx.report import Note, OnNote
 
+_PARTIAL = re.compile(r"\.mpx-[0-9a-f]+\.part\Z")
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
 
@@ -257,6 +259,11 @@ def partial_name(final: str, tag: str, prefix: str = ".") -> str:
         digest = hashlib.sha256(raw).hexdigest()[:16]
         name = raw[: room - 17].decode("utf-8", "ignore") + "-" + digest
     return posixpath.join(folder, f"{prefix}{name}{suffix}")
+
+
+def is_partial_name(name: str) -> bool:
+    """Tell whether a name is that of a file which grows until it is whole (see partial_name)."""
+    return _PARTIAL.search(name) is not None
 
 
 def aside_name(partial: str, final: str) -> str:

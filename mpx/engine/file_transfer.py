@@ -16,6 +16,7 @@ from mpx.engine.verified_ranges import Verified
 from mpx.errors import ConnectionLost
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.partial_file import PartialFile
+from mpx.files.source_trees import ANYWHERE
 
 MOST_PIECES = 1 << 16  # of a file, with gaps between them: several hundred streams leave some thousand
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a fifo would have us wait
@@ -70,6 +71,7 @@ class FileTransfer:
         # Each has a lock of its own:
         self.verified = Verified()
         self.sums = running(sums)  # of what passes
+        self.trees = ANYWHERE  # by which the source is opened, where this host has it
         self.written = PartialFile(partial, folders)  # where this host is the destination
         # Used with `_lock` held:
         self._lock = threading.Lock()
@@ -364,14 +366,14 @@ class FileTransfer:
         with self._lock:
             if self._fd is None:
                 self._check_unread()
-                self._fd = os.open(name, READING)
+                self._fd = self.trees.open(name, READING)
             self._users += 1
             return self._fd
 
     def open_source(self) -> int:
         """Open the source for one reader, who closes it. Raises OSError, also for a pipe that was read."""
         self._check_unread()
-        return os.open(self.source, READING)
+        return self.trees.open(self.source, READING)
 
     def _check_unread(self) -> None:
         if self.is_read_once and self.was_read:

@@ -68,14 +68,24 @@ def lost_from(fd: int, start: int, end: int) -> int | None:
     """
     if (size_bytes := os.fstat(fd).st_size) < end:
         return size_bytes
-    if start >= end or os.lseek(fd, start, os.SEEK_HOLE) >= end:
+    if start >= end or _next_hole(fd, start, end) >= end:
         return None
     os.fsync(fd)  # what is not written yet may be taken for a hole
-    if (hole := os.lseek(fd, start, os.SEEK_HOLE)) >= end:
+    if (hole := _next_hole(fd, start, end)) >= end:
         return None
     os.pwrite(fd, b"\0", hole)
     os.fsync(fd)
-    return None if os.lseek(fd, hole, os.SEEK_HOLE) == hole else hole
+    return None if _next_hole(fd, hole, end) == hole else hole
+
+
+def _next_hole(fd: int, start: int, end: int) -> int:
+    """Return where the next hole begins; `end` where a file system cannot tell. Raises OSError."""
+    try:
+        return os.lseek(fd, start, os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ENOTSUP):
+            return end
+        raise
 
 
 def adler32_of_zeros(size_bytes: int) -> int:

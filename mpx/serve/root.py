@@ -3,8 +3,9 @@
 A name is walked component by component with openat() and O_NOFOLLOW, from a descriptor of the root, so that
 neither `..` nor a link nor a rename at the wrong moment leads elsewhere; as far as no link is on the way the
 kernel does the same in one call (beneath.py). Relative symbolic links are followed by the same walk as long
-as they stay inside; an absolute link, and one that climbs out, is listed but never followed. Only regular
-files are opened: a fifo would block, a device acts.
+as they stay inside; an absolute link, and one that climbs out, is listed but never followed. Nor is one in
+the place of a partial file of mpx, which somebody else has put there. Only regular files are opened: a fifo
+would block, a device acts.
 """
 
 import errno
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mpx.engine.endpoint import is_partial_name
 from mpx.serve import beneath
 
 _LONGEST_PATH = 4096
@@ -81,6 +83,7 @@ class Root:
                     if ahead:
                         step, target = _entered(here, name)
                     else:
+                        follow = follow and not is_partial_name(name)
                         step, target = -1, _link_target(here, name) if follow else None
                     if target is not None:
                         if target.startswith("/"):
@@ -170,12 +173,21 @@ class Root:
             os.unlink(name, dir_fd=parent)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename; what has the new name already is replaced, as rename() does."""
+        """Rename; what has the new name already is replaced, as rename() does.
+
+        A partial file of mpx only if it is a regular file.
+        """
         with self._parent(old, follow=False) as (from_dir, from_name):
             if from_name == ".":
                 raise _error(errno.EBUSY)
+            is_partial = is_partial_name(from_name)
+            if is_partial:
+                _must_be_file(os.stat(from_name, dir_fd=from_dir, follow_symlinks=False))
             with self._parent(new, follow=False) as (to_dir, to_name):
                 os.rename(from_name, to_name, src_dir_fd=from_dir, dst_dir_fd=to_dir)
+                if is_partial and _link_target(to_dir, to_name) is not None:  # since a moment ago
+                    os.unlink(to_name, dir_fd=to_dir)
+                    raise _error(errno.EPERM, "Not a regular file")
 
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permission bits; the others of a folder, as that new files get its group, stay."""

@@ -109,7 +109,7 @@ def _near_sum(
     if not file.can_read_again:
         return NoChecksum(SourceError(f"{name} cannot be read a second time for its {algorithm}"))
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe has no end
+        fd = file.open_source()
     except FileNotFoundError:
         return IntegrityError(f"{name} is gone; {AGAIN}")
     except OSError as error:

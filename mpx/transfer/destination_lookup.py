@@ -2,19 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, UsageError
 from mpx.options import CopyOptions
-from mpx.transfer.planner import SAME, by_overwrite
+from mpx.transfer.planner import SAME, Placed, by_overwrite
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.tree_walk import Task, Walkable
+
+
+class Destination(Walkable, Placed, Protocol):
+    """What is asked of a destination to decide what becomes of each task."""
 
 
 def decide(
     group: Sequence[Task],
     here: Walkable,
-    there: Walkable,
+    there: Destination,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
@@ -38,7 +43,7 @@ def decide(
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            decision = by_overwrite(replace(task, there=found), found, options)
+            decision = by_overwrite(replace(task, there=found), found, there, options)
             if found and notes and _was_sent(decision, found, options, notes):
                 decision = replace(decision, skip=SAME)
             result.append(decision)

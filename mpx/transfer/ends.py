@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
+from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote
@@ -44,6 +46,11 @@ class Ends:
         self._options, self._stop, self._note = options, stop, note
         self.source, self.destination = self.open_source(), self.open_destination()
         self.far = self.source if self.far_is_source else self.destination
+
+    @property
+    def trees(self) -> SourceTrees:
+        """Folders of this host that are read without following links; none where a server is the source."""
+        return self.source.trees if isinstance(self.source, LocalEndpoint) else ANYWHERE
 
     @property
     def host(self) -> str:

@@ -52,6 +52,7 @@ class FileStart:
             folders=ends.folders,
             hole_bytes=info.hole_bytes if ends.writes_here else 0,
         )
+        file.trees = ends.trees
         known = journal.unfinished.get(task.target)
         file.was_begun = known is not None
         file.replaces = task.there

@@ -4,11 +4,13 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Protocol
 
 from mpx.endpoints.local.special_source import named_source
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.open_descriptor import named_descriptor
+from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.transfer.tree_walk import Task
 
@@ -47,7 +49,8 @@ def pair_up(
     there = destination_end.stat(destination.rstrip("/") or destination)
     into_folder = there is not None and there.kind is Kind.FOLDER
     if there is not None and not into_folder and (destination.endswith("/") or not single):
-        raise DestinationError(f"{destination} is not a folder, so nothing can be copied into it")
+        named = named_at(destination_end, destination)
+        raise DestinationError(f"{named} is not a folder, so nothing can be copied into it")
     into_folder = into_folder or destination.endswith("/")
     pairs: list[tuple[str, str, FileInfo]] = []
     seen: dict[str, str] = {}
@@ -55,14 +58,15 @@ def pair_up(
     for source, wanted, described in zip(sources, targets or [None] * len(sources), infos, strict=True):
         info = named_source(source, described, source_end)
         if info.kind is Kind.FOLDER and not options.recursive:
-            raise UsageError(f"{source} is a folder; to copy it with all that is in it, give -r")
+            named = named_at(source_end, source)
+            raise UsageError(f"{named} is a folder; to copy it with all that is in it, give -r")
         if wanted is not None:
             target = posixpath.join(destination, _below(wanted))
         elif single and (info.kind is Kind.FOLDER or not into_folder):
             target = destination.rstrip("/") or destination[:1]
         else:
             if base_name(source) in ("", ".", ".."):
-                raise UsageError(f"{source} has no name of its own; name the target")
+                raise UsageError(f"{named_at(source_end, source)} has no name of its own; name the target")
             target = posixpath.join(destination, base_name(source))
         destination_end.check_name(target)
         identity = info.identity if destination_end.location.scheme == "file" else None
@@ -101,8 +105,22 @@ def _described(sources: Sequence[str], source_end: Endpoint, options: CopyOption
         if isinstance(found, MpxError):
             raise found
         if found is None:
-            raise SourceError(f"{source} does not exist")
+            raise SourceError(f"{named_at(source_end, source)} does not exist")
         yield found
+
+
+class Placed(Protocol):
+    """An endpoint, as far as it says where it is."""
+
+    @property
+    def location(self) -> Location:
+        """See Endpoint."""
+        ...
+
+
+def named_at(end: Placed, name: str) -> str:
+    """Return a name as a user would write it: at a server, its URL."""
+    return str(replace(end.location, name=name))
 
 
 def _is_within(target: str, folder: tuple[int, int] | str, end: Endpoint) -> bool:
@@ -124,19 +142,20 @@ def _below(target: str) -> str:
     return tidy
 
 
-def by_overwrite(task: Task, there: FileInfo | None, options: CopyOptions) -> Task:
-    """Skip what may stay as it is at the destination; what is in the way there is the task's error."""
+def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyOptions) -> Task:
+    """Skip what may stay as it is at the destination `end`; what is in the way there is the task's error."""
     if there is None or task.skip or task.error:
         return task
     if there.kind is Kind.FOLDER:
-        in_the_way = DestinationError(f"cannot write {task.target}: there is a folder of that name")
+        named = named_at(end, task.target)
+        in_the_way = DestinationError(f"cannot write {named}: there is a folder of that name")
         return replace(task, error=in_the_way)
     if there.identity and there.identity == task.info.identity:
         return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
     if there.kind is Kind.OTHER:
         special = DestinationError(
-            f"cannot write {task.target}: what is there is no regular file, which a copy could replace; "
-            "name a file"
+            f"cannot write {named_at(end, task.target)}: what is there is no regular file, which a copy "
+            "could replace; name a file"
         )
         return replace(task, error=special)
     if options.overwrite == "never":

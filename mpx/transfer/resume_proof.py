@@ -2,24 +2,28 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, pairwise
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine import checksum
 from mpx.engine.checksum_choice import FOR_LONG
 from mpx.engine.endpoint import Endpoint, Part
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.holes import stretches
 from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
 from mpx.report import OnNote, Severity
 from mpx.transfer.planner import STARTING_OVER
+from mpx.units import format_size
 
 SMALLEST_PIECE = 64 * 1024
 LARGEST_PIECE = 64 * 1024 * 1024
 PIECES = 128
 SPLIT = 8
+MOST_AT_ONCE = 1024  # pieces
+MOST_IN_VAIN = 8 * 1024**3  # bytes that are compared and differ, beyond as many as are equal
 
 
 class ResumeVerifier:
@@ -67,13 +71,23 @@ class ResumeVerifier:
                 self._forgot(file)
             algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
             if present is not None and present <= file.size_bytes and algorithm:
+                self._say(file, present, algorithm)
                 if self._far_is_source:
                     with file.written.opened() as near:
                         prove(file, far, file.source, near, present, self._stop, algorithm)
                 else:
-                    with _opened(file.source) as near:
+                    with _opened(file) as near:
                         prove(file, far, file.partial, near, present, self._stop, algorithm)
             far.let_go()
+
+    def _say(self, file: FileTransfer, present_bytes: int, algorithm: str) -> None:
+        """Tell of what will take some time."""
+        unknown_bytes = file.missing_within(0, present_bytes).size
+        if unknown_bytes > LARGEST_PIECE:
+            left = format_size(unknown_bytes)
+            self._note(
+                f"{file.final}: comparing {left} that were there by {algorithm}, as long as enough is equal"
+            )
 
     def _present_bytes(self, file: FileTransfer, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
@@ -102,45 +116,53 @@ def prove(
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
     `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
-    64 KiB, so a few round trips do. The whole file is verified once more when it is there. Returns how many
-    bytes were proven. Raises what the far endpoint raises.
+    64 KiB, so a few round trips do. Where far more differs than is equal it is left at that: the rest is sent
+    again. The whole file is verified once more when it is there. Returns how many bytes were proven. Raises
+    what the far endpoint raises.
     """
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
-    todo = _cut(list(unknown), size)
-    proven = 0
-    while todo and not stop():
-        written = None if far_name == file.source else file.written
-        parts = [Part(far_name, start, end, written) for start, end in todo]
-        sums = far.checksums(algorithm, parts, stop)
-        differ: list[Range] = []
-        for (start, end), far_sum in zip(todo, sums, strict=True):
-            if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
-                continue
-            if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
-                proven += file.landed(start, end)
-            else:
-                differ.append((start, end))
+    is_partial = far_name == file.source  # what is near; it has not arrived where it has holes
+    ranges = list(_with_data(near, unknown) if is_partial else unknown)
+    written = None if is_partial else file.written
+    proven, in_vain = 0, 0
+    while ranges and not stop():
+        pieces = _cut(ranges, size)
+        ranges = []
+        while in_vain <= MOST_IN_VAIN + proven and not stop():
+            if not (some := list(islice(pieces, min(MOST_AT_ONCE, MOST_IN_VAIN // size)))):
+                break
+            parts = [Part(far_name, start, end, written) for start, end in some]
+            for (start, end), far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+                if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
+                    continue
+                if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
+                    proven += file.landed(start, end)
+                else:
+                    in_vain += end - start
+                    ranges.append((start, end))
         if size <= SMALLEST_PIECE:
             break
         size = max(size // SPLIT, SMALLEST_PIECE)
-        todo = _cut(differ, size)
     return proven
 
 
+def _with_data(fd: int, ranges: Iterable[Range]) -> Iterator[Range]:
+    """Yield what of these ranges of an open file is no hole."""
+    for start, end in ranges:
+        yield from ((first, last) for first, last, is_hole in stretches(fd, start, end) if not is_hole)
+
+
 @contextlib.contextmanager
-def _opened(name: str) -> Iterator[int]:
-    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def _opened(file: FileTransfer) -> Iterator[int]:
+    fd = file.open_source()
     try:
         yield fd
     finally:
         os.close(fd)
 
 
-def _cut(ranges: list[Range], size: int) -> list[Range]:
+def _cut(ranges: Iterable[Range], size: int) -> Iterator[Range]:
     """Cut ranges at multiples of `size`."""
-    pieces = []
     for start, end in ranges:
-        edges = [start, *range((start // size + 1) * size, end, size), end]
-        pieces += list(pairwise(edges))
-    return pieces
+        yield from pairwise([start, *range((start // size + 1) * size, end, size), end])

@@ -9,6 +9,7 @@ from typing import TypeVar
 from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.engine.retry import Retry, fewer
 from mpx.errors import ConnectionLost, ListingBroken, MpxError, PartialFailure, TransferTimeout
+from mpx.location import Location
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -22,6 +23,11 @@ class RetryingEndpoint:
         self._end = end
         self._retries = retries
         self._stop = stop
+
+    @property
+    def location(self) -> Location:
+        """See Endpoint."""
+        return self._end.location
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """Return the answer to a question that may be asked twice."""

@@ -83,6 +83,10 @@ class Scan(threading.Thread):
         self._folders = DestinationFolders(
             pairs, ends.destination, self._there, self._folded_names, ends.folders
         )
+        if options.links != "follow" and not ends.far_is_source:
+            for source, _, info in pairs:
+                if info.kind is Kind.FOLDER:
+                    ends.trees.add(source)
 
     def run(self) -> None:
         """List until the end, or until the copy stops."""

@@ -1,4 +1,4 @@
-"""The account that a copy runs under cuts the file that it writes, in the middle of the copy."""
+"""The account that a copy runs under cuts the file that it writes, or swaps it, in the middle of the copy."""
 
 import os
 from collections.abc import Callable
@@ -49,3 +49,23 @@ def test_a_file_that_is_cut_at_mpx_serve_while_it_is_stored_is_sent_again(
         done = copy.end()
         assert done.code == 0, done
         assert (there.folder / "out").read_bytes() == source.read_bytes()
+
+
+def test_what_is_swapped_for_a_link_at_mpx_serve_is_not_written_through(
+    here: Path, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    source = make(here / "source", SIZE)
+    (tmp_path / "work").mkdir()
+    with opened("mpx serve", tmp_path) as there:
+        victim = there.write("victim", b"of somebody else")
+        before = victim.stat()
+        copy = Copy(tmp_path / "work", source, f"{there.url}out", "--rate", RATE, "--retries", "1")
+        eventually(lambda: (part := partial_in(there.folder)) and part.stat().st_size)
+        part = partial_in(there.folder)
+        assert part
+        part.unlink()
+        part.symlink_to("victim")
+        assert copy.end().code != 0
+        assert victim.read_bytes() == b"of somebody else"
+        assert (victim.stat().st_mtime, victim.stat().st_mode) == (before.st_mtime, before.st_mode)
+        assert not os.path.lexists(there.folder / "out")

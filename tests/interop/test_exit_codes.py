@@ -190,10 +190,14 @@ def test_2_a_checksum_that_the_server_lacks(vsftpd, file: Path, here: Path) -> N
 def test_3_not_there(far: Site, here: Path, file: Path) -> None:
     refused(mpx("copy", here / "missing", far.url), 3, "missing does not exist")
     refused(mpx("copy", here / "file/below", far.url), 3, "below does not exist")
-    refused(mpx("copy", far.url_of("missing"), here / "x"), 3, "missing does not exist")
+    refused(mpx("copy", far.url_of("missing"), here / "x"), 3, f"{far.url_of('missing')} does not exist")
+    far.write("there/x")
+    refused(mpx("copy", far.url_of("there"), here / "x"), 2, f"{far.url_of('there')} is a folder")
+    far.write("no-folder")
+    refused(mpx("copy", file, far.url_of("no-folder/")), 4, f"{far.url_of('no-folder/')} is not a folder")
     refused(mpx("copy", file, here / "missing too", far.url_of("dst/")), 3, "missing too")
     refused(mpx("list", far.url_of("missing")), 3, "missing does not exist")
-    assert os.listdir(far.folder) == []
+    assert sorted(os.listdir(far.folder)) == ["no-folder", "there"]
     assert os.listdir(here) == ["file"]
 
 
@@ -219,7 +223,7 @@ def test_4_not_writable(stock: Site, here: Path, file: Path) -> None:
     (stock.folder / "closed").chmod(0o555)
     stock.write("a file")
     for dst in ("closed/x", "closed/", "closed/new/x", "a file/x", "a file/"):
-        refused(mpx("copy", file, stock.url_of(dst)), 4, dst.split("/")[0])
+        refused(mpx("copy", file, stock.url_of(dst)), 4, dst.split("/")[0].removeprefix("a "))
     assert os.listdir(stock.folder / "closed") == []
 
 
@@ -249,7 +253,7 @@ def test_4_a_server_that_takes_nothing(here: Path, file: Path) -> None:
 
 def test_4_a_folder_in_the_way(far: Site, file: Path, here: Path) -> None:
     far.write("dst/file/x")
-    refused(mpx("copy", file, far.url_of("dst")), 4, "folder of that name")
+    refused(mpx("copy", file, far.url_of("dst")), 4, f"write {far.url_of('dst/file')}: there is a folder")
     far.write("f")
     make(here / "down/f/x")
     refused(mpx("copy", far.url_of("f"), here / "down"), 4, "folder of that name")

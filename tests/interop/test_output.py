@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sites import opened
 
 MPX = f'"{sys.executable}" -m mpx'
 
@@ -217,3 +218,21 @@ def test_a_host_without_proc(tmp_path: Path) -> None:
     done = run(f"unshare -m bash -c 'mount -t tmpfs none /proc && {MPX} copy -q -r tree two'", tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
     assert (tmp_path / "two" / "one").read_bytes() == b"1" * 100_000
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_shows_that_a_probe_goes_on(is_terminal: bool, tmp_path: Path) -> None:
+    reader, writer = pty.openpty() if is_terminal else os.pipe()
+    with opened("mpx serve", tmp_path) as site:
+        command = [sys.executable, "-m", "mpx", "probe", "--window", "1s", site.url]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, check=True, timeout=60)
+        os.close(writer)
+        told = b""
+        with contextlib.suppress(OSError):  # which the end of a terminal is
+            while more := os.read(reader, 65536):
+                told += more
+        os.close(reader)
+    assert (f"probing {site.url}: 0 of 1 second".encode() in told) == is_terminal
+    assert is_terminal or not told
+    assert b"probing" not in done.stdout
+    assert not told.rpartition(b"\r")[2].strip()  # the line is gone

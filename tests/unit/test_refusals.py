@@ -48,18 +48,25 @@ def test_meaning_for_a_file(code: int, text: str, storing: type[MpxError], sendi
 
 
 @pytest.mark.parametrize(
-    ("code", "name", "partial", "hinted"),
+    ("code", "text", "name", "partial", "hinted"),
     [
-        (553, "/a/b", "/a/.b.mpx-1.part", True),
-        (550, "/a/b", "/a/.b.mpx-1.part", True),
-        (502, "/a/b", "/a/.b.mpx-1.part", False),
-        (552, "/a/b", "/a/.b.mpx-1.part", False),
-        (553, "/a/.b", "/a/..b.mpx-1.part", False),  # its own name begins with a dot
-        (553, "/a/b", "/a/b", False),
+        (553, "Prohibited", "/a/b", "/a/.b.mpx-1.part", True),
+        (550, "Prohibited", "/a/b", "/a/.b.mpx-1.part", True),
+        (550, "/a/.b.mpx-1.part: Forbidden filename", "/a/b", "/a/.b.mpx-1.part", True),
+        (553, "Datei verboten", "/a/b", "/a/.b.mpx-1.part", True),
+        (550, "Permission denied.", "/a/b", "/a/.b.mpx-1.part", False),
+        (553, "Could not create file.", "/a/b", "/a/.b.mpx-1.part", False),
+        (553, "Can't open that file: Permission denied", "/a/b", "/a/.b.mpx-1.part", False),
+        (550, "/a/.b.mpx-1.part: No such file or directory", "/a/b", "/a/.b.mpx-1.part", False),
+        (550, "Read-only file system", "/a/b", "/a/.b.mpx-1.part", False),
+        (502, "Prohibited", "/a/b", "/a/.b.mpx-1.part", False),
+        (552, "Prohibited", "/a/b", "/a/.b.mpx-1.part", False),
+        (553, "Prohibited", "/a/.b", "/a/..b.mpx-1.part", False),  # its own name begins with a dot
+        (553, "Prohibited", "/a/b", "/a/b", False),
     ],
 )
-def test_a_hidden_name_that_is_refused(code: int, name: str, partial: str, hinted: bool) -> None:
-    said = str(cannot_store(Reply(code, ("Prohibited",)), "ftp://host", name, partial))
+def test_a_hidden_name_that_is_refused(code: int, text: str, name: str, partial: str, hinted: bool) -> None:
+    said = str(cannot_store(Reply(code, (text,)), "ftp://host", name, partial))
     assert ("--partial-prefix" in said) == hinted
 
 

@@ -28,9 +28,11 @@ class Asked(LocalEndpoint):
     def __init__(self, *, writing: bool = True) -> None:
         super().__init__(Location("file", "/"), writing=writing)
         self.rounds: list[int] = []
+        self.asked_bytes = 0
 
     def checksums(self, algorithm, parts: list[Part], stop):  # type: ignore[no-untyped-def]
         self.rounds.append(len(parts))
+        self.asked_bytes += sum(part.end - part.start for part in parts)
         return super().checksums(algorithm, parts, stop)
 
 
@@ -89,6 +91,42 @@ def test_holes_damage_and_a_short_file(
         assert right.covers(start, end)  # nothing is believed that is not there
     lost = right.size - arrived.size  # at each edge of what is right, less than a piece
     assert lost <= 2 * SMALLEST_PIECE * len(right)
+
+
+def test_garbage_is_soon_left_at_that(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.transfer.resume_proof.MOST_IN_VAIN", 4 * SMALLEST_PIECE)
+    move, far = proven(source, bytes(SIZE))
+    assert move.missing_within(0, SIZE).size == SIZE
+    assert far.asked_bytes <= 8 * SMALLEST_PIECE
+    move, far = proven(source, CONTENT[: SIZE // 2] + bytes(SIZE - SIZE // 2))
+    assert move.missing_within(0, SIZE).size <= SIZE - SIZE // 2 + SMALLEST_PIECE
+
+
+def test_of_a_partial_file_here_only_what_is_no_hole_is_compared(tmp_path: Path) -> None:
+    """Both have a tebibyte, which would take an hour to compare."""
+    huge = 1 << 40
+    for name in ("source", "partial"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(huge)
+            file.seek(huge // 2)
+            file.write(CONTENT)
+    move = FileTransfer(str(tmp_path / "source"), "final", str(tmp_path / "partial"), huge, None, None)
+    far = Asked()
+    notes: list[str] = []
+    a_prover(lambda: far, far_is_source=True, note=notes.append)(move)
+    assert far.asked_bytes < 2 * SIZE
+    assert move.missing_within(0, huge).size == huge - move.arrived_bytes
+    assert 0 < move.arrived_bytes < 2 * SIZE
+    assert any("comparing" in note for note in notes)
+
+
+def test_proving_is_given_up_when_the_copy_stops(source: Path) -> None:
+    file = source.with_name("partial")
+    file.write_bytes(bytes(SIZE))
+    move, far = FileTransfer(str(source), "final", str(file), SIZE, None, None), Asked()
+    with source.open("rb") as near:
+        prove(move, far, str(file), near.fileno(), SIZE, lambda: bool(far.rounds), ALGORITHM)
+    assert len(far.rounds) == 1
 
 
 def test_a_server_that_refuses_every_part_is_asked_once(source: Path) -> None:

@@ -324,3 +324,28 @@ def test_a_deep_name_takes_few_calls(tree, deep, way, monkeypatch):
 def test_a_name_is_not_cut_off_at_a_nul(root):
     with pytest.raises(ValueError, match="null"):
         root.stat("/a/b\0/c/../file")
+
+
+def test_a_link_in_the_place_of_a_partial_file_is_not_followed(root: Root, tree: Path) -> None:
+    part = "/a/.x.mpx-0123456789ab.part"
+    (tree / part[1:]).symlink_to("b/file")
+    before = (tree / "a/b/file").stat()
+    for use in (
+        lambda: root.open_for_writing(part, create=True, truncate=True),
+        lambda: root.open_file(part),
+        lambda: root.stat(part),
+        lambda: root.set_mode(part, 0o777),
+        lambda: root.shrink(part, 0),
+        lambda: root.rename(part, "/a/x"),
+    ):
+        with pytest.raises(OSError):
+            use()
+    root.set_times(part, 1, 1)  # of the link
+    assert (tree / "a/b/file").stat() == before
+    assert not (tree / "a/x").is_symlink()
+    (tree / "a/.x").symlink_to("b/file")  # any other is
+    assert read(root, "/a/.x") == b"content"
+    root.remove_file(part)
+    (tree / part[1:]).write_bytes(b"new")
+    root.rename(part, "/a/x")
+    assert read(root, "/a/x") == b"new"

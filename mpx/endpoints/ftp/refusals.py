@@ -21,6 +21,11 @@ _GONE = ("no such file", "not found", "does not exist", "no such directory")
 _LEADS_NOWHERE = ("not a directory", "too many levels of symbolic links")
 _UNSUPPORTED = (500, 502, 504)
 _OF_A_NAME = (501, 550, 553)  # may mean that the name is not allowed
+# What servers say of a file that cannot be created, whatever its name
+_NOT_OF_ITS_NAME = re.compile(
+    r"permission|permitted|denied|access|privilege|read.?only|(could|can) ?not|can't|unable|exist|director"
+    r"|command failed|input/output error"
+)
 # What the C library says of other reasons, and what servers say in its place.
 _WHY = re.compile(
     r"permission|permitted|denied|not allowed|access|privilege|forbidden"
@@ -100,7 +105,8 @@ def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxEr
     if isinstance(error, DestinationError):
         error = _lost_if_broken(error, reply)
     is_hidden = posixpath.basename(partial).startswith(".") and not posixpath.basename(name).startswith(".")
-    if isinstance(error, DestinationError) and is_hidden and reply.code in _OF_A_NAME:
+    may_be_its_name = reply.code in _OF_A_NAME and not _NOT_OF_ITS_NAME.search(_words(reply))
+    if isinstance(error, DestinationError) and is_hidden and may_be_its_name:
         return DestinationError(
             f"{error}; it was to grow as {posixpath.basename(partial)}, and where names with a dot at the "
             "beginning are prohibited, --partial-prefix TEXT gives another"
@@ -111,7 +117,7 @@ def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxEr
 def cannot_send(reply: Reply, peer: str, name: str) -> MpxError:
     """Translate why `peer` did not send a file; what disk is full there is not our destination's."""
     if is_missing(reply):
-        return SourceError(f"{name} is gone: {reply.reason}")
+        return SourceError(f"{peer} cannot send {name}, which is gone: {reply.reason}")
     error = reply_error(reply, f"{peer} cannot send {name}", SourceError)
     if isinstance(error, NoSpace):
         return SourceError(str(error))

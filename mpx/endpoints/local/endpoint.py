@@ -17,6 +17,7 @@ from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile, umask
+from mpx.files.source_trees import SourceTrees
 from mpx.location import Location
 from mpx.report import Note, OnNote
 from mpx.units import counted
@@ -67,6 +68,7 @@ class LocalEndpoint:
         self.location = location
         self._writing = writing
         self._folders = folders or LocalFolders()
+        self.trees = SourceTrees()  # that are read without following links
 
     def _error(self, error: OSError, name: str) -> MpxError:
         return local_error(error, name, writing=self._writing)
@@ -132,15 +134,22 @@ class LocalEndpoint:
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint."""
         try:
-            with os.scandir(name) as entries:
-                for entry in entries:
-                    try:
-                        target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
-                        yield entry.name, _info(entry.stat(follow_symlinks=False), target)
-                    except OSError as error:
-                        yield entry.name, self._error(error, entry.path)
+            folder = self.trees.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise self._error(error, name) from None
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    try:
+                        is_link = entry.is_symlink()
+                        target = str(Path(os.readlink(entry.name, dir_fd=folder))) if is_link else ""
+                        yield entry.name, _info(entry.stat(follow_symlinks=False), target)
+                    except OSError as error:
+                        yield entry.name, self._error(error, posixpath.join(name, entry.name))
+        except OSError as error:
+            raise self._error(error, name) from None
+        finally:
+            os.close(folder)
 
     def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
         """See Endpoint."""
