@@ -43,7 +43,7 @@ class FileTransfer:
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
-        # As it was listed; the scan sets the last two before others see the file.
+        # As it was listed; the scan sets the last three before others see the file.
         self.source = source
         self.final = final
         self.partial = partial
@@ -53,6 +53,7 @@ class FileTransfer:
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
+        self.trees = ANYWHERE  # by which the source is opened, where this host has it
         # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # attempts that failed
@@ -71,7 +72,6 @@ class FileTransfer:
         # Each has a lock of its own:
         self.verified = Verified()
         self.sums = running(sums)  # of what passes
-        self.trees = ANYWHERE  # by which the source is opened, where this host has it
         self.written = PartialFile(partial, folders)  # where this host is the destination
         # Used with `_lock` held:
         self._lock = threading.Lock()
