@@ -1,4 +1,4 @@
-"""A line on a terminal that tells how long something has gone on; nothing where standard error is none."""
+"""A line on a terminal with the elapsed time of an operation; nothing where standard error is no terminal."""
 
 import shutil
 import sys
@@ -12,7 +12,7 @@ from mpx.text import shown
 from mpx.units import counted
 
 INTERVAL_S = 1.0
-_PATIENCE_S = 1.0  # with a terminal that takes nothing any more
+_END_S = 1.0  # waited for the last output, as the terminal may be stopped
 
 
 @contextmanager
@@ -22,16 +22,16 @@ def elapsed(what: str, whole_s: float) -> Iterator[None]:
         yield
         return
     ended = threading.Event()
-    line = threading.Thread(target=_tell, args=(shown(what), whole_s, ended), name="mpx-elapsed", daemon=True)
+    line = threading.Thread(target=_show, args=(shown(what), whole_s, ended), name="mpx-elapsed", daemon=True)
     line.start()
     try:
         yield
     finally:
         ended.set()
-        line.join(_PATIENCE_S)
+        line.join(_END_S)
 
 
-def _tell(what: str, whole_s: float, ended: threading.Event) -> None:
+def _show(what: str, whole_s: float, ended: threading.Event) -> None:
     passed_s, whole = 0, counted(round(whole_s), "second") if whole_s >= 1 else "less than a second"
     while True:
         width = shutil.get_terminal_size().columns - 1

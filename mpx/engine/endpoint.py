@@ -262,7 +262,7 @@ def partial_name(final: str, tag: str, prefix: str = ".") -> str:
 
 
 def is_partial_name(name: str) -> bool:
-    """Tell whether a name is that of a file which grows until it is whole (see partial_name)."""
+    """Tell whether a name is that of a partial file (see partial_name)."""
     return _PARTIAL.search(name) is not None
 
 

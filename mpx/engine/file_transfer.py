@@ -72,7 +72,6 @@ class FileTransfer:
         # Each has a lock of its own:
         self.verified = Verified()
         self.sums = running(sums)  # of what passes
-        self.trees = ANYWHERE  # by which the source is opened, where this host has it
         self.written = PartialFile(partial, folders)  # where this host is the destination
         # Used with `_lock` held:
         self._lock = threading.Lock()

@@ -1,6 +1,6 @@
-"""Folders that are read without following a link below them, as who may write there can put one anywhere.
+"""Folders that are read without following symbolic links below them, as another user may put one there.
 
-The folder itself is what its name says, whatever links are on the way: a user has named it.
+Links in the name of the folder itself are followed: the user of mpx has named it.
 """
 
 import errno
@@ -36,8 +36,8 @@ class SourceTrees:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise OSError(
                     error.errno,
-                    "it, or a folder that it is in, was there when it was listed, and is a symbolic link or "
-                    "something else now",
+                    "it, or a folder above it, was replaced by a symbolic link or something else after it "
+                    "was listed; run the command again",
                 ) from None
             raise
         finally:

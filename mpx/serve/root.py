@@ -4,8 +4,8 @@ A name is walked component by component with openat() and O_NOFOLLOW, from a des
 neither `..` nor a link nor a rename at the wrong moment leads elsewhere; as far as no link is on the way the
 kernel does the same in one call (beneath.py). Relative symbolic links are followed by the same walk as long
 as they stay inside; an absolute link, and one that climbs out, is listed but never followed. Nor is one in
-the place of a partial file of mpx, which somebody else has put there. Only regular files are opened: a fifo
-would block, a device acts.
+the place of a partial file of mpx, as mpx makes none there. Only regular files are opened: a fifo would
+block, a device acts.
 """
 
 import errno
@@ -175,7 +175,7 @@ class Root:
     def rename(self, old: str, new: str) -> None:
         """Rename; what has the new name already is replaced, as rename() does.
 
-        A partial file of mpx only if it is a regular file.
+        A partial file of mpx is renamed only if it is a regular file.
         """
         with self._parent(old, follow=False) as (from_dir, from_name):
             if from_name == ".":

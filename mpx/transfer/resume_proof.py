@@ -23,7 +23,7 @@ LARGEST_PIECE = 64 * 1024 * 1024
 PIECES = 128
 SPLIT = 8
 MOST_AT_ONCE = 1024  # pieces
-MOST_IN_VAIN = 8 * 1024**3  # bytes that are compared and differ, beyond as many as are equal
+MOST_DIFFERING = 8 * 1024**3  # bytes that are compared and differ, beyond as many as are equal
 
 
 class ResumeVerifier:
@@ -71,7 +71,7 @@ class ResumeVerifier:
                 self._forgot(file)
             algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
             if present is not None and present <= file.size_bytes and algorithm:
-                self._say(file, present, algorithm)
+                self._note_long(file, present, algorithm)
                 if self._far_is_source:
                     with file.written.opened() as near:
                         prove(file, far, file.source, near, present, self._stop, algorithm)
@@ -80,14 +80,12 @@ class ResumeVerifier:
                         prove(file, far, file.partial, near, present, self._stop, algorithm)
             far.let_go()
 
-    def _say(self, file: FileTransfer, present_bytes: int, algorithm: str) -> None:
-        """Note what will take some time."""
+    def _note_long(self, file: FileTransfer, present_bytes: int, algorithm: str) -> None:
+        """Add a line to the report where the comparison will take some time."""
         unknown_bytes = file.missing_within(0, present_bytes).size
         if unknown_bytes > LARGEST_PIECE:
             left = format_size(unknown_bytes)
-            self._note(
-                f"{file.final}: comparing {left} that were there by {algorithm}, as long as enough is equal"
-            )
+            self._note(f"{file.final}: comparing {left} of its partial file by {algorithm}")
 
     def _present_bytes(self, file: FileTransfer, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
@@ -116,32 +114,30 @@ def prove(
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
     `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
-    64 KiB, so a few round trips do. Where far more differs than is equal it is left at that: the rest is sent
-    again. The whole file is verified once more when it is there. Returns how many bytes were proven. Raises
-    what the far endpoint raises.
+    64 KiB, so a few round trips do. Ends early where far more differs than is equal: the
+    rest is sent again. The whole file is verified once more when it is there. Returns how many bytes were
+    proven. Raises what the far endpoint raises.
     """
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
     is_partial = far_name == file.source  # what is near; it has not arrived where it has holes
     ranges = list(_with_data(near, unknown) if is_partial else unknown)
     written = None if is_partial else file.written
-    proven, in_vain = 0, 0
+    proven, differing = 0, 0
     while ranges and not stop():
         pieces = _cut(ranges, size)
         ranges = []
-        while in_vain <= MOST_IN_VAIN + proven and not stop():
-            if not (some := list(islice(pieces, min(MOST_AT_ONCE, MOST_IN_VAIN // size)))):
+        while differing <= MOST_DIFFERING + proven and not stop():
+            if not (some := list(islice(pieces, min(MOST_AT_ONCE, MOST_DIFFERING // size)))):
                 break
-            sums = far.checksums(
-                algorithm, [Part(far_name, start, end, written) for start, end in some], stop
-            )
-            for (start, end), far_sum in zip(some, sums, strict=True):
+            parts = [Part(far_name, start, end, written) for start, end in some]
+            for (start, end), far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
                 if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
                     continue
                 if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
                     proven += file.landed(start, end)
                 else:
-                    in_vain += end - start
+                    differing += end - start
                     ranges.append((start, end))
         if size <= SMALLEST_PIECE:
             break

@@ -94,7 +94,7 @@ def test_holes_damage_and_a_short_file(
 
 
 def test_garbage_is_soon_left_at_that(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.transfer.resume_proof.MOST_IN_VAIN", 4 * SMALLEST_PIECE)
+    monkeypatch.setattr("mpx.transfer.resume_proof.MOST_DIFFERING", 4 * SMALLEST_PIECE)
     move, far = proven(source, bytes(SIZE))
     assert move.missing_within(0, SIZE).size == SIZE
     assert far.asked_bytes <= 8 * SMALLEST_PIECE
@@ -115,7 +115,7 @@ def test_of_a_partial_file_here_only_what_is_no_hole_is_compared(tmp_path: Path)
     )
     far = Asked()
     notes: list[str] = []
-    a_prover(lambda: far, far_is_source=True, note=notes.append)(move)
+    a_prover(lambda: far, far_is_source=True, note=lambda text, *_: notes.append(text))(move)
     assert far.asked_bytes < 2 * SIZE
     assert move.missing_within(0, huge).size == huge - move.arrived_bytes
     assert 0 < move.arrived_bytes < 2 * SIZE
