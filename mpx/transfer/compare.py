@@ -78,7 +78,7 @@ def _part(section: Section, *, far_is_source: bool) -> Part:
 
 
 def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
-    return NoChecksum(MpxError(f"{far.location.host} computes no checksum of {section.file.source}"))
+    return NoChecksum(IntegrityError(f"{far.location.host} computes no checksum of {section.file.source}"))
 
 
 def _judged(

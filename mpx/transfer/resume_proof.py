@@ -114,9 +114,9 @@ def prove(
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
     `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
-    64 KiB, so a few round trips do. Ends early where far more differs than is equal: the
-    rest is sent again. The whole file is verified once more when it is there. Returns how many bytes were
-    proven. Raises what the far endpoint raises.
+    64 KiB, so a few round trips do. Ends early where far more differs than is equal: the rest
+    is sent again. The whole file is verified once more when it is there. Returns how many bytes were proven.
+    Raises what the far endpoint raises.
     """
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
@@ -130,8 +130,10 @@ def prove(
         while differing <= MOST_DIFFERING + proven and not stop():
             if not (some := list(islice(pieces, min(MOST_AT_ONCE, MOST_DIFFERING // size)))):
                 break
-            parts = [Part(far_name, start, end, written) for start, end in some]
-            for (start, end), far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+            sums = far.checksums(
+                algorithm, [Part(far_name, start, end, written) for start, end in some], stop
+            )
+            for (start, end), far_sum in zip(some, sums, strict=True):
                 if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
                     continue
                 if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):

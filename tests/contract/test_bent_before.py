@@ -21,6 +21,12 @@ DOWN = {
     "a file that came whole over a connection that was then reset": Case(
         (Bend("data", "whole and reset", 0, 0, 1),), size_bytes=70_000
     ),
+    "a required checksum that is another one first, and then none": Case(
+        (Bend("CKSM", "another number", 5525, 0, 1), Bend("CKSM", "another number", 104, 1)),
+        size_bytes=1_500_000,
+        checksums=True,
+        lacks=frozenset({"MLST", "SIZE"}),
+    ),
 }
 TREE = {
     "one of several files that came whole and was refused": Case(
@@ -39,6 +45,9 @@ TREE = {
         (Bend("MLST", "twice", 1, 0, 1),), mode_e=True
     ),
     "a port told after another reply": Case((Bend("EPSV", "another reply before", 1920, 0, 1),)),
+    "a file that ends before its size, again and again, with whatever session is asked why": Case(
+        (Bend("size", "other", 6, 0, 1), Bend("MLST", "cut and reset", 6, 1)), lacks=frozenset({"REST"})
+    ),
     "files that are refused again and again, as are their connections": Case(
         (Bend("ERET deed", "done and refused", 0, 1), Bend("150", "cut and silent", 35609, 1, 1)), mode_e=True
     ),

@@ -39,7 +39,7 @@ def test_routes_give_congestion_control_and_window_to_programs_that_ask_for_none
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"congestion": "no\nsuch"}, "no congestion control"),
+        ({"congestion": "no\nsuch"}, "not the name of a congestion control"),
         ({"window_bytes": 4095}, "4096 bytes"),
         ({"to": "dst", "window_bytes": 100_000}, "cannot be for one host only"),
         ({"to": "nobody"}, "no host 'nobody'"),

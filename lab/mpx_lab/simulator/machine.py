@@ -48,7 +48,7 @@ def run_simulated(
     times a second, and the machine ends where that raises. All of it runs on one core of this machine, as
     hopping between two would take most of the time (None: any, one that the caller may use).
 
-    Raises SimulatorError, and UsageError where a folder is not to be seen from there.
+    Raises SimulatorError, and UsageError where a folder is hidden inside it.
     """
     check_seen(folder)
     cores = sorted(os.sched_getaffinity(0))
@@ -132,8 +132,8 @@ def check_seen(folder: Path) -> None:
     for own in OWN:
         if folder.resolve().is_relative_to(own):
             raise UsageError(
-                f"{folder} is not to be seen from a simulated machine, which has a {own} of its own; take "
-                "another folder (for temporary ones: TMPDIR)"
+                f"{folder} is not visible inside a simulated machine, which has its own {own}; use another "
+                "folder (for temporary ones: TMPDIR)"
             )
 
 

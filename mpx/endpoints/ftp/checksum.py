@@ -7,7 +7,7 @@ from mpx.endpoints.ftp.refusals import is_missing, is_unsupported, says_why
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Part
-from mpx.errors import Interrupted, MpxError, NoChecksum
+from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum
 
 SLOWEST_BYTES_S = 20e6  # a server that tells no progress is given so much time for a file
 MOST_REFUSALS = 20  # without one answer, after which a form is not asked for any more
@@ -48,7 +48,7 @@ class ChecksumQuestions:
         return told
 
     def _none(self, algorithm: str) -> NoChecksum:
-        return NoChecksum(MpxError(f"{self._session().peer} computes no {algorithm} of this"))
+        return NoChecksum(IntegrityError(f"{self._session().peer} computes no {algorithm} of this"))
 
     def _answers(
         self, form: Form, parts: Sequence[Part], stop: Callable[[], bool]
@@ -81,5 +81,5 @@ class ChecksumQuestions:
         digest = digest_in(reply.lines, form.algorithm, part)
         if digest is None:
             what = f"answers {form.verb} with what is no {form.algorithm}: {reply.text[:_SHOWN]}"
-            return NoChecksum(MpxError(f"{self._session().peer} {what}"))
+            return NoChecksum(IntegrityError(f"{self._session().peer} {what}"))
         return digest

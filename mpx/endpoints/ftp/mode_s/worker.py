@@ -67,7 +67,7 @@ class StreamWorker(SessionWorker):
         self._goodput = 0.0  # bytes/s, of the last piece; 0: not known
         self._first_piece = FIRST_PIECE
         self._stored_bytes = 0  # for the first time: what is sent again is no progress
-        self._was_tried = False  # over an open session, when it was lost
+        self._was_tried = False  # the piece in hand, over an open session
         self._before_bytes = 0  # `_new_bytes` when the piece in hand was begun
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._download = StreamDownload(context, scheduler, self._retrieve, self._describe)
@@ -97,7 +97,7 @@ class StreamWorker(SessionWorker):
         piece = self._next_piece() if self.target else None
         if piece is None:
             return False
-        self._piece, self._before_bytes = piece, self._new_bytes
+        self._piece, self._before_bytes, self._was_tried = piece, self._new_bytes, self._is_open
         self._carry(piece)
         self.retry.progressed()
         return True
@@ -109,12 +109,14 @@ class StreamWorker(SessionWorker):
 
     def lost(self, _error: MpxError, /) -> Lost:
         """See SessionWorker."""
-        files = [self._piece.file] if self._piece and self._is_open else []
         self.drop()
         self._first_piece = max(self._first_piece // 4, SMALLEST_PIECE)
         self._goodput = 0.0  # what was too much for this connection is not asked for again
-        self._was_tried = bool(files)
-        return Lost(files, self._new_bytes > self._before_bytes)
+        if self._piece is None or not self._was_tried:
+            return Lost([], progressed=False)
+        file = self._piece.file
+        is_read_anew = self._whole_files or file.is_streamed  # from its first byte: nothing of it is kept
+        return Lost([file], self._new_bytes > self._before_bytes and not is_read_anew)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""
@@ -237,7 +239,7 @@ class StreamWorker(SessionWorker):
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
             session.call(command("MODE", "S"))
-            self._is_open = True
+            self._is_open = self._was_tried = True
             self.opened()
         return self._session
 
