@@ -114,9 +114,9 @@ def prove(
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
     `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
-    64 KiB, so a few round trips do. Ends early where far more differs than is equal: the
-    rest is sent again. The whole file is verified once more when it is there. Returns how many bytes were
-    proven. Raises what the far endpoint raises.
+    64 KiB, so a few round trips do. Ends early where far more differs than is equal: the rest
+    is sent again. The whole file is verified once more when it is there. Returns how many bytes were proven.
+    Raises what the far endpoint raises.
     """
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)

@@ -11,7 +11,8 @@ from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo, Kind, Part
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import MpxError, NoChecksum
+from mpx.errors import MpxError, NoChecksum, SourceError
+from mpx.files.source_trees import SourceTrees
 from mpx.location import Location
 from mpx.transfer.compare import compare
 from mpx.transfer.verify_queue import Section, VerifyQueue
@@ -132,3 +133,19 @@ def test_what_is_refused_is_compared_by_the_next_best(tmp_path: Path) -> None:
     assert compared(far, choice, [file]) == {file: ("md5", True)}
     assert far.asked == [("sha256", 1), ("md5", 1)]
     assert choice.has_answered
+
+
+def test_a_source_is_not_compared_through_a_link_in_its_tree(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/file").write_bytes(CONTENT)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/folder").symlink_to(tmp_path / "secret")
+    (tmp_path / "stored").write_bytes(CONTENT)
+    name, stored = str(tmp_path / "tree/folder/file"), str(tmp_path / "stored")
+    for follows in (True, False):
+        file = FileTransfer(name, "final", stored, FileInfo(Kind.FILE, len(CONTENT)))
+        file.trees = SourceTrees()
+        if not follows:
+            file.trees.add(str(tmp_path / "tree"))
+        ((_, outcome),) = compared(Far("adler32", "sha256"), a_choice(), [file]).values()
+        assert outcome is True if follows else isinstance(outcome, SourceError)
