@@ -53,6 +53,8 @@ check: setup
 # whatever the environment says, as tests start mpx and its parts thousands of times.
 test test-unit test-all: export OMP_NUM_THREADS = 1
 test test-unit test-all: export PYTHONDONTWRITEBYTECODE =
+# The peer of our time warping compares a few short series; to compile it takes longer.
+test test-unit test-all: export NUMBA_DISABLE_JIT = 1
 test: setup
 	$(BIN)/python tests/install_peers.py
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(PYTEST)

@@ -32,6 +32,7 @@ def copying(lab: Lab, folder: Path, words: Sequence[str]) -> "subprocess.Popen[b
     told = [*MPX, "copy", "--progress", "json", "--controller", str(OWN.rest)]
     return lab.host(lab.topology.sources[0]).popen(
         [*told, "--report", str(folder / "report.json"), *words],
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, "MPX_STATE_DIR": str(folder / "state")},
     )

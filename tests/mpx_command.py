@@ -8,8 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import forked_mpx
+
 # Another account could not reach an interpreter below /root; root without these is stopped as anybody is.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+FORKED = (("copy",), ("list",), ("probe",), ("unfinished",))
+PATIENT = """
+from mpx.signals import Signals
+Signals.__init__.__defaults__ = (None,)  # grace_s
+from mpx.__main__ import main
+main()
+"""
 WITHIN_S = 240  # a command that takes longer hangs
 
 
@@ -23,12 +32,11 @@ class Ended:
 
 
 def command(*words: object) -> list[str | bytes]:
-    return [
-        sys.executable,
-        "-m",
-        "mpx",
-        *(word if isinstance(word, bytes) else os.fsencode(str(word)) for word in words),
-    ]
+    return [sys.executable, "-m", "mpx", *_encoded(words)]
+
+
+def _encoded(words: tuple[object, ...]) -> list[bytes]:
+    return [word if isinstance(word, bytes) else os.fsencode(str(word)) for word in words]
 
 
 def mpx(
@@ -38,13 +46,20 @@ def mpx(
     ordinary: bool = False,
     environment: dict[str, str] | None = None,
 ) -> Ended:
-    """Run mpx to its end; `ordinary`: whom permissions stop, also where tests run as root."""
+    """Run mpx to its end; `ordinary`: whom permissions stop, also where tests run as root.
+
+    Commands for files are forked (forked_mpx.py), those that need a start of their own are not.
+    """
+    everything = {**os.environ, **(environment or {})}
+    if words[:1] in FORKED and not environment and not (ordinary and os.geteuid() == 0):
+        told = forked_mpx.run(_encoded(words), stdin, str(folder or Path.cwd()), everything, WITHIN_S)
+        return Ended(told[0], _text(told[1]), _text(told[2]))
     done = subprocess.run(
         [*(AS_ANYBODY if ordinary and os.geteuid() == 0 else []), *command(*words)],
         input=stdin,
         capture_output=True,
         cwd=folder,
-        env={**os.environ, **(environment or {})},
+        env=everything,
         timeout=WITHIN_S,
         check=False,
     )
@@ -52,9 +67,13 @@ def mpx(
 
 
 @contextmanager
-def running(*words: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A run of mpx on its way; killed if it still is at the end."""
-    with subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+def running(*words: object, patient: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of mpx on its way; killed if it still is at the end.
+
+    `patient`: it may take its time after a signal, as a busy machine needs more than users are to wait.
+    """
+    started = [sys.executable, "-c", PATIENT, *_encoded(words)] if patient else command(*words)
+    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:

@@ -62,9 +62,8 @@ class State:
     topology: Topology
     controller: Controller | None = None
     owner: Owner | None = None  # None: it stays until it is taken down
-    token: str = field(
-        default_factory=lambda: secrets.token_hex(8)
-    )  # distinguishes it from later labs of its ID
+    # Distinguishes it from later labs of its ID.
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def to_json(self) -> str:
         """Return it as text."""

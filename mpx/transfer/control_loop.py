@@ -108,6 +108,8 @@ class ControlLoop:
                 self._failure.set(Interrupted())
                 return
             self.tick(time.monotonic())
+        # The last file may have been settled after the last tick had measured: progress ends with the end.
+        self._timeline.measured(time.monotonic() - self._began_s, self._samples())
 
     def tick(self, at_s: float) -> None:
         """Measure, ask, act, once; `at_s` is of time.monotonic()."""

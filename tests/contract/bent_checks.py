@@ -90,6 +90,7 @@ def _assert_known(case: Case, result: Outcome) -> None:
     if isinstance(result, api.MpxError):
         assert str(result)
         assert "Traceback" not in str(result)
+        assert type(result) is not api.MpxError, result  # that would be what nobody has thought of
         assert case.demands or not isinstance(result, api.UsageError)  # which would end it before it begins
     elif not case.checksums:
         assert result.checksum["result"] != "verified"

@@ -10,7 +10,7 @@ import fuzzing
 import pytest
 from mutations import long_pair
 
-CHANGES = 1500  # for each target, less for those that are slow
+CHANGES = 500  # for each target, less for those that are slow
 LONG, LONG_BYTES = 5, 40 * 1024
 SEED = 1
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked_mpx
+
 ENDS_WITHIN_S = 240  # a command that takes longer hangs
 _MEASURE = """
 import resource, subprocess, sys
@@ -38,15 +40,13 @@ class Copy:
     """`mpx copy` while it runs; `folder` holds its journals and its report."""
 
     def __init__(self, folder: Path, source: object, destination: object, *options: str) -> None:
-        self._report = folder / "report.json"
-        self._report.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "mpx", "copy", "-q", "--report", str(self._report), *options]
+        self._folder = folder
         self.process = subprocess.Popen(
-            [*command, str(source), str(destination)],
+            [sys.executable, "-m", "mpx", *_words(folder, source, destination, *options)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "MPX_STATE_DIR": str(folder / "state")},
+            env=_environment(folder),
         )
 
     def kill(self) -> None:
@@ -60,13 +60,32 @@ class Copy:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
-        report = json.loads(self._report.read_text()) if self._report.exists() else {}
-        return Done(self.process.returncode, stderr, report)
+        return _done(self._folder, self.process.returncode, stderr)
 
 
 def copy(folder: Path, source: object, destination: object, *options: str) -> Done:
     """Run `mpx copy` to its end."""
-    return Copy(folder, source, destination, *options).end()
+    words = [os.fsencode(word) for word in _words(folder, source, destination, *options)]
+    code, _, stderr = forked_mpx.run(words, b"", os.getcwd(), _environment(folder), ENDS_WITHIN_S)
+    return _done(folder, code, stderr.decode())
+
+
+def _words(folder: Path, source: object, destination: object, *options: str) -> list[str]:
+    _report(folder).unlink(missing_ok=True)
+    return ["copy", "-q", "--report", str(_report(folder)), *options, str(source), str(destination)]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
+
+
+def _report(folder: Path) -> Path:
+    return folder / "report.json"
+
+
+def _done(folder: Path, code: int, stderr: str) -> Done:
+    report = _report(folder)
+    return Done(code, stderr, json.loads(report.read_text()) if report.exists() else {})
 
 
 def measured(*words: object) -> tuple[int, str, int]:

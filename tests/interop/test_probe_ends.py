@@ -21,10 +21,10 @@ def test_interrupted_it_tells_what_is_known(
 ) -> None:
     words = ["--json"] if as_json else []
     server = Counting(has_echo=has_echo)
-    with server, running("probe", "--window", "1h", *words, server.target) as process:
+    with server, running("probe", "--window", "1h", *words, server.target, patient=True) as process:
         eventually(lambda: server.asked > 10)
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=240)
     assert process.returncode == code
     assert err == b"mpx: interrupted; the figures are those until then\n"
     if as_json:
@@ -53,11 +53,11 @@ def test_interrupted_between_handshakes(eventually: Callable[..., None]) -> None
         accepting = threading.Thread(target=accept)
         accepting.start()
         with running(
-            "probe", "--json", "--window", "1h", f"127.0.0.1:{listening.getsockname()[1]}"
+            "probe", "--json", "--window", "1h", f"127.0.0.1:{listening.getsockname()[1]}", patient=True
         ) as process:
             eventually(lambda: len(shaken) > 10)
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=240)
         listening.shutdown(socket.SHUT_RDWR)
         accepting.join()
     told = read(out.decode())
@@ -67,10 +67,10 @@ def test_interrupted_between_handshakes(eventually: Callable[..., None]) -> None
 
 def test_interrupted_it_draws_what_is_known(here: Path, eventually: Callable[..., None]) -> None:
     words = ["--window", "1h", "--plot", here / "rtt.svg"]
-    with Counting() as server, running("probe", *words, server.target) as process:
+    with Counting() as server, running("probe", *words, server.target, patient=True) as process:
         eventually(lambda: server.asked > 10)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=240)
     assert process.returncode == 130
     assert "<svg" in (here / "rtt.svg").read_text()
 
@@ -81,11 +81,11 @@ def test_what_cannot_be_drawn_any_more_does_not_change_how_it_ended(
     folder = here / "goes"
     folder.mkdir()
     words = ["--window", "1h", "--plot", folder / "rtt.svg"]
-    with Counting() as server, running("probe", *words, server.target) as process:
+    with Counting() as server, running("probe", *words, server.target, patient=True) as process:
         eventually(lambda: server.asked > 10)
         folder.rmdir()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=240)
     assert process.returncode == 130
     assert b"cannot write" in err
     assert err.endswith(b"interrupted; the figures are those until then\n")
@@ -97,7 +97,7 @@ def test_interrupted_before_there_is_anything_to_tell() -> None:
         with running("probe", f"127.0.0.1:{silent.getsockname()[1]}") as process:
             accepted = [silent.accept()[0] for _ in range(4)]  # three handshakes, and the session
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=240)
             for one in accepted:
                 one.close()
     assert (process.returncode, out) == (130, b"")
@@ -113,7 +113,7 @@ def test_interrupted_while_a_port_is_silent(eventually: Callable[..., None]) -> 
         with filling, running("probe", f"127.0.0.1:{port}") as process:
             eventually(lambda: is_opening(port))
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=240)
     assert (process.returncode, out) == (130, b"")
     assert err == b"mpx: interrupted before the first probe\n"
 

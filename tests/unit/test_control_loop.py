@@ -163,6 +163,23 @@ def test_what_the_tuner_decides_is_done_and_recorded() -> None:
     assert copy.progress[-1].reason == "12 of them" and copy.progress[-1].streams == 12
 
 
+def test_progress_ends_with_the_end_whenever_the_last_file_is_settled() -> None:
+    file = a_file(len(CONTENT))
+
+    class SettlesMeanwhile(OnePath):
+        def observe(self, _now_s: float, _silent_s: Callable[[str], float | None]) -> Sequence[Change]:
+            copy.report.files.moved = 1
+            copy.queue.settle(file)
+            return ()
+
+    copy = Copy(watch=SettlesMeanwhile(lambda: None))
+    copy.queue.put(file)
+    copy.queue.end_listing()
+    copy.loop.start()
+    copy.loop.run()
+    assert copy.progress[-1].files_done == 1
+
+
 def test_between_two_chunks_nothing_moves() -> None:
     tuner = Chunks(3 * BLOCK_BYTES)
     copy = Copy(tuner)

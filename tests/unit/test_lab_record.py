@@ -102,12 +102,12 @@ def test_what_a_udp_generator_did_not_send(tmp_path: Path) -> None:
         run.datagrams("udp")
     (tmp_path / "flows").mkdir()
     file = tmp_path / "flows" / "udp.json"
-    told = {"spec": "udp(rate=1Mbit/s)", "datagrams_sent": 90, "datagrams_given_up": 6}
-    file.write_text(json.dumps({**told, "datagrams_refused": 4}))
+    written = {"spec": "udp(rate=1Mbit/s)", "datagrams_sent": 90, "datagrams_given_up": 6}
+    file.write_text(json.dumps({**written, "datagrams_refused": 4}))
     assert run.datagrams("udp") == Datagrams(90, 6, 4)
     assert run.datagrams("udp").given_up_share == 0.06
     file.write_text(json.dumps({"spec": "tcp", "connections": []}))
-    with pytest.raises(UsageError, match="says nothing of datagrams"):
+    with pytest.raises(UsageError, match="has no counts of datagrams"):
         run.datagrams("udp")
     assert Datagrams(0, 0, 0).given_up_share == 0
 
@@ -118,11 +118,11 @@ def test_the_shares_that_all_udp_generators_gave_up(tmp_path: Path) -> None:
     run = RecordedRun(tmp_path, {})
     assert run.given_up() == {}
     counts = {"datagrams_sent": 90, "datagrams_given_up": 10, "datagrams_refused": 0}
-    for name, told in (("slow", counts), ("tcp", {"connections": []})):
+    for name, written in (("slow", counts), ("tcp", {"connections": []})):
         (flows / f"{name}.phases.csv").write_text("t_s,stream,on\n0.1,0,1\n")
         with pytest.raises(UsageError, match=f"generator '{name}' has not been stopped"):
             run.given_up()
-        (flows / f"{name}.json").write_text(json.dumps(told))
+        (flows / f"{name}.json").write_text(json.dumps(written))
     assert run.given_up() == {"slow": 0.1}
 
 

@@ -74,6 +74,7 @@ def perfect(count: int = 60, wrong: int = 0) -> Scores:
     return Scores(true, said, np.arange(count) // 6 % 5)
 
 
+@pytest.mark.long
 def test_the_papers_cell_is_judged_window_by_window(cell: list[Example]) -> None:
     passive = Cell.of(cell, active=False)
     for by_piece in (True, False):
@@ -91,7 +92,13 @@ def judged(row: Row, results: Any) -> list[Verdict]:
     return list(importlib.import_module(type(row).__module__).judge(stored))
 
 
-@pytest.mark.parametrize("row", [F8(), F22(), F23(), F24(), F25(), F26(), F27F28()], ids=lambda row: row.name)
+LATER = (F22(), F23(), F24(), F25(), F26(), F27F28())
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(F8(), id="f8"), *(pytest.param(row, id=row.name, marks=pytest.mark.long) for row in LATER)],
+)
 def test_every_row_computes_tells_and_draws(row: Row, cell: list[Example], monkeypatch) -> None:
     import matplotlib
 
@@ -252,6 +259,7 @@ def test_the_goals_are_those_of_the_likeliest_mix() -> None:
     assert not in_a_transfer.kept and "three" in in_a_transfer.limit
 
 
+@pytest.mark.long
 def test_all_ways_of_watching_are_told_and_those_not_measured_are_said_so() -> None:
     runs = [*simulated(4, 10.0), *with_our_copy(4, 10.0)]
     ways: list[dict[str, Any]] = []
@@ -293,6 +301,7 @@ def test_a_copy_that_makes_dips_is_judged_as_one() -> None:
     assert asked == [(DIPS_BBR, falls), (TRANSFER_BBR, ())]
 
 
+@pytest.mark.long
 def test_the_held_out_links_are_judged_by_the_model_as_it_is_read(tmp_path: Path) -> None:
     model = load(write_small_model(tmp_path / "model"))
     new = [replace(each, link=f"new {each.link}") for each in simulated(4, 20.0, seed=9)]

@@ -4,6 +4,7 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
 from mpx_train.card import digest
 from mpx_train.train import TRAINED
 
@@ -19,6 +20,7 @@ def test_it_has_a_part_for_each_way_of_watching() -> None:
     }
 
 
+@pytest.mark.long  # to unpack
 def test_its_card_names_the_data_in_the_archives(tmp_path: Path) -> None:
     for file in sorted(ARCHIVES.glob("*.tar.xz")):
         with tarfile.open(file) as tar:

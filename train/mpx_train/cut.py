@@ -67,9 +67,8 @@ class Gridded:
     rtt_s: Floats  # NaN: not known
     lost: Booleans
     goodput_bps: Floats | None
-    falls: (
-        tuple[Floats, Floats] | None
-    )  # shares of the link by each of two estimates, where rate pulses gave them; else NaN
+    # Shares of the link by each of two estimates, where rate pulses gave them; else NaN.
+    falls: tuple[Floats, Floats] | None
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 

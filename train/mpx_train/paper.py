@@ -43,7 +43,7 @@ def raw_windows(examples: Sequence[Example], seconds: int) -> tuple[Floats, NDAr
 
 
 def fit_other(name: str, windows: Floats, mixes: Texts, seed: int) -> Any:
-    """Return one of `OTHERS`, trained; the paper says nothing of how long its network was trained."""
+    """Return one of `OTHERS`, trained; the paper does not state how long its network was trained."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return OTHERS[name](seed).fit(windows, mixes)

@@ -94,7 +94,7 @@ class Recipe:
     mix: str  # of MIXES, or what is outside of them
     streams: tuple[str, ...]  # generators that make the mix
     stretches: tuple[Stretch, ...]
-    fills: bool = False  # whether the mix has to fill the link, or the label says nothing
+    fills: bool = False  # whether the mix has to fill the link for its label to be valid
     ours_first: bool = False  # the mix arrives when the copy of the first stretch is there already
     turn: int = 1
 

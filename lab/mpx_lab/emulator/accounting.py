@@ -33,9 +33,8 @@ class Tally:
 class Histogram:
     """How often each duration was seen, in buckets of about 6 %."""
 
-    counts: tuple[
-        tuple[int, int], ...
-    ] = ()  # (the largest time that counts here in ns, how often), ascending
+    # The largest time of each bucket in ns and how often it was seen, ascending.
+    counts: tuple[tuple[int, int], ...] = ()
     max_ns: int = 0
 
     @property

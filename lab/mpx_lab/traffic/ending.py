@@ -18,9 +18,8 @@ class Ending:
         self._came = threading.Event()
         self._woken, self._wake = os.pipe()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(
-                number, lambda *_: os.write(self._wake, b".")
-            )  # a signal handler: nothing here may take a lock
+            # In a signal handler nothing may take a lock.
+            signal.signal(number, lambda *_: os.write(self._wake, b"."))
         threading.Thread(target=self._watch, name="ending", daemon=True).start()
 
     def __call__(self) -> bool:

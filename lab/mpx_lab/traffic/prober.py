@@ -79,9 +79,8 @@ def _probe(probing: socket.socket, log: Log, ending: Ending, every_s: float, tra
                 due_s = max(due_s + TRAIN_SPACING_S, now_s())
             else:
                 uneven_s = later(number, every_s) if train == 1 else 0.0
-                even_s = max(
-                    even_s + every_s, now_s() - uneven_s
-                )  # probes that were missed are not made up for
+                # Probes that were missed are not made up for.
+                even_s = max(even_s + every_s, now_s() - uneven_s)
                 due_s = even_s + uneven_s
         poll.poll(max(0.0, due_s - now_s()) * 1000)
         _answers(probing, log, waiting)
