@@ -30,10 +30,8 @@ class Windows:
     base_s: Floats  # one for each window
     goodput_bps: Floats | None = None  # of our own data
     streams: Floats | None = None  # one for each window: how many of ours carry it, in a transfer
-    shares: Floats | None = (
-        None  # of the link that are ours, where a dip told it (QueueResponse.share); else NaN
-    )
-    kept: Floats | None = None  # the same as our goodput told it (QueueResponse.kept)
+    shares: Floats | None = None  # our share of the link where a pulse ended (QueueResponse.share); else NaN
+    kept: Floats | None = None  # the same by goodput (QueueResponse.kept)
 
     def __len__(self) -> int:
         return len(self.rtt_s)

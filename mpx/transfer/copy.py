@@ -489,8 +489,8 @@ class _Copy:
             end.let_go()
             return found
 
-    def rtt_watch(self, dipping: Carrier | None) -> "RttWatch | None":
-        """Return who probes the path beside the copy, not begun yet; it makes dips in what that moves."""
+    def rtt_watch(self, pulsed: Carrier | None) -> "RttWatch | None":
+        """Return what probes the path beside the copy, not begun yet, with pulses in what `pulsed` moves."""
         rtt = self.rtt
         if rtt is None or rtt.address is None:
             return None
@@ -499,11 +499,11 @@ class _Copy:
         from mpx.recognition.pulses.remote_pacing import RemotePacer
         from mpx.recognition.watch import RttWatch
 
-        slows = RemotePacer if self.far_is_source else LocalPacer
-        dips = PulseMaker(slows(dipping.connections)) if dipping else None
+        pacer = RemotePacer if self.far_is_source else LocalPacer
+        pulses = PulseMaker(pacer(pulsed.connections)) if pulsed else None
         kernel_s = rtt.kernel_s or math.inf
         host = self.far_end.location.host
-        return RttWatch(host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, dips=dips)
+        return RttWatch(host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, pulses=pulses)
 
     def scavenger(self, watch: "RttWatch", pacer: RateLimiter, may_probe: threading.Event) -> "Scavenger":
         """Return who keeps the copy from being in the way of others."""

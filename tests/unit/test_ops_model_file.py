@@ -190,7 +190,7 @@ def test_every_array_has_to_be_what_it_should(
     (part,) = read.parts["passive"]
     row = np.zeros(len(part.places.centre))
     assert part.trees.shares(row).sum() == pytest.approx(1)
-    assert 0 <= part.ranks.less_strange(part.places.distances(row[None])[0], 0.0) <= 1
+    assert 0 <= part.ranks.novelty(part.places.distances(row[None])[0], 0.0) <= 1
 
 
 @pytest.mark.parametrize("name", [*TREES, *PLACES, *RANKS])

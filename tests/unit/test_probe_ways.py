@@ -30,9 +30,9 @@ from mpx.endpoints.ftp.wire import command, parse_features
 from mpx.errors import ConnectionLost, Interrupted, UsageError
 from mpx.location import Location
 from mpx.rtt.methods import datagrams
-from mpx.rtt.methods.echo import EchoWay
-from mpx.rtt.methods.handshake import MANY_UNANSWERED, HandshakeWay
-from mpx.rtt.methods.icmp import IcmpWay, checksum
+from mpx.rtt.methods.echo import EchoMethod
+from mpx.rtt.methods.handshake import MANY_UNANSWERED, HandshakeMethod
+from mpx.rtt.methods.icmp import IcmpMethod, checksum
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single
 from mpx.rtt.series import summary
@@ -55,7 +55,7 @@ def test_what_is_lost_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_open_port_answers_handshakes(host: str) -> None:
     with socket.create_server((host, 0), family=family(host), backlog=50) as listening:
-        with closing(HandshakeWay(listening.getsockname()[:2])) as way:
+        with closing(HandshakeMethod(listening.getsockname()[:2])) as way:
             asks_many(way)
             assert way.is_open
         listening.settimeout(WITHIN_S)
@@ -68,7 +68,7 @@ def test_an_open_port_answers_handshakes(host: str) -> None:
 def test_the_reset_of_a_closed_port_is_an_answer(host: str) -> None:
     with socket.socket(family(host), socket.SOCK_STREAM) as closed:
         closed.bind((host, 0))
-        with closing(HandshakeWay(closed.getsockname()[:2])) as way:
+        with closing(HandshakeMethod(closed.getsockname()[:2])) as way:
             asks_many(way)
             assert not way.is_open
 
@@ -77,7 +77,10 @@ def test_a_port_that_is_silent_is_no_answer_and_holds_nobody_up() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)  # the kernel leaves what it has no room for unanswered
-        with socket.create_connection(deaf.getsockname()), closing(HandshakeWay(deaf.getsockname())) as way:
+        with (
+            socket.create_connection(deaf.getsockname()),
+            closing(HandshakeMethod(deaf.getsockname())) as way,
+        ):
             for number in range(5):
                 way.ask(number)
             assert way.answers(time.monotonic()) == []
@@ -88,7 +91,10 @@ def test_a_handshake_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
-        with socket.create_connection(deaf.getsockname()), closing(HandshakeWay(deaf.getsockname())) as way:
+        with (
+            socket.create_connection(deaf.getsockname()),
+            closing(HandshakeMethod(deaf.getsockname())) as way,
+        ):
             monkeypatch.setattr(way, "lost_after_s", 0.0)
             way.ask(0)
             descriptors = len(os.listdir("/proc/self/fd"))
@@ -98,7 +104,7 @@ def test_a_handshake_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 def test_where_no_way_leads_the_system_says_so() -> None:
-    with closing(HandshakeWay(("255.255.255.255", 9))) as way:
+    with closing(HandshakeMethod(("255.255.255.255", 9))) as way:
         way.ask(0)
         assert way.answers(time.monotonic()) == []
         assert "unreachable" in way.trouble.lower() or "permission" in way.trouble.lower()
@@ -107,7 +113,7 @@ def test_where_no_way_leads_the_system_says_so() -> None:
 def test_a_port_where_nobody_accepts_and_that_stops_answering_is_told() -> None:
     with (
         socket.create_server(("127.0.0.1", 0), backlog=0) as full,
-        closing(HandshakeWay(full.getsockname())) as way,
+        closing(HandshakeMethod(full.getsockname())) as way,
     ):
         way.ask(0)
         answered(way, 1)
@@ -116,7 +122,7 @@ def test_a_port_where_nobody_accepts_and_that_stops_answering_is_told() -> None:
             way.ask(number)
         assert way.answers(time.monotonic()) == []
         assert way.is_open
-        assert "accepts nobody" in way.trouble
+        assert "does not accept connections" in way.trouble
 
 
 # --- refused on the way ----------------------------------------------------------------------------
@@ -165,7 +171,7 @@ def test_a_firewall_that_refuses_by_icmp_is_no_answer(host: str) -> None:
         with (
             socket.create_connection(address),
             closing(Firewall(host)) as firewall,
-            closing(HandshakeWay(address)) as way,
+            closing(HandshakeMethod(address)) as way,
         ):
             way.ask(0)
             way.ask(1)
@@ -179,9 +185,9 @@ def test_a_firewall_that_refuses_by_icmp_is_no_answer(host: str) -> None:
 
 
 @contextmanager
-def icmp(host: str, *, raw: bool = False) -> Iterator[IcmpWay]:
+def icmp(host: str, *, raw: bool = False) -> Iterator[IcmpMethod]:
     try:
-        way = IcmpWay(host)
+        way = IcmpMethod(host)
     except UsageError as error:
         pytest.skip(str(error))
     with closing(way):
@@ -227,22 +233,22 @@ def place_of(session: Session) -> EchoPlace:
 def test_the_echo_of_mpx_serve(root, host: str) -> None:
     with Server(root, host=host) as server, session_at(host, server.port) as session:
         place = place_of(session)
-        with closing(EchoWay(session, host, place)) as way:
+        with closing(EchoMethod(session, host, place)) as way:
             asks_many(way)
             assert str(place.port) in way.name
 
 
 @pytest.fixture
-def echoing(server: Server) -> Iterator[tuple[EchoWay, socket.socket]]:
+def echoing(server: Server) -> Iterator[tuple[EchoMethod, socket.socket]]:
     """A way to an echo that the test plays."""
     with session_at("127.0.0.1", server.port) as session, socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
         echo.settimeout(WITHIN_S)
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
             yield way, echo
 
 
-def test_answers_in_any_order_and_twice(echoing: tuple[EchoWay, socket.socket]) -> None:
+def test_answers_in_any_order_and_twice(echoing: tuple[EchoMethod, socket.socket]) -> None:
     way, echo = echoing
     for number in range(3):
         way.ask(number)
@@ -254,7 +260,7 @@ def test_answers_in_any_order_and_twice(echoing: tuple[EchoWay, socket.socket]) 
 
 
 def test_the_time_that_the_server_held_a_question_is_taken_out(
-    echoing: tuple[EchoWay, socket.socket],
+    echoing: tuple[EchoMethod, socket.socket],
 ) -> None:
     way, echo = echoing
     for says_so in (False, True):
@@ -271,7 +277,7 @@ def test_the_time_that_the_server_held_a_question_is_taken_out(
 
 
 def test_an_echo_that_claims_to_have_held_a_question_for_longer_than_it_took_is_not_believed(
-    echoing: tuple[EchoWay, socket.socket],
+    echoing: tuple[EchoMethod, socket.socket],
 ) -> None:
     way, echo = echoing
     way.ask(0)
@@ -281,7 +287,7 @@ def test_an_echo_that_claims_to_have_held_a_question_for_longer_than_it_took_is_
     assert "longer" in way.trouble
 
 
-def test_what_is_no_answer_to_us_does_not_count(echoing: tuple[EchoWay, socket.socket]) -> None:
+def test_what_is_no_answer_to_us_does_not_count(echoing: tuple[EchoMethod, socket.socket]) -> None:
     way, echo = echoing
     way.ask(5)
     data, sender = echo.recvfrom(100)
@@ -308,7 +314,7 @@ def test_an_echo_that_was_not_there_and_comes(server: Server) -> None:
         address = gone.getsockname()
         place = EchoPlace(address[1], TOKEN)
         with (
-            closing(EchoWay(session, "127.0.0.1", place)) as way,
+            closing(EchoMethod(session, "127.0.0.1", place)) as way,
             socket.socket(type=socket.SOCK_DGRAM) as echo,
         ):
             gone.close()
@@ -322,7 +328,9 @@ def test_an_echo_that_was_not_there_and_comes(server: Server) -> None:
             assert [answer.number for answer in answered(way, 1)] == [1]
 
 
-def test_however_much_comes_it_stops_to_send_the_next_probe(echoing: tuple[EchoWay, socket.socket]) -> None:
+def test_however_much_comes_it_stops_to_send_the_next_probe(
+    echoing: tuple[EchoMethod, socket.socket],
+) -> None:
     """An unfriendly echo must not keep us, nor fill our memory."""
     way, echo = echoing
     way.ask(0)
@@ -338,7 +346,7 @@ def test_where_no_way_leads_the_first_reason_stays(server: Server) -> None:
     place = EchoPlace(9, TOKEN)
     with (
         session_at("127.0.0.1", server.port) as session,
-        closing(EchoWay(session, "255.255.255.255", place)) as way,
+        closing(EchoMethod(session, "255.255.255.255", place)) as way,
     ):
         assert (why := way.trouble)
         way.ask(0)
@@ -348,7 +356,7 @@ def test_where_no_way_leads_the_first_reason_stays(server: Server) -> None:
 def test_a_session_that_keeps_an_echo_is_not_idle() -> None:
     with scripted_ftp() as (session, server), pytest.MonkeyPatch.context() as patch:
         patch.setattr("mpx.rtt.methods.echo.KEEP_ALIVE_S", -1.0)
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
             way.ask(0)
             assert server.recv(100) == b"NOOP\r\n"
             server.sendall(b"200 one\r\n")
@@ -364,7 +372,7 @@ def test_a_session_that_never_falls_silent_holds_nobody_up(monkeypatch: pytest.M
     """Of a reply that does not end there is always more to be read."""
     with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
             monkeypatch.setattr("mpx.net.tcp.receive", lambda *_: b"200-goes on\r\n")
             server.sendall(b"200-begins\r\n")
             assert way.answers(time.monotonic()) == []
@@ -388,7 +396,7 @@ def test_an_echo_whose_session_ends_is_lost(said: bytes) -> None:
     """At once, though nothing was to be said over the session."""
     with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
             way.ask(0)
             server.sendall(said) if said else server.close()
             with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1"):
@@ -408,7 +416,7 @@ def test_when_the_server_goes_away_what_was_under_way_is_not_lost(server: Server
 
     with (
         session_at("127.0.0.1", server.port) as session,
-        closing(EchoWay(session, "127.0.0.1", place_of(session))) as way,
+        closing(EchoMethod(session, "127.0.0.1", place_of(session))) as way,
     ):
         run = Run(way)
         with pytest.raises(ConnectionLost):

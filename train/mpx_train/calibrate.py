@@ -6,7 +6,7 @@ All of it is learnt from windows of links that the trees and the distances were 
 import numpy as np
 
 from mpx.recognition.mix import MIXES
-from mpx.recognition.novelty import FARTHEST, Places, Ranks, strangeness
+from mpx.recognition.novelty import FARTHEST, Places, Ranks, novelty_score
 from mpx.recognition.window_classifier import tempered
 from mpx.recognition.windows import Floats
 from mpx_train.cut import Texts
@@ -41,7 +41,7 @@ def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
     """Return what known windows reach, from their distances and their shares of outside traffic."""
     by_distance, by_trees = at_even_shares(distances), at_even_shares(outsides)
     both = [
-        strangeness(by_distance, by_trees, float(distance), float(outside))
+        novelty_score(by_distance, by_trees, float(distance), float(outside))
         for distance, outside in zip(distances, outsides, strict=True)
     ]
     return Ranks(by_distance, by_trees, at_even_shares(np.array(both)))
