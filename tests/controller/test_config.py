@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpx_controller.api.callers import Callers, WhoIsThat
-from mpx_controller.config import Api, Config, checked_config, read_capacities, read_told
+from mpx_controller.api.callers import Callers, UnknownToken
+from mpx_controller.config import Api, Config, checked_config, read_capacities, read_config
 from mpx_controller.errors import NotYours, TooMany
 from mpx_controller.graph import Port
 
@@ -45,7 +45,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         default_bps = 1e10
         """
     )
-    config = checked_config(read_told(file), str(file))
+    config = checked_config(read_config(file), str(file))
     assert config.openflow.switches == [1, 16] and not config.forwarding.on and config.bands.second == 4
     assert config.state == Path("/var/lib/mpx/controller.json") and config.limits.lease_s == 5
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "controller.toml"
     file.write_text(text)
     with pytest.raises(UsageError) as raised:
-        checked_config(read_told(file), str(file))
+        checked_config(read_config(file), str(file))
     assert says in str(raised.value)
 
 
@@ -94,7 +94,7 @@ def test_subflows_are_spread_unless_somebody_else_forwards() -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none.toml cannot be read: No such file or directory$"):
-        read_told(tmp_path / "none.toml")
+        read_config(tmp_path / "none.toml")
 
 
 @given(
@@ -134,7 +134,7 @@ def test_capacities_of_a_lab(tmp_path: Path) -> None:
         read_capacities(file)
     for other in ('[{"a": 1}]', "3", "[3]"):
         file.write_text(other)
-        with pytest.raises(UsageError, match="it is no list of links as"):
+        with pytest.raises(UsageError, match="it is not a list of links as"):
             read_capacities(file)
 
 
@@ -176,10 +176,10 @@ def test_callers(tmp_path: Path) -> None:
     assert me.owner == "me" and me.may_ask_for("10.1.2.3") and not me.may_ask_for("10.1.2.4")
     noc = callers.caller("192.0.2.1", "bearer another-token-56789")
     assert noc.may_ask_for("10.9.9.9") and not noc.may_ask_for("192.0.2.1") and not noc.may_ask_for("::1")
-    with pytest.raises(WhoIsThat):
+    with pytest.raises(UnknownToken):
         callers.caller("127.0.0.1", "Bearer")
     for header in (None, "Bearer wrong", "Bearer ", "Basic a-token-of-mine-1234", "Bearer ä"):
-        with pytest.raises(WhoIsThat):
+        with pytest.raises(UnknownToken):
             callers.caller("10.1.2.3", header)
     with pytest.raises(UsageError, match="less than 16 characters"):
         Callers(Api.model_validate({"tokens": [{"owner": "x", "file": short}]}))

@@ -103,7 +103,7 @@ def test_a_range_that_a_site_wants() -> None:
     told = {SENDS: "50000,50100"}
     assert chosen_ports(told, SENDS, 32_768, [], random.Random()) == range(50_000, 50_101)
     for bad in ("", "5", "9,8", "0,5", "1,70000", "a,b"):
-        with pytest.raises(ValueError, match="no range of ports"):
+        with pytest.raises(ValueError, match="not a range of ports"):
             chosen_ports({SENDS: bad}, SENDS, 32_768, [], random.Random())
 
 
@@ -249,13 +249,13 @@ def test_a_controller_that_is_away_is_complained_of_once(monkeypatch: pytest.Mon
     said: list[str] = []
     watch = Watch(Away(), Some(), Ports(), said.append)  # type: ignore[arg-type]
     while seen:
-        watch.look()
-    assert said == ["streams are not steered: nobody listens"] and watch.has_told
+        watch.check()
+    assert said == ["streams are not steered: nobody listens"] and watch.has_seen
 
     seen[:], said[:] = [[40_000]], []
     watch = Watch(Away(), Some(), Ports(), said.append, Unsteered("timed out"))  # type: ignore[arg-type]
-    watch.look()
-    assert said == [] and watch.has_told
+    watch.check()
+    assert said == [] and watch.has_seen
 
 
 def test_a_controller_that_is_away_from_the_start_is_complained_of_once(

@@ -127,7 +127,7 @@ def test_hosts_are_known_by_their_addresses_and_ask_for_paths_of_their_own(runni
     assert placed == (200, {"paths": [0, 1, 2, 3]})
     other = "dst" if host == "src" else "src"
     status, refused = ask(running, other, "DELETE", f"path-sets/{told['id']}")
-    assert status == 403 and "somebody else" in refused["detail"]
+    assert status == 403 and "another owner" in refused["detail"]
     assert ask(running, host, "DELETE", f"path-sets/{told['id']}") == (204, None)
 
 

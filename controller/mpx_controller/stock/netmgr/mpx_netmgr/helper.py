@@ -51,9 +51,9 @@ class Helper:
                 break
             if not data:
                 raise ConnectionError("the helper has ended")
-            told = json.loads(data)
-            if told["number"] == self._asked:  # others come too late
-                return dict(told)
+            answer = json.loads(data)
+            if answer["number"] == self._asked:  # others are late answers
+                return dict(answer)
         return {"failed": f"the controller does not answer within {WITHIN_S:g} s"}
 
     def remove(self, pair: Pair, port: int) -> None:
