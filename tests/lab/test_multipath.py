@@ -146,7 +146,9 @@ def test_a_path_that_is_cut_in_the_middle_costs_no_byte_and_no_session(
     if upload:  # a download may fetch what is late over the others, and begin the session of that path anew
         assert not [note for note in report["notes"] if "trying again" in note], report["notes"]
     if silent:
-        lost = (event["path"] for event in report["timeline"] if "; its streams moved to other" in event["reason"])
+        lost = (
+            event["path"] for event in report["timeline"] if "; its streams moved to other" in event["reason"]
+        )
         assert "2" in lost
 
 

@@ -241,7 +241,7 @@ def test_a_bomb_is_not_unpacked(model: Path) -> None:
 
 def test_a_json_that_is_too_deep_or_too_long(model: Path) -> None:
     (model / JSON_NAME).write_text("[" * 200_000)
-    refused(model, "is no JSON")
+    refused(model, "is not JSON")
     (model / JSON_NAME).write_text(" " * (2**20 + 1))
     refused(model, "larger than any model's")
 
