@@ -1,4 +1,4 @@
-"""The connection of one switch: OpenFlow messages in and out, and whether it is still there."""
+"""The connection of one switch: OpenFlow messages in both directions, and its liveness."""
 
 import asyncio
 import logging
@@ -287,7 +287,7 @@ class Channel:
                 raise CutOff(f"{self.peer} lists too many ports and entries; its connection is ended")
         try:
             check_list(data)
-            if is_answer and not is_asked:  # it comes late, or nobody has asked
+            if is_answer and not is_asked:  # it is late, or was not requested
                 return None
             message = await self._entries(data) if wire.lists_entries(data) else wire.read(data)
         except NotNeeded as why:

@@ -1,4 +1,4 @@
-"""`mpx controller`: run one, and ask one that runs."""
+"""`mpx controller`: runs a controller, and queries a running one."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""What an operator can set, as a TOML file; unknown keys are refused."""
+"""The configuration, as a TOML file; unknown keys are refused."""
 
 import ipaddress
 import json

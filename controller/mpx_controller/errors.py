@@ -1,4 +1,4 @@
-"""Why a request is refused; each has the status that REST answers with.
+"""Refusals of requests; each has the HTTP status of its answer.
 
 Refused (400)
 ├── NotYours (403)      it belongs to another owner

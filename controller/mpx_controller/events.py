@@ -1,4 +1,4 @@
-"""What happens to path sets, for those who listen."""
+"""Events of path sets, and their listeners."""
 
 import asyncio
 from dataclasses import dataclass

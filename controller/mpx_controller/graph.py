@@ -1,4 +1,4 @@
-"""The network as a value: switches, and links with what each can carry in its direction."""
+"""The network as a value: switches, and directed links with their rates and delays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

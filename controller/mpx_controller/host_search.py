@@ -1,4 +1,4 @@
-"""Asks for hosts that have not spoken yet, and waits a little for their answers."""
+"""Asks for unknown hosts, and waits a short time for their answers."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Work on the same things goes one after the other, work on others beside it."""
+"""Locks by key: tasks with a key in common run one after the other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterable

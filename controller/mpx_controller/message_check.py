@@ -1,4 +1,4 @@
-"""Checks what a switch sends before os-ken's parser sees it: the kind of message, and every length in it.
+"""Checks messages of switches before os-ken parses them: the type of message, and every length in it.
 
 os-ken's parsers go on by the lengths that a message names: one of 0 is an endless loop, one too large reads
 into what follows. So only the kinds that the controller needs are parsed, and of these only what has been

@@ -1,4 +1,4 @@
-"""What a switch has been asked and has not answered yet."""
+"""Requests to a switch that it has not answered yet."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What outlives a restart: path sets with their streams, where hosts are, subflows of Multipath TCP."""
+"""The state across restarts: path sets with their streams, hosts, subflows of Multipath TCP."""
 
 import json
 import math

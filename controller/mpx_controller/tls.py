@@ -1,4 +1,4 @@
-"""What those who connect are shown, and what they have to show."""
+"""TLS contexts: the certificates of both sides."""
 
 import ssl
 from pathlib import Path

@@ -146,7 +146,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(NotThere, match=r"no host with the address 10\.9\.9\.9"):
         sets.assign(SRC, "10.9.9.9", 1, "me", wan.now_s)
     one, other = (sets.assign(SRC, DST, 2, "me", wan.now_s) for _ in range(2))
-    with pytest.raises(TooMany, match="me has 2 path sets already"):
+    with pytest.raises(TooMany, match="me has 2 path sets, the maximum"):
         sets.assign(SRC, DST, 1, "me", wan.now_s)
     with pytest.raises(NotYours):
         sets.place(one.number, [StreamKey(1, "source")], "you", wan.now_s)
@@ -154,10 +154,10 @@ def test_what_is_refused() -> None:
         sets.release(one.number, "you")
     with pytest.raises(NotThere, match="there is no path set 99"):
         sets.renew(99, "me", wan.now_s)
-    with pytest.raises(NotThere, match="paths 0 to 1, not 7"):
+    with pytest.raises(NotThere, match="paths 0 to 1, and no path 7"):
         put(wan, sets, one.number, 4000, path=7)
     put(wan, sets, one.number, 4000, 4001, 4002)
-    with pytest.raises(TooMany, match="may have 3 streams"):
+    with pytest.raises(TooMany, match="may have at most 3 streams"):
         put(wan, sets, one.number, 4003)
     with pytest.raises(Taken, match="port 4000 of the source"):
         put(wan, sets, other.number, 4000)

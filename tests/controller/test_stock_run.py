@@ -202,7 +202,7 @@ def test_what_cannot_be_run() -> None:
     refused(mpx("controller", "run", "no such host", "127.0.0.1", 2, "true"), 2, "no address")
     refused(mpx("controller", "run", "--token-file", "/no/such", *OURS, 0, "true"), 2, "token")
     for nothing in (["--"], ["--json", "true"], ["--", "-p"]):
-        refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "before SOURCE")
+        refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "precede SOURCE")
     done = mpx("controller", "run", *NOBODY, *OURS, 0, "no-such-command")
     assert done.code == 127 and "cannot run no-such-command" in done.err and "Traceback" not in done.err
     refused(mpx("controller", "assign", *NOBODY, *OURS, 0), 11, "no path set")

@@ -178,7 +178,7 @@ def test_a_bad_controller_is_logged_once(
     [
         ("MPX_CONTROLLER", "", "MPX_CONTROLLER is not set"),
         ("MPX_CONTROLLER", "http://127.0.0.1:1", "Connection refused"),
-        ("MPX_PATHS", "many", "MPX_PATHS is to be 0 to 64"),
+        ("MPX_PATHS", "many", "MPX_PATHS must be 0 to 64"),
         ("MPX_NETWORKS", "10.0.0.0/33", "10.0.0.0/33"),
         ("MPX_CONTROLLER_TOKEN", "no\nsuch", "Invalid header value"),
     ],

@@ -8,7 +8,7 @@ from mpx_controller.flows import Gone
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits
 from mpx_controller.path_sets.usage import Counter, used
-from test_path_sets import DST, SRC, put, steered, current_paths
+from test_path_sets import DST, SRC, current_paths, put, steered
 
 ENTRIES = st.dictionaries(st.integers(0, 5), st.integers(0, 1000), max_size=4)  # of one path set: their bytes
 HERE = Counter(1, 1)

@@ -274,7 +274,7 @@ def test_a_look_down_that_told_nothing_is_followed_by_one_up() -> None:
         now = 0.1 * i
         path.curve = scaled(knee(20), 1 - 0.7 * math.exp(-(now - changed_s) / 4))
         for decision in tuner.observe(now, {"p": path.sample()}):
-            if "look elsewhere" in decision.reason:
+            if "; trial of" in decision.reason:
                 looks.append(decision.streams - len(path.opened))
             if "not up to speed" in decision.reason:
                 looks.append(0)

@@ -250,7 +250,7 @@ def test_arrays_of_another_model(model: Path, tmp_path: Path) -> None:
     other = write_small_model(tmp_path / "other")
     repacked(other, lambda arrays: arrays["0.threshold"].__iadd__(1))
     shutil.copy(other / ARRAYS_NAME, model / ARRAYS_NAME)
-    refused(model, "not the file")
+    refused(model, "does not belong to")
 
 
 def test_a_model_for_other_features(model: Path) -> None:

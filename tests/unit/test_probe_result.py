@@ -28,7 +28,7 @@ ECHO = WayTaken(
     kind="echo",
     name="echo of mpx serve (UDP port 2811)",
     reason="the server announces it",
-    noise=Noise(0.0000225, "questions and answers over loopback"),
+    noise=Noise(0.0000225, "measured over loopback"),
 )
 SESSION = WayTaken(
     kind="session",
@@ -65,7 +65,7 @@ def test_the_lines_fit_a_ticket() -> None:
     assert RESULT.as_lines() == [
         "target    ftp://dtn.example.org/ at 192.0.2.7:2811",
         "way       echo of mpx serve (UDP port 2811): the server announces it",
-        "noise     22.5 us (questions and answers over loopback)",
+        "noise     22.5 us (measured over loopback)",
         "time      2026-09-21 14:13:20Z, 9.96 s, 10 probes a second",
         "probes    4 sent, 1 lost",
         "loss      25.00%",

@@ -1,4 +1,4 @@
-"""Who asks, and how much: tokens, addresses, and a budget for each caller."""
+"""Identifies callers by token or address, and limits their requests."""
 
 import hmac
 import ipaddress

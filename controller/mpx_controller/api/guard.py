@@ -1,4 +1,4 @@
-"""Stands before all that callers ask: how many connections, how slow, how large and how often."""
+"""Limits of the interfaces for callers: connections, slow clients, sizes and rates."""
 
 import asyncio
 import ipaddress

@@ -1,4 +1,4 @@
-"""What REST is asked and answers; the OpenAPI description is made of these."""
+"""Requests and answers of REST, from which the OpenAPI description is generated."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""What the controller counts, as Prometheus reads it."""
+"""The counters of the controller, for Prometheus."""
 
 from mpx_controller.api.callers import Callers
 from mpx_controller.controller import Controller

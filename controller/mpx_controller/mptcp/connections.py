@@ -1,4 +1,4 @@
-"""Which subflows are of one connection, by the keys and tokens of their handshakes.
+"""Assigns subflows to connections, by the keys and tokens of their handshakes.
 
 After nakasan (algorithm 3; smoc, algorithm 2), with its slips corrected, and three differences. A subflow
 counts once it is answered, so that a flood of SYNs leaves nothing behind, and a peer without Multipath TCP

@@ -1,4 +1,4 @@
-"""The entries for Multipath TCP: what hands us copies, and what keeps one subflow on its path.
+"""The entries for Multipath TCP: those that send us copies, and those that keep a subflow on its path.
 
     SYN         from a host               to us as well, and on in the second table
     RST, FIN    of a subflow, its host's  to us as well, and on its path

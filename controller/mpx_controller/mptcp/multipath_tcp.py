@@ -1,4 +1,4 @@
-"""Puts the subflows of each connection on different paths; what it returns as messages is for switches.
+"""Puts the subflows of each connection on different paths; the messages that it returns are for switches.
 
 Each new subflow goes where its connection has the fewest, in the order in which the paths were chosen.
 """

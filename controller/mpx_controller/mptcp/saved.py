@@ -1,4 +1,4 @@
-"""What of Multipath TCP outlives a restart, as values for JSON."""
+"""The state of Multipath TCP across restarts, as values for JSON."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""One subflow of a connection that is steered."""
+"""One steered subflow of a connection."""
 
 from dataclasses import dataclass
 

@@ -153,7 +153,7 @@ class Discovery:
         return self._bridged.lost(now_s, silent) or bool(gone)
 
     def stood_still(self, gap_s: float, now_s: float) -> None:
-        """Note that nobody has listened for so long until now; what has come is still to be read."""
+        """Note that this program was suspended for so long until now; frames may be waiting to be read."""
         for seen in self._links.values():
             seen.last_s = min(now_s, seen.last_s + gap_s)
         self._bridged.stood_still(gap_s, now_s)

@@ -72,7 +72,7 @@ HOSTS, FLOOD = 20, 10
 
 
 def questions_entries(bands: Bands) -> list[Entry]:
-    """Return what hands us our questions about links, and answers to us, whoever forwards the rest."""
+    """Return the entries that send us discovery frames and answers to host questions."""
     ours = (
         match(eth_type=ETH_LLDP),
         match(eth_dst=OUR_HARDWARE, eth_type=ETH_ARP),

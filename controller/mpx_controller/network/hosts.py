@@ -24,7 +24,7 @@ class Host:
 
 
 class Hosts:
-    """All that are known by now. Numbers are bounded, as anybody can say to be thousands of hosts.
+    """All known hosts. Their number is bounded, as a host can claim to be thousands.
 
     Where there are too many the one that has been silent for longest makes room.
     """

@@ -299,7 +299,7 @@ class Network:
     ) -> None:
         """Forget hosts at ports that are not used, and at all that bridges join where others are used now.
 
-        At all: whoever is heard over one bridge may be beyond another. `edges`, `unused`: before.
+        At all: a host that is heard over one bridge may be behind another. `edges`, `unused`: before.
         """
         gone = self.hosts.gone(self._unused) if self._unused else []
         ports, self._bridged = self._bridged | bridged, bridged

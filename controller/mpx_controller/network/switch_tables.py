@@ -1,4 +1,4 @@
-"""What each switch is to hold, and what becomes of the entries that it held when it connected. Pure.
+"""The entries of each switch, and the removal of others that it held when it connected. Pure.
 
 A switch forwards while no controller is there. So entries that are not wanted are removed in parts, and for
 a while after our start a switch that forwards is left alone.

@@ -1,4 +1,4 @@
-"""What a network can carry between two switches at most, and over which paths.
+"""The maximum flow between two switches, and its paths.
 
 Room and flow are lists of bit/s, one number for each of `graph.links`, as in a mesh of 64 switches the links
 themselves would be slow to look up.

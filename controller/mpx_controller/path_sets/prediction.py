@@ -1,4 +1,4 @@
-"""How many streams a path needs, and which stream goes on which path."""
+"""Prediction of the streams of a path, and assignment of streams to paths."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which paths a path set consists of: three selectors with one interface.
+"""The choice of the paths of a path set: three selectors with one interface.
 
 `breadth_first` is that of huang (algorithm 1), `least_shared` that of nakasan (smoc, algorithm 1), and
 `widest_apart` ours, which knows what links carry: it takes what adds most, and nothing that adds little.

@@ -251,7 +251,7 @@ class PathSets:
         return self._steered.alive(known)
 
     def affected(self, now_s: float) -> list[int]:
-        """Return the sets affected by changes of the network since the last call, first those with lost paths.
+        """Return the sets affected by changes of the network since the last call, lost paths first.
 
         Then those with streams on none of their paths, or whose hosts have moved, and those with found paths.
         """

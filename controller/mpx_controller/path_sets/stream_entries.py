@@ -1,4 +1,4 @@
-"""What switches hold for the streams of path sets."""
+"""The entries of the streams of path sets in switches."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

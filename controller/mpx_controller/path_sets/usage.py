@@ -1,4 +1,4 @@
-"""Which path sets are used, by the bytes that switches count on their entries."""
+"""Which path sets carry data, by the byte counters of their entries."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

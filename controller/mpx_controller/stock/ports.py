@@ -1,4 +1,4 @@
-"""Which connections of this host are streams of a command: they are known by their ports.
+"""Which connections of this host are streams of a command, by their ports.
 
 A client that sends connects to the server, from ports of GLOBUS_TCP_SOURCE_RANGE. It takes them in no order,
 and one is that of its control connection, which begins first. A client that receives listens on ports of

@@ -1,4 +1,4 @@
-"""A process beside a session that does the asking: python -m mpx_netmgr.asking < a socket of the session.
+"""The helper process of a session, which talks to the controller: python -m mpx_netmgr.helper_process.
 
 The session is a C program. It lets no thread of Python run between two hooks, so that leases could not be
 renewed there, and Python's modules for TLS cannot be loaded into it. And only from another process is an

@@ -1,4 +1,4 @@
-"""The path sets of one session or command: got at the first stream, kept while streams last, given back."""
+"""The path sets of one session or command: assigned at the first stream, renewed, and released at the end."""
 
 from __future__ import annotations
 
