@@ -64,9 +64,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[path_sets]\nselection = 'best'", "path_sets.selection"),
         ("[openflow]\nswitches = [0]", "openflow.switches.0"),
         ("[openflow]\naddress = '0.0.0.0'", "openflow: beyond loopback (0.0.0.0) it needs"),
-        ("[openflow]\nauthority = 'a.pem'", "openflow: a certificate needs an authority"),
-        ("[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'", "openflow: a certificate needs an authority"),
-        ("[openflow]\ninsecure = true", "openflow: insecure needs allow_from"),
+        ("[openflow]\nauthority = 'a.pem'", "openflow: certificate, key and authority need each other"),
+        ("[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'", "openflow: certificate, key and authority need each other"),
+        ("[openflow]\ninsecure = true", "openflow: insecure and allow_from need each other"),
         (
             "[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'\nauthority = 'a.pem'\n"
             "insecure = true\nallow_from = ['10.0.0.0/8']",
@@ -141,17 +141,17 @@ def test_capacities_of_a_lab(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rate", "delay", "says"),
     [
-        ("1e999", "0", "carries inf bit/s"),
-        ("NaN", "0", "carries nan bit/s"),
-        ("0", "0", "carries 0.0 bit/s"),
-        ("-5e6", "0", "carries -5000000.0 bit/s"),
-        ("1e-310", "0", "carries 1e-310 bit/s"),
-        ("1e308", "0", "carries 1e+308 bit/s"),
+        ("1e999", "0", "has rate_bps inf;"),
+        ("NaN", "0", "has rate_bps nan;"),
+        ("0", "0", "has rate_bps 0.0;"),
+        ("-5e6", "0", "has rate_bps -5000000.0;"),
+        ("1e-310", "0", "has rate_bps 1e-310;"),
+        ("1e308", "0", "has rate_bps 1e+308;"),
         ("1" + 400 * "0", "0", "cannot be used"),
-        ("5e6", "Infinity", "takes inf s"),
-        ("null", "NaN", "takes nan s"),
-        ("5e6", "1e308", "takes 1e+308 s"),
-        ("5e6", "-0.001", "takes -0.001 s"),
+        ("5e6", "Infinity", "has delay_s inf;"),
+        ("null", "NaN", "has delay_s nan;"),
+        ("5e6", "1e308", "has delay_s 1e+308;"),
+        ("5e6", "-0.001", "has delay_s -0.001;"),
     ],
 )
 def test_capacities_that_no_link_has(tmp_path: Path, rate: str, delay: str, says: str) -> None:
