@@ -65,7 +65,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[openflow]\nswitches = [0]", "openflow.switches.0"),
         ("[openflow]\naddress = '0.0.0.0'", "openflow: beyond loopback (0.0.0.0) it needs"),
         ("[openflow]\nauthority = 'a.pem'", "openflow: certificate, key and authority need each other"),
-        ("[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'", "openflow: certificate, key and authority need each other"),
+        ("[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'", "openflow: certificate, key and authority"),
         ("[openflow]\ninsecure = true", "openflow: insecure and allow_from need each other"),
         (
             "[openflow]\ncertificate = 'c.pem'\nkey = 'c.key'\nauthority = 'a.pem'\n"

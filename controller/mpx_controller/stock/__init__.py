@@ -1,1 +1,1 @@
-"""Several paths for GridFTP programs without support for them: a module for servers, a wrapper for clients."""
+"""Several paths for GridFTP programs without support for them: a server module, a wrapper for clients."""
