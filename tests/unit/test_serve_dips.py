@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from raw_client import RawClient
-from test_dip import sending
+from test_rate_pulses import sending
 from test_serve_echo import Asker, place_of, session_from
 
 import mpx
