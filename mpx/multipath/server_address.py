@@ -18,7 +18,7 @@ class ServerAddress:
         """Return whether data from or to `host` is steered; raises ControllerError where that is required."""
         if _plain(host) == _plain(self._address):
             return True
-        why = f"the data address of the server is {host}, but the path set leads to {self._address}"
+        why = f"the server has its data at {host}, but the path set leads to {self._address}"
         if self._required:
             raise ControllerError(f"{why}; use the data address in the URL")
         if not self.strayed:
