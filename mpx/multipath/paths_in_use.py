@@ -53,8 +53,8 @@ class Change:
 
 
 class Multipath:
-    """See the head of this file. The control loop's thread uses it, but for the attributes that say so; it ends
-    before `close` is called.
+    """See the head of this file. Used by the control loop, which ends before `close` is called; attributes that
+    other threads use say so.
 
     `near`: the side of this host; `far`: the address of the other. `open_session` opens a session with short
     timeouts, and calls what it is given with the local port before it connects.
@@ -91,7 +91,7 @@ class Multipath:
         self._health = PathHealth()
         self._probes: dict[str, Prober] = {}
         self._carried = {name: _Carried() for name in known.names}
-        # As the controller says: replaced as a whole by the thread of `paths`. All else is the control loop's.
+        # As the controller says: replaced as a whole by the thread of `paths`. All else is the loop's.
         self._down: frozenset[str] = frozenset()
         self._reported_down: frozenset[str] = frozenset()
         self._closed = False

@@ -43,7 +43,7 @@ class SteeredPaths(threading.Thread):
         self.names, self.lead_to = known.names, far.is_steered
         self._client, self._known, self._note, self._changed = client, known, note, changed
         self._lock = threading.Condition()  # guards all below; never held during a request
-        self._removing = threading.Lock()  # one thread at a time reports streams that have ended; before _lock
+        self._removing = threading.Lock()  # one thread at a time reports ended streams; before _lock
         self._ports = PortRegistry(known.names, known.most_streams)
         self._noted: set[int] = set()  # each kind of refusal is noted once, by its status
         self._away_until_s = 0.0

@@ -98,7 +98,7 @@ def test_a_port_for_callers_that_is_taken(other: Other) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [(None, "cannot be read"), ("[", "cannot be used"), ("{}", "no list")]
+    ("text", "says"), [(None, "cannot be read"), ("[", "cannot be used"), ("{}", "not a list of links")]
 )
 def test_capacities_that_cannot_be_had(text: str | None, says: str, tmp_path: Path) -> None:
     file = tmp_path / "capacities.json"

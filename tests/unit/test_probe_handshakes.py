@@ -44,7 +44,10 @@ def test_a_port_that_is_silent_is_no_answer_and_holds_nobody_up() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)  # the kernel leaves what it has no room for unanswered
-        with socket.create_connection(deaf.getsockname()), closing(HandshakeMethod(deaf.getsockname())) as way:
+        with (
+            socket.create_connection(deaf.getsockname()),
+            closing(HandshakeMethod(deaf.getsockname())) as way,
+        ):
             for number in range(5):
                 way.ask(number)
             assert way.answers(time.monotonic()) == []
@@ -55,7 +58,10 @@ def test_a_handshake_that_took_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
-        with socket.create_connection(deaf.getsockname()), closing(HandshakeMethod(deaf.getsockname())) as way:
+        with (
+            socket.create_connection(deaf.getsockname()),
+            closing(HandshakeMethod(deaf.getsockname())) as way,
+        ):
             monkeypatch.setattr(way, "lost_after_s", 0.0)
             way.ask(0)
             descriptors = len(os.listdir("/proc/self/fd"))
@@ -83,7 +89,7 @@ def test_a_port_where_nobody_accepts_and_that_stops_answering_is_told() -> None:
             way.ask(number)
         assert way.answers(time.monotonic()) == []
         assert way.is_open
-        assert "accepts nobody" in way.trouble
+        assert "does not accept connections" in way.trouble
 
 
 # --- refused on the way ----------------------------------------------------------------------------
