@@ -53,8 +53,9 @@ class Change:
 
 
 class Multipath:
-    """See the head of this file. Used by the control loop, which ends before `close` is called; attributes that
-    other threads use say so.
+    """See the head of this file. Used by the control loop, which ends before `close` is called.
+
+    Attributes that other threads use say so.
 
     `near`: the side of this host; `far`: the address of the other. `open_session` opens a session with short
     timeouts, and calls what it is given with the local port before it connects.
