@@ -28,11 +28,11 @@ from mpx_lab.topology import Topology, wan
 
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
-from mpx.rtt.method import Way
+from mpx.rtt.method import Method
 from mpx.rtt.methods.choose import choose
-from mpx.rtt.methods.handshake import HandshakeWay
-from mpx.rtt.methods.icmp import IcmpWay
-from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.methods.handshake import HandshakeMethod
+from mpx.rtt.methods.icmp import IcmpMethod
+from mpx.rtt.methods.session import SessionMethod
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single
 from mpx.rtt.series import Summary, summary
@@ -45,7 +45,7 @@ WAYS = ("echo", "session", "handshake, open port", "handshake, refused", "ICMP e
 
 
 @contextmanager
-def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[Way]:
+def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[Method]:
     """One method between two hosts; the peer that answers ends with the block."""
     address = sink.addresses[0]
 
@@ -61,20 +61,20 @@ def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[
         if name == "echo":
             chosen = inside(source.netns, lambda: choose(address, [(address, port)], never))
             stack.enter_context(chosen.opened)
-            yield chosen.way
+            yield chosen.method
         elif name == "session":
             location = Location("ftp", "/", address, port)
             session = stack.enter_context(inside(source.netns, lambda: Session(location, SessionOptions())))
             session.greet()
-            yield SessionWay(session)
+            yield SessionMethod(session)
         elif name == "ICMP echo":
-            yield stack.enter_context(closing(inside(source.netns, lambda: IcmpWay(address))))
+            yield stack.enter_context(closing(inside(source.netns, lambda: IcmpMethod(address))))
         else:
             port = CLOSED_PORT
             if name == "handshake, open port":
                 listening = inside(sink.netns, lambda: socket.create_server((address, 0), backlog=4096))
                 port = stack.enter_context(listening).getsockname()[1]
-            yield stack.enter_context(closing(HandshakeWay((address, port))))
+            yield stack.enter_context(closing(HandshakeMethod((address, port))))
 
 
 @dataclass(frozen=True)

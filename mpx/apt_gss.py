@@ -1,8 +1,8 @@
-"""GridFTP-APT (automatic parallelism tuning) to the letter: golden-section search (GSS) chunk by chunk.
+"""GridFTP-APT (automatic parallelism tuning) as published: golden-section search (GSS) chunk by chunk.
 
 After Inoue, Ito, Ohsaki and Imase, "Implementation and Evaluation of GridFTP Automatic Parallelism
-Tuning Mechanism for Long-Fat Networks", section II; equation numbers are theirs. The transfer stands
-still between chunks and its streams are opened anew, as in the paper. What the paper leaves open, and how
+Tuning Mechanism for Long-Fat Networks", section II; equation numbers are theirs. The transfer
+pauses between chunks and its streams are opened anew, as in the paper. What the paper leaves open, and how
 it is resolved here, is listed in docs/tuner.md.
 """
 
@@ -75,7 +75,7 @@ class _Path:
     began_bytes: int
     steps: list[tuple[int, float]] = field(default_factory=list)  # (N, G(N)) of the chunks, oldest first
     bracket: Bracket | None = None
-    disturbed: bool = False  # the chunk under way was measured partly with something else
+    disturbed: bool = False  # the chunk under way was measured partly with another congestion control
 
 
 class PaperGss:
@@ -83,7 +83,7 @@ class PaperGss:
 
     `initial` is N0 (one number, or one per path), `growth` alpha (above 1), `chunk_time_s` Delta in
     seconds, `window_bytes` W, the TCP socket buffer of eq. (9), and `max_streams` the cap on each path.
-    A chunk ends when the mover reports `Sample.still`; the first one also after 2 Delta.
+    A chunk ends when the carrier reports `Sample.still`; the first one also after 2 Delta.
     """
 
     def __init__(
@@ -143,9 +143,15 @@ class PaperGss:
         path.began_s, path.began_bytes = now_s, sample.arrived_bytes
         said = f"{rate * 8 / 1e6:.1f} Mbit/s with {counted(path.streams, 'stream')}"
         if short:
-            return self._order(name, path, sample, rate, f"{said}; too short a chunk to decide on")
+            return self._order(name, path, sample, rate, f"{said}; the chunk was too short, so no decision")
         if disturbed:
-            return self._order(name, path, sample, rate, f"{said}; the streams were switched meanwhile")
+            return self._order(
+                name,
+                path,
+                sample,
+                rate,
+                f"{said}; congestion control changed during the chunk, so no decision",
+            )
         if path.bracket is not None:
             if path.streams != path.bracket.middle:
                 path.bracket = path.bracket.narrowed(path.streams, rate)
@@ -161,11 +167,11 @@ class PaperGss:
         predicted = rate * ratio  # eq. (8); for the second chunk eq. (10)
         path.streams = max(path.streams, grown)
         return self._order(
-            name, path, sample, predicted, f"{said}; no less than before, eq. (2): grow, eq. (3)"
+            name, path, sample, predicted, f"{said}; goodput has not fallen, eq. (2): more streams, eq. (3)"
         )
 
     def _bracketed(self, steps: list[tuple[int, float]]) -> Bracket:
-        """The bracket of eq. (2), (N-2, N-1, N); its left end is estimated if N-2 was never measured.
+        """Return the bracket of eq. (2), (N-2, N-1, N); its left end is estimated if N-2 was not measured.
 
         At the cap the count cannot grow: then the last two chunks had the same N, and the peak lies there.
         """
@@ -183,13 +189,17 @@ class PaperGss:
         b = path.bracket
         path.streams = b.next_streams()
         rate = b.predicted_rate(path.streams)
-        step = "settled" if path.streams == b.middle else f"try {path.streams}, eq. (4)"
+        step = "search ended" if path.streams == b.middle else f"try {path.streams}, eq. (4)"
         return self._order(
-            name, path, sample, rate, f"{said}; bracket ({b.left}, {b.middle}, {b.right}): {step}"
+            name,
+            path,
+            sample,
+            rate,
+            f"{said}; best number in the bracket ({b.left}, {b.middle}, {b.right}): {step}",
         )
 
     def _order(self, name: str, path: _Path, sample: Sample, rate: float, reason: str) -> Decision:
-        """A chunk that should last Delta at `rate`, byte/s, and no more than is left."""
+        """Return the decision for a chunk that lasts Delta at `rate`, byte/s, and is no more than is left."""
         wanted = max(1, math.floor(rate * self._chunk_time_s + 0.5))
         path.chunk_bytes = max(1, min(wanted, sample.bytes_left)) if sample.bytes_left > 0 else wanted
         return Decision(name, path.streams, reason, chunk_bytes=path.chunk_bytes, barrier=True)

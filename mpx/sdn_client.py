@@ -1,7 +1,7 @@
 """The client of a controller: asks for path sets, registers streams, gives feedback, over REST.
 
 The way into `mpx/multipath/`: `find_paths` gets a path set for a copy, and what steers its streams over it.
-The REST interface is in docs/controller.md; each question takes a bounded time. After Huang, SDN-enabled
+The REST interface is in docs/controller.md; each request takes a bounded time. After Huang, SDN-enabled
 GridFTP.
 """
 
@@ -33,11 +33,11 @@ MOST_DETAIL = 300  # characters of the reason that a refusal gives
 
 
 class ControllerClient:
-    """One controller. May be used from several threads: each question has a connection of its own.
+    """One controller. May be used from several threads: each request has a connection of its own.
 
-    `token`: None for that of the environment. Raises UsageError for what is not the URL of a controller.
-    Each question raises ControllerError where there is no answer within `answer_s` (ANSWER_S), a refusal, or
-    an answer that makes no sense.
+    `token`: None for that of the environment. Raises UsageError for what is not the URL of a controller. Each
+    request raises ControllerError where there is no answer within `answer_s` (ANSWER_S), a refusal, or an
+    answer that is not valid.
     """
 
     def __init__(
@@ -62,36 +62,36 @@ class ControllerClient:
         return read_path_set(self.ask("POST", "/path-sets", {"source": source, "sink": sink, "paths": most}))
 
     def place(self, number: int, ports: Sequence[int], side: Side, path: str) -> None:
-        """Have streams with these TCP ports on a path of a set; they are when it returns."""
-        asked = {"ports": list(ports), "side": side, "path": int(path)}
-        self.ask("POST", f"/path-sets/{number}/streams", asked)
+        """Put streams with these TCP ports on a path of a set; they are on it when this returns."""
+        body = {"ports": list(ports), "side": side, "path": int(path)}
+        self.ask("POST", f"/path-sets/{number}/streams", body)
 
     def remove(self, number: int, ports: Sequence[int], side: Side) -> None:
-        """Say that streams have ended."""
+        """Report that streams have ended."""
         self.ask("POST", f"/path-sets/{number}/streams/remove", {"ports": list(ports), "side": side})
 
     def renew(self, number: int) -> PathSet:
-        """Keep a set for one more lease; return it as it is now."""
+        """Renew the lease of a set; return the set as it is now."""
         return read_path_set(self.ask("POST", f"/path-sets/{number}/renew"))
 
     def feedback(self, number: int, path: str, streams: int, rate_bps: float, rtt_s: float) -> None:
-        """Tell how many streams were best on a path, what it carried then, and its round-trip time."""
-        told = {"path": int(path), "streams": streams, "rate_bps": rate_bps, "rtt_s": rtt_s}
-        self.ask("POST", f"/path-sets/{number}/feedback", told)
+        """Report the best number of streams on a path, its rate with them, and its round-trip time."""
+        body = {"path": int(path), "streams": streams, "rate_bps": rate_bps, "rtt_s": rtt_s}
+        self.ask("POST", f"/path-sets/{number}/feedback", body)
 
     def release(self, number: int) -> None:
         """Give a set back."""
         self.ask("DELETE", f"/path-sets/{number}")
 
     def stop(self) -> None:
-        """Let all who wait for an answer go without one; nothing is asked any more but to release a set."""
+        """End all requests under way; from now on only `release` sends one."""
         with self._lock:
             self._stopped = True
             for exchange in self._exchanges:
                 exchange.cut()
 
     def ask(self, method: str, what: str, body: object = None) -> Any:
-        """Return the answer, read as JSON, to a request of what is at `what` (such as "/path-sets")."""
+        """Send a request for `what` (such as "/path-sets"), and return the JSON of the answer."""
         status, text = self._exchange(method, self.url + what, body)
         if status >= 300:
             kind = Forgotten if status == 404 and what.count("/") > 1 else Refusal
@@ -124,7 +124,7 @@ class ControllerClient:
         )
         with self._lock:
             if self._stopped and method != "DELETE":
-                raise ControllerError(f"the controller at {self.url} is not asked: the copy ends")
+                raise ControllerError(f"the controller at {self.url} gets no request: the copy ends")
             self._exchanges.add(exchange)
         try:
             exchange.start()
@@ -158,7 +158,7 @@ def _check(url: str, token: str) -> None:
     """Raise UsageError for what cannot be the URL of a controller, or where the token would be readable."""
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise UsageError(
-            "the URL of the controller has a user name or a password, which reports would tell; "
+            "the URL of the controller has a user name or a password, which would appear in reports; "
             f"set {TOKEN_VARIABLE} to the token instead"
         )
     try:
@@ -177,21 +177,21 @@ def _check(url: str, token: str) -> None:
         raise UsageError(f"{url!r} is for XML-RPC; give the REST URL, {rest}")
     if token and parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
         raise UsageError(
-            f"a token ({TOKEN_VARIABLE}) is not sent to {url!r}, as anybody on the way could read it; "
+            f"a token ({TOKEN_VARIABLE}) is not sent to {url!r}, as it could be read on the way; "
             "give the controller's https:// URL, or no token"
         )
 
 
 def _why_distrusted(error: ssl.SSLCertVerificationError) -> str:
-    """Return why a controller's certificate is not taken, and what to do."""
+    """Return why the certificate of a controller is not accepted, and what to do."""
     if error.verify_code in OTHER_NAME:
         return (
             f"its certificate is for another host ({error.verify_message}); "
-            "give the name or the address that it has as its subjectAltName"
+            "use the name or the address in its subjectAltName"
         )
     return (
-        f"its certificate is not to be trusted ({error.verify_message}); "
-        "name the authority that has signed it in SSL_CERT_FILE"
+        f"its certificate is not trusted ({error.verify_message}); "
+        "set SSL_CERT_FILE to the certificate of the authority that has signed it"
     )
 
 
@@ -228,15 +228,15 @@ def find_paths(
     open_session: Callable[[Callable[[int], None]], Endpoint],
     report: Report,
 ) -> Multipath | None:
-    """Return the paths that a controller gives a copy; None where it gives none, which is noted.
+    """Return the paths that a controller assigns to a copy; None, with a note, where it assigns none.
 
-    `rtt`: of the far endpoint; None where it cannot use paths. Raises ControllerError with
-    `--require-controller`, UsageError for what is no URL.
+    `rtt`: of the far endpoint; None where the copy cannot use several paths. Raises ControllerError with
+    `--require-controller`, and UsageError for a URL that is not one.
     """
     client = ControllerClient(url)
     try:
         if rtt is None or rtt.address is None or rtt.local_host is None:
-            raise ControllerError("this copy cannot be spread over paths: it needs MODE E between two hosts")
+            raise ControllerError("this copy cannot use several paths: that needs MODE E between two hosts")
         near, far = options.data_address or rtt.local_host, rtt.address[0]
         known = client.assign(*((far, near) if far_is_source else (near, far)), options.paths or 0)
     except ControllerError as error:

@@ -1,1 +1,1 @@
-"""The operator's side of mpx: an OpenFlow controller that hands out path sets and steers streams."""
+"""An OpenFlow controller that assigns path sets and steers streams."""

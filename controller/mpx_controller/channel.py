@@ -1,4 +1,4 @@
-"""The connection of one switch: OpenFlow messages in and out, and whether it is still there."""
+"""The connection of one switch: OpenFlow messages in both directions, and its liveness."""
 
 import asyncio
 import logging
@@ -23,13 +23,13 @@ from mpx_controller.network.ports import PortState
 from mpx_controller.outgoing import TURN_S, Outgoing
 from mpx_controller.pending_replies import MOST_ANSWER, CutOff, PendingReplies, SwitchLost, WrongAnswer
 
-ANSWER_S = 5.0  # within which a switch says who it is, or that it has done what it was told
+ANSWER_S = 5.0  # within which a switch identifies itself, or confirms
 FIRST_S, ASK_EVERY_S = (0.05, 0.1, 0.2), 2.5  # between questions whether it is there: first, and later on
-THERE_S = 2.0  # within which a switch answers, when somebody else says to be it
-DEAD_S = 15.0  # a switch that has said nothing for so long is given up
+THERE_S = 2.0  # within which a switch answers when another connection claims its identity
+DEAD_S = 15.0  # a switch that is silent for so long is disconnected
 MOST_WAITING = 16 << 20  # bytes that a switch has not read: it is not keeping up, and is given up
 MOST_MESSAGE = 1 << 16
-TELLS_RATE, TELLS_BURST = 200.0, 2000.0  # messages a second that nobody has asked for; more is too much
+UNASKED_RATE, UNASKED_BURST = 200.0, 2000.0  # messages that are no answers: per second, and at once
 ENTRIES_OF_A_TURN = 32  # that a switch lists
 MOST_PORTS = 8192  # that a switch lists; far fewer are used (network.discovery)
 REST_S = 0.002  # until a switch that sends too much has its next turn: it has a third of the time at most
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Joined(NamedTuple):
-    """What a switch has said of itself."""
+    """How a switch has identified itself."""
 
     switch: int
     ports: list[PortState]
@@ -56,12 +56,13 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
-    """Whom a channel hands on what its switch tells.
+class SwitchEvents:
+    """The receivers of the messages of a switch.
 
-    `frame_in` returns whether it was looked at; `port_changed` is given the port, and whether it is no more;
-    `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the switch, and in
-    how many seconds it has answered; `refused` the switch, and an entry of ours that it does not take.
+    `frame_in` returns whether the frame was handled; `port_changed` gets the port, and whether it was
+    removed; `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the
+    switch, and in how many seconds it has answered; `refused` the switch, and an entry of ours that it does
+    not take.
     """
 
     frame_in: Callable[[Port, bytes], bool]
@@ -81,10 +82,10 @@ class Channel:
         self.joined: Joined | None = None
         self._reader, self._writer = reader, writer
         self._lines = lines or LogLimit(log)
-        self._tells = TokenBucket(TELLS_RATE, TELLS_BURST)
+        self._unasked = TokenBucket(UNASKED_RATE, UNASKED_BURST)
         self._listed = 0  # bytes of ports and entries before it has joined
         self._outgoing = Outgoing(self._write)
-        self._sending: asyncio.Task[None] | None = None  # what is too much for one turn
+        self._sending: asyncio.Task[None] | None = None  # sends what is too much for one turn
         self._answers = PendingReplies()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = self._began_s = asyncio.get_running_loop().time()
@@ -95,28 +96,28 @@ class Channel:
         try:
             return await asyncio.wait_for(self._join(), ANSWER_S)
         except TimeoutError:
-            raise SwitchLost(f"{self.peer} has not said who it is within {ANSWER_S:g} s") from None
+            raise SwitchLost(f"{self.peer} has not identified itself within {ANSWER_S:g} s") from None
 
-    async def serve(self, told: Told) -> None:
-        """Hand on what the switch tells until the connection ends, which raises SwitchLost."""
+    async def serve(self, events: SwitchEvents) -> None:
+        """Pass messages of the switch on until the connection ends, which raises SwitchLost."""
         assert self.joined is not None
         switch = self.joined.switch
-        alive = asyncio.create_task(self._watch(lambda within_s: told.answers(switch, within_s)))
+        alive = asyncio.create_task(self._watch(lambda within_s: events.answers(switch, within_s)))
         try:
             while True:
                 message = await self._message()
                 if isinstance(message, wire.FrameIn):
-                    self._too_much |= not told.frame_in(Port(switch, message.number), message.data)
+                    self._too_much |= not events.frame_in(Port(switch, message.number), message.data)
                 elif isinstance(message, parser.OFPPortStatus):
                     state = wire.port_state(switch, message.desc)
                     if state is not None:
-                        told.port_changed(state, message.reason == ofp.OFPPR_DELETE)
+                        events.port_changed(state, message.reason == ofp.OFPPR_DELETE)
                 elif isinstance(message, parser.OFPFlowRemoved):
                     gone = wire.entry_gone(message)
                     if gone is not None:
-                        told.entry_gone(switch, gone)
+                        events.entry_gone(switch, gone)
                 elif isinstance(message, Refused):
-                    told.refused(switch, message)
+                    events.refused(switch, message)
                 else:
                     self._too_much = True
         finally:
@@ -134,7 +135,7 @@ class Channel:
     async def confirmed(self) -> None:
         """Return when the switch has done or refused all that was sent; raises SwitchLost.
 
-        Whose entries it has refused `Told.refused` has heard by then.
+        By then `SwitchEvents.refused` was called for each entry that it has refused.
         """
         while self._sending is not None:
             await asyncio.wait({self._sending})
@@ -184,8 +185,8 @@ class Channel:
             yield
         except SwitchLost:
             raise
-        except Exception as error:  # others do not pay for what one switch says, or is to be told
-            why = "the connection of switch %s is ended, as of an error"
+        except Exception as error:  # an error of one switch must not affect others
+            why = "the connection of switch %s is ended after an error"
             self._lines.warning(self.key, why, self._name, exc_info=True)
             self.close()
             raise SwitchLost(f"the connection of switch {self._name} has ended") from error
@@ -218,7 +219,7 @@ class Channel:
             self._write(question(xid))
             return await asyncio.wait_for(answered, within_s)
         except WrongAnswer as wrong:
-            self._lines.warning(self.key, "switch %s answers wrongly: %s", self._name, wrong)
+            self._lines.warning(self.key, "switch %s sends a wrong answer: %s", self._name, wrong)
             raise
         except TimeoutError:
             raise SwitchLost(f"switch {self._name} has not answered within {within_s:g} s") from None
@@ -249,7 +250,7 @@ class Channel:
                 if not message.flags & ofp.OFPMPF_REPLY_MORE:
                     missing.discard("entries")
         if not switch:
-            raise SwitchLost(f"{self.peer} says that its datapath id is 0")
+            raise SwitchLost(f"{self.peer} has datapath id 0, which is not valid")
         known = [replace(each, port=Port(switch, each.port.number)) for each in ports if each is not None]
         self.joined = Joined(switch, known, {}, tables)  # a hundred thousand entries are not kept
         return self.joined._replace(entries=found)
@@ -278,23 +279,25 @@ class Channel:
         """Return a message for others than the connection; None where it was an answer, or is not read."""
         kind = data[1]
         is_answer, is_asked = kind in ANSWERS and self.joined is not None, self._answers.is_asked(xid)
-        if not is_asked and not self._tells.take(self._heard_s):
+        if not is_asked and not self._unasked.take(self._heard_s):
             self._too_much = True
         if self.joined is None and kind == ofp.OFPT_MULTIPART_REPLY:
             self._listed += len(data)
             if self._listed > MOST_ANSWER:
-                raise CutOff(f"{self.peer} lists ports and entries without end; its connection is ended")
+                raise CutOff(f"{self.peer} lists too many ports and entries; its connection is ended")
         try:
             check_list(data)
-            if is_answer and not is_asked:  # it comes late, or nobody has asked
+            if is_answer and not is_asked:  # it is late, or was not requested
                 return None
             message = await self._entries(data) if wire.lists_entries(data) else wire.read(data)
         except NotNeeded as why:
             raise self._cut_off(why) from None
         except Malformed as why:
             self._too_much = True
-            self._lines.warning(self.key, "switch %s sends what cannot be read: %s", self._name, why)
-            self._answers.refused(xid, f"switch {self._name} answers with what cannot be read")
+            self._lines.warning(
+                self.key, "switch %s sends a message that cannot be read: %s", self._name, why
+            )
+            self._answers.refused(xid, f"switch {self._name} answers with a message that cannot be read")
             return None
         if isinstance(message, parser.OFPErrorMsg):
             return self._error(message, xid)
@@ -357,7 +360,7 @@ class Channel:
             return
         self._writer.write(data)
         if self._writer.transport.get_write_buffer_size() > MOST_WAITING:
-            why = "switch %s does not read what it is sent; its connection is ended"
+            why = "switch %s does not read our messages; its connection is ended"
             self._lines.warning(self.key, why, self._name)
             self.close()
 
@@ -371,7 +374,7 @@ class Channel:
         self._unread, self._at = self._unread[self._at :] + more, 0
 
     async def _watch(self, answers: Callable[[float], None]) -> None:
-        """Ask it something for ever, to know how soon it answers; give it up where it says nothing."""
+        """Send echo requests for ever, to measure the response time; end a connection that is silent."""
         loop = asyncio.get_running_loop()
         for wait_s in chain(FIRST_S, repeat(ASK_EVERY_S)):
             asked_s = loop.time()

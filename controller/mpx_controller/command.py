@@ -1,4 +1,4 @@
-"""`mpx controller`: run one, and ask one that runs."""
+"""`mpx controller`: runs a controller, and queries a running one."""
 
 import logging
 import sys
@@ -20,17 +20,29 @@ from mpx_controller.stock.commands import assign, netmgr, run
 )
 @click.option("--listen", metavar="HOST:PORT", help="For switches.  [default: 127.0.0.1:6653]")
 @click.option("--api", metavar="HOST:PORT", help="For REST and XML-RPC.  [default: 127.0.0.1:6680]")
-@click.option("--capacities", type=click.Path(path_type=Path), metavar="FILE", help="What links carry.")
-@click.option("--state", type=click.Path(path_type=Path), metavar="FILE", help="What outlives a restart.")
-@click.option("--insecure", is_flag=True, help="Beyond loopback without TLS, for labs.")
-@click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: from where.")
+@click.option(
+    "--capacities",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Rates and delays of links; see docs/controller.md.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File that keeps path sets and hosts across restarts.",
+)
+@click.option("--insecure", is_flag=True, help="Allow other addresses than loopback without TLS, for labs.")
+@click.option(
+    "--allow-from", metavar="CIDR", multiple=True, help="With --insecure: addresses that may connect."
+)
 @click.option(
     "--log",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Instead of stderr; 8 MiB at most, and as much in FILE.1.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say what is decided, and why.")
+@click.option("-v", "--verbose", is_flag=True, help="Log decisions, with their reasons.")
 @click.pass_context
 def controller(
     context: click.Context,
@@ -53,26 +65,26 @@ def controller(
     from mpx.errors import UsageError
 
     try:
-        from mpx_controller.config import checked_config, read_capacities, read_told
+        from mpx_controller.config import checked_config, read_capacities, read_config
         from mpx_controller.log_file import bounded_log
         from mpx_controller.server import print_ready, serve
     except ImportError as error:
         raise UsageError(f"{error}; install what it needs: pip install 'mpx-dtn[controller]'") from None
-    told = read_told(file) if file else {}
+    settings = read_config(file) if file else {}
     for section, text in (("openflow", listen), ("api", api)):
         if text is not None:
-            _tell(told, section, _address(text))
+            _put(settings, section, _address(text))
     if capacities is not None:
-        _tell(told, "links", {"capacities": capacities})
+        _put(settings, "links", {"capacities": capacities})
     if state is not None:
-        told["state"] = state
+        settings["state"] = state
     if insecure or allow_from:
         consent = {"insecure": insecure, "allow_from": list(allow_from)}
-        _tell(told, "api", consent)
-        switches = told.get("openflow", {})
+        _put(settings, "api", consent)
+        switches = settings.get("openflow", {})
         if not isinstance(switches, dict) or not switches.keys() & {"certificate", "authority", *consent}:
-            _tell(told, "openflow", consent)
-    config = checked_config(told, str(file or "the command line"))
+            _put(settings, "openflow", consent)
+    config = checked_config(settings, str(file or "the command line"))
     if config.links.capacities is not None:
         read_capacities(config.links.capacities)  # later it may be gone for a while; now it is a mistake
     logging.basicConfig(
@@ -83,9 +95,9 @@ def controller(
     serve(config, print_ready)
 
 
-def _tell(told: dict[str, Any], section: str, more: Mapping[str, object]) -> None:
-    """Put more into a section; what is none is left for the check of all."""
-    if isinstance(some := told.setdefault(section, {}), dict):
+def _put(settings: dict[str, Any], section: str, more: Mapping[str, object]) -> None:
+    """Add to a section; one that is not a table is left for the check."""
+    if isinstance(some := settings.setdefault(section, {}), dict):
         some.update(more)
 
 
@@ -94,7 +106,7 @@ def _address(text: str) -> dict[str, object]:
 
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
-        raise UsageError(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:6653")
+        raise UsageError(f"'{text}' is not an address: write HOST:PORT, for example 127.0.0.1:6653")
     return {"address": host.strip("[]"), "port": int(port)}
 
 

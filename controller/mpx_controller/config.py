@@ -1,4 +1,4 @@
-"""What an operator can set, as a TOML file; unknown keys are refused."""
+"""The configuration, as a TOML file; unknown keys are refused."""
 
 import ipaddress
 import json
@@ -58,7 +58,9 @@ class Listen(_Section):
         if (self.certificate is None) != (self.key is None):
             raise ValueError("a certificate needs its key, and a key its certificate")
         if self.insecure != bool(self.allow_from):
-            raise ValueError("insecure needs allow_from, which says for whom, and allow_from insecure")
+            raise ValueError(
+                "insecure and allow_from need each other: allow_from lists the addresses that may connect"
+            )
         return self
 
 
@@ -73,8 +75,7 @@ class OpenFlow(Listen):
     def _is_guarded(self) -> "OpenFlow":
         if (self.authority is None) != (self.certificate is None):
             raise ValueError(
-                "a certificate needs an authority, which says whose switches may connect, and an authority "
-                "a certificate and its key"
+                "certificate, key and authority need each other: switches need a certificate of the authority"
             )
         if self.insecure and self.certificate:
             raise ValueError("insecure is for switches without TLS; leave it out, or the certificate")
@@ -183,12 +184,12 @@ class Config(_Section):
     @property
     def limits(self) -> Limits:
         """What one owner may have."""
-        told = self.path_sets
-        return Limits(told.lease_s, told.streams, told.sets)
+        settings = self.path_sets
+        return Limits(settings.lease_s, settings.streams, settings.sets)
 
 
-def read_told(file: Path) -> dict[str, Any]:
-    """Return what a file says, as it is, for `checked_config`; raises UsageError."""
+def read_config(file: Path) -> dict[str, Any]:
+    """Read a file, for `checked_config`; raises UsageError."""
     try:
         return tomllib.loads(file.read_text())
     except OSError as error:
@@ -197,10 +198,10 @@ def read_told(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} is not TOML: {error}") from None
 
 
-def checked_config(told: Mapping[str, object], where: str) -> Config:
-    """Return a configuration that was told as a mapping; raises UsageError, which names what is wrong."""
+def checked_config(settings: Mapping[str, object], where: str) -> Config:
+    """Return the configuration of a mapping; raises UsageError, which names what is wrong."""
     try:
-        return Config.model_validate(told)
+        return Config.model_validate(settings)
     except ValidationError as error:
         wrong = "; ".join(_wrong(each) for each in error.errors())
         raise UsageError(f"{where} cannot be used: {wrong}") from None
@@ -224,12 +225,12 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
     small that half of it is 0, would never come to an end.
     """
     try:
-        told = json.loads(file.read_text())
-        if not isinstance(told, list) or not all(isinstance(link, dict) for link in told):
+        settings = json.loads(file.read_text())
+        if not isinstance(settings, list) or not all(isinstance(link, dict) for link in settings):
             raise TypeError
         rates: Rates = {}
         delays: Rates = {}
-        for link in told:
+        for link in settings:
             if not all("datapath_id" in link[end] for end in ("a", "b")):
                 continue
             a, b = (Port(int(link[end]["datapath_id"]), int(link[end]["port"])) for end in ("a", "b"))
@@ -237,10 +238,10 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
             delay_s = float(link["delay_s"])
             if rate_bps is not None and not LEAST_BPS <= rate_bps <= MOST_BPS:
                 raise ValueError(
-                    f"{a} to {b} carries {rate_bps} bit/s; say {LEAST_BPS:g} to {MOST_BPS:g}, or null"
+                    f"{a} to {b} has rate_bps {rate_bps}; it must be {LEAST_BPS:g} to {MOST_BPS:g}, or null"
                 )
             if not 0 <= delay_s <= MOST_DELAY_S:
-                raise ValueError(f"{a} to {b} takes {delay_s} s; say 0 to {MOST_DELAY_S:g}")
+                raise ValueError(f"{a} to {b} has delay_s {delay_s}; it must be 0 to {MOST_DELAY_S:g}")
             for ends in ((a, b), (b, a)):
                 if rate_bps is not None:
                     rates[ends] = rate_bps
@@ -250,7 +251,7 @@ def read_capacities(file: Path) -> tuple[Rates, Rates]:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except TypeError:
-        raise UsageError(f"{file} cannot be used: it is no list of links {_LINKS_ARE}") from None
+        raise UsageError(f"{file} cannot be used: it is not a list of links {_LINKS_ARE}") from None
     except (ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"{file} cannot be used: {error}") from None
     return rates, delays

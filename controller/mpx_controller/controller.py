@@ -1,4 +1,4 @@
-"""What callers can ask for, whichever way they ask; switches have confirmed it before the answer."""
+"""The operations of the interfaces (REST and XML-RPC); switches have confirmed them before the answer."""
 
 import asyncio
 import ipaddress
@@ -10,7 +10,7 @@ from pathlib import Path as File
 from mpx.units import counted
 from mpx_controller.config import Config, OpenFlow, read_capacities
 from mpx_controller.cookies import Kind, cookie
-from mpx_controller.errors import NotYours, NoWay, Refused
+from mpx_controller.errors import NoPath, NotYours, Refused
 from mpx_controller.events import Event, Listeners
 from mpx_controller.flows import Counted, Messages
 from mpx_controller.graph import Link
@@ -33,22 +33,25 @@ SAVED_EVERY_S = 1.0
 CAPACITIES_EVERY_S = 1.0
 EVERYBODY = ipaddress.ip_address("255.255.255.255")
 COUNTED_EACH = 0.25  # of a lease
-HOSTS_EVERY_S = 60.0  # those that are silent are looked for
-SETS_AT_ONCE = 32  # that a change of the network concerns; others are answered before the next
+HOSTS_EVERY_S = 60.0  # how often silent hosts are asked for
+SETS_AT_ONCE = 32  # affected sets that are rerouted before other tasks run
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, and whether it may ask for paths of a host with an address."""
+    """A caller, and whether it may have paths of a host with an address."""
 
     owner: str
     may_ask_for: Callable[[str], bool]
 
 
 class Controller:
-    """The network, its path sets and their switches, joined."""
+    """Joins the network, its path sets and the switches.
+
+    All of it runs in the event loop of one thread, so that no attribute needs a lock but those that say so.
+    """
 
     def __init__(self, config: Config, secret: bytes) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -64,15 +67,15 @@ class Controller:
             self._network_changed,
             self._set_refused,
         )
-        self._refused: set[int] = set()  # path sets of which switches have refused entries
-        self._placing = KeyedLock()
+        self._refused: set[int] = set()  # path sets with entries that switches have refused
+        self._placing = KeyedLock()  # streams that are being placed, across awaits
         self.listeners = Listeners()
         self._graph = self._graph_before = self.network.graph
-        self._concerned: dict[int, None] = {}  # path sets that wait for being looked at, in this order
-        self._changes: tuple[list[Link], list[Link]] = [], []  # why: links that were lost, and found
+        self._affected: dict[int, None] = {}  # path sets to be rerouted, in this order
+        self._changes: tuple[list[Link], list[Link]] = [], []  # the reason: links that were lost, and found
         self._moves = 0  # of hosts, that path sets have followed
         self._search = HostSearch(self.network, self.switches.send)
-        self._counting = asyncio.Lock()
+        self._counting = asyncio.Lock()  # one answer of `flows` at a time
         self._unsaved = False
         self._not_saved = ""  # why the state could not be saved the last time
         self._subflows_saved: Mapping[FourTuple, Subflow] = {}
@@ -81,7 +84,7 @@ class Controller:
             self._restore(config.state, now_s)
 
     async def keep(self) -> None:
-        """Do what time asks for, until it is cancelled."""
+        """Run all periodic tasks, until it is cancelled."""
         await asyncio.gather(
             self.switches.keep(),
             self._keep_leases(),
@@ -94,7 +97,7 @@ class Controller:
         """Return a new path set; raises Refused."""
         if not (caller.may_ask_for(source) or caller.may_ask_for(sink)):
             raise NotYours(
-                f"{caller.owner} may ask for paths of its own address only, not {source} to {sink}"
+                f"{caller.owner} may request paths of its own address only, not {source} to {sink}"
             )
         _check_pair(source, sink)
         for address in (source, sink):
@@ -119,32 +122,32 @@ class Controller:
             try:
                 await self._done(messages, self.sets.switches_of(number, keys) & self.network.connected)
                 self.sets.check_held(number, keys)
-            except NoWay:
+            except NoPath:
                 self.switches.send(self.sets.take_back(number, keys, before, self._now()))
                 self._unsaved = True
-                self._set_refused(number)  # which may be of where it was, too
+                self._set_refused(number)  # also on the path where it was before, perhaps
                 raise
         if (known := self.sets.all.get(number)) is not None:
-            ways = self.sets.ways(number)
-            now = {key: ways[key] for key in keys if key in ways}
+            paths = self.sets.current_paths(number)
+            now = {key: paths[key] for key in keys if key in paths}
             self._log(known, f"placed {reasons.where_they_are(known, now)}")
         return places
 
     async def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> str | None:
-        """Streams have ended; return why entries of theirs may still be there. Raises Refused."""
+        """Remove streams; return why some of their entries may be left, else None. Raises Refused."""
         messages = self.sets.remove_streams(number, keys, owner)
         self._unsaved = True
         return await self._gone(messages)
 
     async def release(self, number: int, owner: str | None) -> str | None:
-        """Give a path set back; return why entries of it may still be there. Raises Refused."""
+        """Release a path set; return why some of its entries may be left, else None. Raises Refused."""
         known = self.sets.get(number, owner)
         messages = self.sets.release(number, owner)
         self._note(known, "released")
         return await self._gone(messages)
 
     def renew(self, number: int, owner: str | None) -> PathSet:
-        """Somebody still needs a path set; raises Refused."""
+        """Renew the lease of a path set; raises Refused."""
         self._unsaved = True
         return self.sets.renew(number, owner, self._now())
 
@@ -161,35 +164,33 @@ class Controller:
             try:
                 found = await self.switches.counted(cookie(Kind.PATH_SET, number), switches)
             except SwitchLost as lost:
-                raise NoWay(f"{lost}; try again") from None
+                raise NoPath(f"{lost}; try again") from None
         return known, found, [switch for switch in switches if switch not in found]
 
     def lease_left_s(self, known: PathSet) -> float:
-        """Return for how long a path set is still there without a sign of use."""
+        """Return the rest of the lease of a path set, in seconds."""
         return max(0.0, known.expires_s - self._now())
 
     def close(self) -> None:
-        """End all connections; what must outlive us is saved."""
+        """Save the state, and end all connections."""
         self._save()
         self.switches.close()
 
     # --- what follows --------------------------------------------------------------------------------
 
     async def _done(self, messages: Messages, others: frozenset[int] = frozenset()) -> None:
-        """Send, and wait for these switches, and for others that may not have done what they were told."""
+        """Send messages, and wait until these switches and `others` have confirmed; raises NoPath."""
         try:
             await self._confirmed(messages, others)
         except SwitchLost as lost:
-            raise NoWay(f"{lost}; try again") from None
+            raise NoPath(f"{lost}; try again") from None
 
     async def _gone(self, messages: Messages) -> str | None:
-        """Send what removes entries, and wait for the switches; return a note where one has not confirmed."""
+        """Send removals, and wait for the switches; return a note where one has not confirmed."""
         try:
             await self._confirmed(messages)
         except SwitchLost as lost:
-            return (
-                f"given back, but entries may be left at a switch until it answers or connects again: {lost}"
-            )
+            return f"released, but a switch may keep entries until it answers or connects again: {lost}"
         return None
 
     async def _confirmed(self, messages: Messages, others: frozenset[int] = frozenset()) -> None:
@@ -203,56 +204,56 @@ class Controller:
         if self.network.graph is self._graph:
             self._follow_hosts()
             return
-        waited = self._concerned
+        waited = self._affected
         if not waited:
             self._graph_before = self._graph
         self._graph = self.network.graph
         self._changes = reasons.changes(self._graph_before, self._graph)
-        self._concerned = dict.fromkeys((*self.sets.concerned(self._now()), *waited))
-        if not waited:  # else the next are about to be looked at
+        self._affected = dict.fromkeys((*self.sets.affected(self._now()), *waited))
+        if not waited:  # else `_reroute_some` is scheduled already
             self._reroute_some()
 
     def _reroute_some(self) -> None:
-        """Look at some of the path sets that the network's changes concern, and soon at the next."""
-        numbers = list(self._concerned)[:SETS_AT_ONCE]
+        """Reroute some of the affected path sets, and schedule the next."""
+        numbers = list(self._affected)[:SETS_AT_ONCE]
         for number in numbers:
-            del self._concerned[number]
-        if self._concerned:
+            del self._affected[number]
+        if self._affected:
             asyncio.get_running_loop().call_soon(self._reroute_some)
         sets = self.sets.all
-        was = {number: self.sets.ways(number) for number in numbers if number in sets}
+        was = {number: self.sets.current_paths(number) for number in numbers if number in sets}
         self.switches.send(self.sets.reroute(self._now(), numbers))
-        if self.network.left_alone:  # nothing has moved: it is being found again
+        if self.network.left_alone:  # after a restart: the network is still being found
             return
-        for number, ways in was.items():
+        for number, paths in was.items():
             known = sets[number]
-            why = reasons.why_moved(known, ways, self.sets.ways(number), *self._changes)
+            why = reasons.why_moved(known, paths, self.sets.current_paths(number), *self._changes)
             if why:
                 self._note(known, f"rerouted: {why}")
 
     def _set_refused(self, number: int) -> None:
-        if not self._refused:  # others of the same change are on their way
+        if not self._refused:  # others of the same change follow soon
             asyncio.get_running_loop().call_later(TOGETHER_S, self._route_around)
         self._refused.add(number)
 
     def _route_around(self) -> None:
-        """No caller waits for the streams that a switch has refused when they were moved."""
+        """Route streams around switches that refused them when they were moved."""
         refused, self._refused = self._refused, set()
         for number in refused:
             keys, messages = self.sets.route_around(number, self._placing.busy, self._now())
             self.switches.send(messages)
             if keys:
-                self._note_where(number, keys, "as a switch has refused them")
+                self._note_where(number, keys, "as a switch has refused their entries")
 
     def _ask_again(self) -> None:
         asked, messages = self.sets.ask_again(self._now())
         self.switches.send(messages)
         for number, keys in asked.items():
-            self._note_where(number, keys, "as a switch that has refused them is asked again")
+            self._note_where(number, keys, "as a switch that had refused their entries is tried again")
 
     def _note_where(self, number: int, keys: Iterable[StreamKey], why: str) -> None:
-        known, ways = self.sets.get(number), self.sets.ways(number)
-        where = reasons.where_they_are(known, {key: ways[key] for key in keys})
+        known, paths = self.sets.get(number), self.sets.current_paths(number)
+        where = reasons.where_they_are(known, {key: paths[key] for key in keys})
         self._note(known, f"rerouted: {where}, {why}")
 
     def _follow_hosts(self) -> None:
@@ -299,7 +300,7 @@ class Controller:
             before = now
 
     async def _keep_hosts(self) -> None:
-        """Have hosts that are silent forgotten, but those that somebody has paths for."""
+        """Forget hosts that are silent, but not those of path sets and subflows."""
         while True:
             await asyncio.sleep(HOSTS_EVERY_S)
             known = len(self.network.hosts.all)
@@ -307,14 +308,14 @@ class Controller:
             self._unsaved |= len(self.network.hosts.all) != known
 
     def _used_hosts(self) -> set[str]:
-        """Return the hardware addresses of those that somebody has paths for."""
+        """Return the hardware addresses of the hosts of path sets and subflows."""
         pairs = [known.hardware for known in self.sets.all.values() if known.hardware is not None]
         if self.mptcp is not None:
             pairs += [known.hardware for known in self.mptcp.subflows.values()]
         return {hardware for pair in pairs for hardware in pair}
 
     async def _counters(self) -> dict[usage.Counter, int]:
-        """Return the bytes of each path set at the switch of its source; of its sink where that is away."""
+        """Return the bytes of each path set at the switch of its source, or else of its sink."""
         asked: dict[tuple[int, int], usage.Counter] = {}
         for number, known in self.sets.all.items():
             ends = (known.ends.source_port.switch, known.ends.sink_port.switch)
@@ -326,19 +327,19 @@ class Controller:
 
     async def _keep_capacities(self) -> None:
         file = self.config.links.capacities
-        told = ""
+        reported = ""
         while file is not None:
             try:
                 changed_at = file.stat().st_mtime
                 if changed_at != self._capacities_at:
                     self.network.rates_changed(*read_capacities(file))
                     self._capacities_at = changed_at
-            except Exception as error:  # the file may be gone or half-written by others: what was told holds
-                if str(error) != told:
-                    told = str(error)
+            except Exception as error:  # the file may be missing or half written: the last one is kept
+                if str(error) != reported:
+                    reported = str(error)
                     known = self._capacities_at is not None
-                    holds = "what was told before holds" if known else "links count as links.default_bps"
-                    log.warning("the capacities are not taken over: %s; %s", told, holds)
+                    kept = "the last ones are kept" if known else "links have links.default_bps"
+                    log.warning("cannot use the file of capacities: %s; %s", reported, kept)
             await asyncio.sleep(CAPACITIES_EVERY_S)
 
     def _save(self) -> None:
@@ -354,31 +355,31 @@ class Controller:
             write_whole(self.config.state, text)
         except OSError as error:
             self._unsaved, self._not_saved = True, str(error)
-            if self._not_saved != before:  # it is tried again each second
-                log.warning("the state cannot be saved: %s", error)
+            if self._not_saved != before:  # saving is tried each second
+                log.warning("cannot save the state: %s", error)
 
     def _restore(self, file: File, now_s: float) -> None:
         try:
             state = read_state(file.read_text(), now_s)
         except (OSError, ValueError) as error:
-            log.warning("the state in %s is not used: %s", file, error)
+            log.warning("cannot use the state in %s: %s", file, error)
             return
         self.network.hosts.restore(state.hosts, now_s)
         self.sets.restore(state.sets, state.last)
         if self.mptcp is not None and state.mptcp is not None:
             self.mptcp.restore(*state.mptcp)
-        log.info("%d path sets and %d hosts are there again", len(state.sets), len(state.hosts))
+        log.info("%d path sets and %d hosts were restored", len(state.sets), len(state.hosts))
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
 
-def who_may_connect(told: OpenFlow) -> Allowed:
+def who_may_connect(reported: OpenFlow) -> Allowed:
     """Return who may connect as a switch."""
     return Allowed(
-        frozenset(told.switches) if told.switches is not None else None,
-        Networks(told.allow_from) if told.insecure else None,
+        frozenset(reported.switches) if reported.switches is not None else None,
+        Networks(reported.allow_from) if reported.insecure else None,
     )
 
 
@@ -386,11 +387,11 @@ def _check_pair(source: str, sink: str) -> None:
     """Raise Refused unless these can be the addresses of two hosts that talk to each other."""
     one, other = (ipaddress.ip_address(address) for address in (source, sink))
     if one.version != other.version:
-        raise Refused(f"{source} and {sink} are not of one family")
+        raise Refused(f"{source} and {sink} are addresses of different families")
     if one == other:
-        raise Refused(f"source and sink are both {source}")
+        raise Refused(f"source and sink are the same address, {source}")
     for each in (one, other):
         no_host = each.is_multicast or each.is_unspecified or each.is_loopback or each == EVERYBODY
         stands_for_four = each.version == 6 and not int(each) >> 48
         if no_host or stands_for_four or getattr(each, "scope_id", None):
-            raise Refused(f"{each} is no address of a host")
+            raise Refused(f"{each} is not the address of a host")

@@ -1,6 +1,6 @@
-"""Cookies of our entries: that they are ours, what they are for, and of which path set.
+"""Cookies of our entries: a mark, the kind of entry, and the number of the path set.
 
-Bits 48 to 63 say that an entry is ours, 40 to 47 its kind, the rest whose it is.
+Bits 48 to 63 mark entries of ours, 40 to 47 are the kind, the rest the number of the owner.
 """
 
 from enum import IntEnum

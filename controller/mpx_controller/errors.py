@@ -1,11 +1,11 @@
-"""Why a request is refused; each has the status that REST answers with.
+"""Refusals of requests; each has the HTTP status of its answer.
 
 Refused (400)
-├── NotYours (403)      it belongs to somebody else
+├── NotYours (403)      it belongs to another owner
 ├── NotThere (404)      no such path set, host or stream
 ├── Taken (409)         another path set has that port
 ├── TooMany (429)       a quota is used up
-└── NoWay (503)         no path is there now, or a switch has not confirmed
+└── NoPath (503)         no path is there now, or a switch has not confirmed
 """
 
 
@@ -39,7 +39,7 @@ class TooMany(Refused):
     status = 429
 
 
-class NoWay(Refused):
-    """There is no path at the moment, or a switch does not do as it is told."""
+class NoPath(Refused):
+    """There is no path at the moment, or a switch does not confirm entries."""
 
     status = 503

@@ -1,4 +1,4 @@
-"""What happens to path sets, for those who listen."""
+"""Events of path sets, and their listeners."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ class Listeners:
         self._owners: dict[asyncio.Queue[Event], str] = {}
 
     def add(self, owner: str) -> "asyncio.Queue[Event]":
-        """Return a queue of what happens from now on; the oldest is lost where nobody reads it.
+        """Return a queue of what happens from now on; the oldest is dropped where it is not read.
 
         Raises TooMany where that owner has as many as it may.
         """
         if sum(by == owner for by in self._owners.values()) >= MOST_LISTENERS:
-            raise TooMany(f"{owner} has {MOST_LISTENERS} streams of events already; end some")
+            raise TooMany(f"{owner} has {MOST_LISTENERS} event streams, the maximum; end some")
         queue: asyncio.Queue[Event] = asyncio.Queue(MOST_EVENTS)
         self._owners[queue] = owner
         return queue
 
     def remove(self, queue: "asyncio.Queue[Event]") -> None:
-        """Nobody reads this queue any more."""
+        """Stop filling this queue."""
         self._owners.pop(queue, None)
 
     def tell(self, event: Event) -> None:

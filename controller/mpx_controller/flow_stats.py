@@ -1,4 +1,4 @@
-"""The entries that a switch lists (OFPMP_FLOW), read here: of their actions os-ken knows far more than ours.
+"""Parses the entries that a switch lists (OFPMP_FLOW), with the actions that ours have.
 
 Only entries of ours are read, and of their instructions those that we give, with every length in them
 checked. Those of others are passed over as a whole, whatever is in them. OpenFlow 1.3.5, sections 7.2.4,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-FOUND_AT_ONCE = 1000  # entries that a switch holds are looked at before others have their turn
+FOUND_AT_ONCE = 1000  # entries of a switch that are checked before other tasks run
 CONTROLLER = 0xFFFFFFFD  # the port that leads to us
 Value = int | str | tuple[int, int] | tuple[str, str]  # a pair: value and mask
 Match = tuple[tuple[str, Value], ...]  # in the order of the names
@@ -20,7 +20,7 @@ def match(**fields: Value) -> Match:
 
 
 class Key(NamedTuple):
-    """What a switch tells entries apart by."""
+    """What identifies an entry in a switch."""
 
     table: int
     priority: int
@@ -37,11 +37,11 @@ class Entry:
     cookie: int
     outputs: tuple[int, ...] = ()
     goto: int | None = None
-    idle_s: int = 0  # the switch removes it when nothing has matched for so long, and says so; 0: never
+    idle_s: int = 0  # idle timeout, after which the switch removes it and reports that; 0: none
 
     @property
     def key(self) -> Key:
-        """What the switch tells it apart by."""
+        """What identifies it in a switch."""
         return Key(self.table, self.priority, self.match)
 
 
@@ -97,7 +97,7 @@ Messages = list[tuple[int, Message]]  # with the datapath id of the switch each 
 
 
 class SwitchRules:
-    """What one switch is to hold, by who wants it there, and so what is to be changed."""
+    """The entries that one switch is to hold, by their owner, and the changes for that."""
 
     def __init__(self) -> None:
         self._owned: dict[object, dict[Key, Entry]] = {}
@@ -116,7 +116,7 @@ class SwitchRules:
         return entry if entry is not None and entry.cookie == cookie else None
 
     def put(self, owner: object, entries: Iterable[Entry]) -> list[Message]:
-        """Have exactly these entries for `owner`, and return what changes: what is new first.
+        """Set the entries of `owner`, and return the changes, additions first.
 
         So a frame always meets an old entry or a new one. Raises ValueError where another owner has one of
         the keys.
@@ -124,7 +124,7 @@ class SwitchRules:
         before, after = self._owned.get(owner, {}), {entry.key: entry for entry in entries}
         for key in after:
             if key in self._wanted and key not in before:
-                raise ValueError(f"two want an entry of one match: {key}")
+                raise ValueError(f"two owners have an entry with the same match: {key}")
         changes: list[Message] = [
             Add(entry) for key, entry in after.items() if before.get(key) != entry or key in self._refused
         ]
@@ -145,7 +145,7 @@ class SwitchRules:
             self._refused.add(entry.key)
 
     def asked_anew(self, owner: object) -> None:
-        """Somebody waits for whether the switch takes the entries of `owner` this time."""
+        """Note a new request for the entries of `owner`: their caller waits for the switch."""
         self._refused.difference_update(self._owned.get(owner, {}))
 
     def lacks(self, owner: object) -> bool:

@@ -1,4 +1,4 @@
-"""The network as a value: switches, and links with what each can carry in its direction."""
+"""The network as a value: switches, and directed links with their rates and delays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class Graph:
 
     @cached_property
     def steps_back(self) -> dict[int, list[tuple[int, int]]]:
-        """For each switch the places in `links` of those that arrive there, and where each comes from."""
+        """For each switch the places in `links` of those that arrive there, and their origins."""
         places = {link: place for place, link in enumerate(self.links)}
         return {
             at: [(places[link], link.start.switch) for link in links] for at, links in self.arriving.items()
@@ -94,7 +94,7 @@ class Graph:
         return {link.start: link for link in self.links}
 
     def reverse(self, path: Path) -> Path | None:
-        """Return the same way back; None where one of its links is not seen in the other direction."""
+        """Return the same path back; None where one of its links is not seen in the other direction."""
         back = [self.by_start.get(link.end) for link in reversed(path)]
         if any(
             link is None or link.end != there.start for link, there in zip(back, reversed(path), strict=True)
@@ -109,7 +109,7 @@ class Graph:
 
 
 def route(path: Path) -> Route:
-    """Return the ports of a path alone, which stay when rates or delays are told anew."""
+    """Return the ports of a path alone, which do not change with rates or delays."""
     return tuple((link.start, link.end) for link in path)
 
 

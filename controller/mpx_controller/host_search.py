@@ -1,4 +1,4 @@
-"""Asks for hosts that have not spoken yet, and waits a little for their answers."""
+"""Asks for unknown hosts, and waits a short time for their answers."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class HostSearch:
         if self._network.hosts.at(address) is not None:
             return
         if sum(by == owner for by, _ in self._under_way) >= MOST:
-            raise TooMany(f"{MOST} hosts are being looked for already because of {owner}; wait for these")
+            raise TooMany(f"{owner} has {MOST} searches for hosts under way, the maximum; try again")
         first = all(sought != address for _, sought in self._under_way)
         self._under_way.append((owner, address))
         try:

@@ -1,4 +1,4 @@
-"""Work on the same things goes one after the other, work on others beside it."""
+"""Locks by key: tasks with a key in common run one after the other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterable
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class KeyedLock:
-    """Knows what is being worked on."""
+    """Locks by key, within one event loop."""
 
     def __init__(self) -> None:
         self._busy: set[Hashable] = set()
@@ -14,12 +14,12 @@ class KeyedLock:
 
     @property
     def busy(self) -> frozenset[Hashable]:
-        """What is being worked on now."""
+        """The keys that are locked now."""
         return frozenset(self._busy)
 
     @asynccontextmanager
     async def on(self, things: Iterable[Hashable]) -> AsyncIterator[None]:
-        """Wait until nobody works on any of these; nobody else does until the end."""
+        """Wait until none of these keys is locked, and lock them until the end."""
         wanted = set(things)
         while not self._busy.isdisjoint(wanted):
             await self._freed.wait()

@@ -1,4 +1,4 @@
-"""A log that has a size at most, however long a controller runs."""
+"""A log file of bounded size."""
 
 import logging
 import logging.handlers

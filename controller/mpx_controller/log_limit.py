@@ -1,4 +1,4 @@
-"""Bounds what one peer can have written to the log."""
+"""Limits the log lines about one peer."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Checks what a switch sends before os-ken's parser sees it: the kind of message, and every length in it.
+"""Checks messages of switches before os-ken parses them: the type of message, and every length in it.
 
 os-ken's parsers go on by the lengths that a message names: one of 0 is an endless loop, one too large reads
 into what follows. So only the kinds that the controller needs are parsed, and of these only what has been
@@ -46,14 +46,14 @@ class Malformed(Exception):
 def check_head(head: bytes, *, first: bool) -> int:
     """Return the length of a whole message, by its first 8 bytes; raises NotNeeded.
 
-    `first`: it is the first of its connection, which tells what is spoken there.
+    `first`: it is the first of its connection, which shows the protocol that is used.
     """
     version, kind, length = head[0], head[1], int.from_bytes(head[2:4])
     if first:
         if head[:2] == b"\x16\x03":
             raise NotNeeded("speaks TLS, and this port has none: see [openflow] certificate, or use tcp:")
         if head.startswith(_HTTP):
-            raise NotNeeded("asks by HTTP: callers connect to the port of --api, switches to this one")
+            raise NotNeeded("sends HTTP: callers connect to the port of --api, switches to this one")
         if kind != ofp.OFPT_HELLO or not 1 <= version <= _NEWEST or length < HEADER_BYTES:
             raise NotNeeded("does not speak OpenFlow")
         return length
@@ -62,7 +62,7 @@ def check_head(head: bytes, *, first: bool) -> int:
     if length < HEADER_BYTES:
         raise NotNeeded(f"sends what is not OpenFlow: a message of {length} bytes")
     if kind not in LEAST_BYTES:
-        raise NotNeeded(f"sends a message of type {kind}, which a controller does not ask for")
+        raise NotNeeded(f"sends a message of type {kind}, which controllers do not receive")
     return length
 
 
@@ -70,7 +70,7 @@ def check_list(data: bytes) -> None:
     """Raise NotNeeded for a whole message that lists what no switch is asked for."""
     of = int.from_bytes(data[HEADER_BYTES : HEADER_BYTES + 2])
     if data[1] == ofp.OFPT_MULTIPART_REPLY and len(data) >= MULTIPART_BODY and of not in MULTIPARTS:
-        raise NotNeeded(f"sends multipart type {of}, which a controller does not ask for")
+        raise NotNeeded(f"sends multipart type {of}, which controllers do not receive")
 
 
 def check(data: bytes) -> None:

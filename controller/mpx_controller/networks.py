@@ -1,4 +1,4 @@
-"""Networks that addresses are in."""
+"""A set of networks."""
 
 import ipaddress
 from collections.abc import Iterable

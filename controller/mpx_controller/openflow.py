@@ -1,4 +1,4 @@
-"""Joins switches to the network: what they tell goes to it, what it answers goes to them."""
+"""The connections of switches: their messages go to the network, and its messages to them."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mpx.engine.token_bucket import TokenBucket
-from mpx_controller.channel import Channel, Joined, Refused, Told
+from mpx_controller.channel import Channel, Joined, Refused, SwitchEvents
 from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
@@ -23,8 +23,8 @@ from mpx_controller.networks import Networks
 from mpx_controller.pending_replies import CutOff, SwitchLost
 
 MOST_CONNECTIONS = 1024
-MOST_JOINING = 128  # connections of one address that have not said yet which switch they are
-TOGETHER_S = 0.002  # what is told within so long takes effect at once
+MOST_JOINING = 128  # connections of one address that are not identified yet
+TOGETHER_S = 0.002  # changes within so long take effect together
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Switches:
         self._set_refused = refused
         self._channels: dict[int, Channel] = {}
         self._lines = LogLimit(log)
-        self._told = asyncio.Event()
+        self._woken = asyncio.Event()  # there is something to do for `keep`
         self._open = 0
         self._joining: Counter[str] = Counter()
         self._budget = TokenBucket(ALL_RATE, ALL_BURST)
@@ -90,24 +90,24 @@ class Switches:
                 del self._channels[joined_as], self._budgets[joined_as]
                 self._network.switch_down(joined_as, self._now())
                 self._changed()
-                self._told.set()
+                self._woken.set()
 
     def complain(self, peer: str, text: str, *values: object) -> None:
         """Write a line about a peer to the log, unless there are too many of it."""
         self._lines.warning(peer, text, *values)
 
     async def keep(self) -> None:
-        """Let the network do what is due, for ever."""
+        """Call `Network.tick` when it is due, for ever."""
         while True:
             now = self._now()
             if self._network.next_s() <= now:
                 self.send(self._network.tick(now))
                 self._changed()
-            self._told.clear()
+            self._woken.clear()
             wait_s = max(0.0, self._network.next_s() - self._now())
             if wait_s > 0:
                 try:
-                    await asyncio.wait_for(self._told.wait(), wait_s)
+                    await asyncio.wait_for(self._woken.wait(), wait_s)
                 except TimeoutError:
                     continue
                 await asyncio.sleep(TOGETHER_S)
@@ -128,7 +128,7 @@ class Switches:
         """Return when these have done or refused all that was sent; raises SwitchLost."""
         there = [self._channels.get(switch) for switch in set(switches)]
         if None in there:
-            raise SwitchLost("a switch on the way is not connected")
+            raise SwitchLost("a switch of the path is not connected")
         await asyncio.gather(*(channel.confirmed() for channel in there if channel))
 
     async def totals(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Total]:
@@ -160,21 +160,23 @@ class Switches:
 
     async def _serve(self, channel: Channel) -> None:
         if self._open > MOST_CONNECTIONS:
-            raise SwitchLost(f"{channel.peer} is one switch too many")
+            raise SwitchLost(f"{channel.peer} exceeds the number of connections")
         if not self._allowed.at(channel.peer[0]):
-            raise SwitchLost(f"{channel.peer} is not where switches are allowed to be")
+            raise SwitchLost(f"{channel.peer} is not among the addresses of openflow.allow_from")
         joined = await self._joined(channel)
         if not self._allowed.is_one(joined.switch):
-            raise SwitchLost(f"{channel.peer} is switch {joined.switch:x}, which is not among those allowed")
+            raise SwitchLost(
+                f"{channel.peer} is switch {joined.switch:x}, which openflow.switches does not list"
+            )
         if joined.tables < self._network.tables:
-            why = "switch %x has %d tables and would need %d; it is not used: see forwarding.table and .on"
+            why = "switch %x has %d tables and needs %d, so it is not used; see forwarding.table and .on"
             needed = self._network.tables
             self._lines.warning(channel.key, why, joined.switch, joined.tables, needed)
             raise SwitchLost(f"{channel.peer} has too few tables")
         while (before := self._channels.get(joined.switch)) is not None and before.is_open:
             if await before.is_there():
                 raise SwitchLost(
-                    f"{channel.peer} says that it is switch {joined.switch:x}, which is connected"
+                    f"{channel.peer} claims to be switch {joined.switch:x}, which is connected already"
                 )
             before.close()
         self._channels[joined.switch] = channel
@@ -182,21 +184,21 @@ class Switches:
         log.info("switch %x is connected, with %d ports", joined.switch, len(joined.ports))
         self.send(self._network.switch_up(*joined[:3], self._now()))
         self._changed()
-        self._told.set()
-        told = Told(
+        self._woken.set()
+        events = SwitchEvents(
             self._frame_in,
             self._port_changed,
             self._entry_gone,
             self._network.switch_answers,
             self._refused,
         )
-        await channel.serve(told)
+        await channel.serve(events)
 
     async def _joined(self, channel: Channel) -> Joined:
-        """Return who a connection is, unless too many of its address have not said so; raises SwitchLost."""
+        """Return the identity of a connection; raises SwitchLost, also for too many that have none yet."""
         address = str(channel.peer[0])
         if self._joining[address] >= MOST_JOINING:
-            raise SwitchLost(f"{channel.peer} is one too many of those that have not said who they are")
+            raise SwitchLost(f"{channel.peer} exceeds the number of connections that are not identified")
         self._joining[address] += 1
         try:
             return await channel.join()
@@ -215,7 +217,7 @@ class Switches:
             self.send(self._mptcp.frame_in(port, data, now_s))
             return True
         self.send(self._network.frame_in(port, data, now_s))
-        self._told.set()
+        self._woken.set()
         return True
 
     def _port_changed(self, state: PortState, gone: bool) -> None:
@@ -223,7 +225,7 @@ class Switches:
             self._network.port_gone(state.port)
         else:
             self.send(self._network.port_changed(state, self._now()))
-        self._told.set()
+        self._woken.set()
 
     def _entry_gone(self, switch: int, gone: Gone) -> None:
         if self._mptcp is not None and kind_of(gone.cookie) == Kind.MPTCP:

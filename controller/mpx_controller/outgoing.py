@@ -1,4 +1,4 @@
-"""What is sent to one switch: in order, and remembered for a while in case the switch refuses it."""
+"""Messages to one switch: sent in order, and kept for a while in case the switch refuses one."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a switch has been asked and has not answered yet."""
+"""Requests to a switch that it has not answered yet."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ class SwitchLost(Exception):
 
 
 class CutOff(SwitchLost):
-    """The switch sends what is not OpenFlow 1.3, or what nobody asks it for; its connection is ended."""
+    """The switch sends what is not OpenFlow 1.3, or was not requested; its connection is ended."""
 
 
 class WrongAnswer(SwitchLost):
@@ -20,7 +20,7 @@ class WrongAnswer(SwitchLost):
 
 
 class PendingReplies:
-    """Answers by the number of their question, of the kind asked for; each can come in several parts."""
+    """Outstanding replies, by the number of their request; each can come in several parts."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, asyncio.Future[list[Any]]] = {}
@@ -35,34 +35,34 @@ class PendingReplies:
         return self._waiting[xid]
 
     def forget(self, xid: int) -> None:
-        """Nobody waits for it any more."""
+        """Forget a request."""
         for known in (self._waiting, self._kinds, self._parts, self._bytes):
             known.pop(xid, None)
 
     def is_asked(self, xid: int) -> bool:
-        """Whether somebody waits for this answer."""
+        """Whether this reply is awaited."""
         return xid in self._waiting
 
     def part(self, xid: int, part: Any, size: int, *, more: bool) -> bool:
-        """Take a part of `size` bytes; return whether anybody has asked for it.
+        """Take a part of `size` bytes; return whether it was requested.
 
         One of another kind is no answer.
         """
         if xid not in self._waiting:
             return False
         if not isinstance(part, self._kinds[xid]):
-            self._end(xid, WrongAnswer(f"{type(part).__name__} is no answer to what was asked"))
+            self._end(xid, WrongAnswer(f"{type(part).__name__} is not a reply to this request"))
             return True
         self._parts[xid].append(part)
         self._bytes[xid] += size
         if len(self._parts[xid]) > MOST_PARTS or self._bytes[xid] > MOST_ANSWER:
-            self.refused(xid, "the answer does not end")
+            self.refused(xid, "the reply is too long")
         elif not more:
             self._end(xid, None)
         return True
 
     def refused(self, xid: int, why: str) -> bool:
-        """The switch does not answer it; return whether anybody has asked for it."""
+        """The switch does not answer it; return whether it was requested."""
         if xid not in self._waiting:
             return False
         self._end(xid, SwitchLost(why))

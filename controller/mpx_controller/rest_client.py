@@ -28,7 +28,7 @@ class RestClient:
     def get(self, what: str) -> Any:
         """Return the answer of `GET /what`.
 
-        Raises ConnectionLost where nobody listens, AuthenticationError without a token that is known,
+        Raises ConnectionLost where nothing listens, AuthenticationError without a token that is known,
         TransferTimeout, UsageError where another program answers, MpxError for what the controller refuses.
         """
         try:

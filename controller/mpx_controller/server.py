@@ -1,4 +1,4 @@
-"""Runs a controller: listens for switches and for callers until it is told to end."""
+"""Runs a controller: listens for switches and for callers until a signal ends it."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` is told the URLs. Raises UsageError where it cannot listen."""
+    """Serve until SIGINT or SIGTERM; `ready` gets the URLs. Raises UsageError where it cannot listen."""
     asyncio.run(_serve(config, ready))
 
 
@@ -56,19 +56,19 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         switches_come.close()
         raise
     switches_come.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD)
-    told = uvicorn.Config(
+    settings = uvicorn.Config(
         Guard(rest_of(controller, callers, __version__), callers),
         http=Guarded,
         ws="none",
-        proxy_headers=False,  # a caller is who has connected, whatever it says
+        proxy_headers=False,  # the address of a caller is that of its connection, whatever headers say
         log_config=None,
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=ENDING_S,
     )
-    told.load()
+    settings.load()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # below: lines for whatever callers get wrong
-    api = _Api(told)
+    api = _Api(settings)
     urls = _urls(config, switches_come.getsockname()[1], callers_come.getsockname()[1])
     accepting = [
         asyncio.create_task(_accept_switches(controller.switches, switches_come, tls)),
@@ -86,7 +86,7 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
             await asyncio.sleep(0.005)
         if serving.done():
             serving.result()
-            raise UsageError("the interface for callers has ended before it began")
+            raise UsageError("the REST interface ended before it started")
         ready(urls)
         await asyncio.wait({ending, serving, keeping, *accepting}, return_when=asyncio.FIRST_COMPLETED)
         for each in (keeping, serving, *accepting):
@@ -167,7 +167,7 @@ class _Api(uvicorn.Server):
 
 
 def print_ready(urls: dict[str, str]) -> None:
-    """Print one line of JSON with all URLs: whoever started us reads it and begins."""
+    """Print one line of JSON with all URLs: for the program that has started us."""
     sys.stdout.write(json.dumps(urls) + "\n")
     sys.stdout.flush()
 
@@ -199,4 +199,4 @@ def _secret(config: Config) -> bytes:
                 made.write(secrets.token_bytes(32))
         return file.read_bytes()
     except OSError as error:
-        raise UsageError(f"the state cannot be kept in {config.state}: {error}") from None
+        raise UsageError(f"cannot keep the state in {config.state}: {error}") from None

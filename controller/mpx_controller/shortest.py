@@ -1,4 +1,4 @@
-"""Shortest paths, for all that nobody has assigned: fewest hops, then least delay, then the least ids."""
+"""Shortest paths, for unassigned traffic: fewest hops, then least delay, then the least ids."""
 
 import heapq
 from collections import deque
@@ -48,7 +48,7 @@ def tree_links(graph: Graph) -> frozenset[Link]:
     """Return links, each with its other direction, that join all switches without a loop.
 
     Breadth first from the least id of each part. Only links that are seen in both directions count: frames
-    that are flooded must not take a way on which those that come back are lost.
+    that are flooded must not take a path on which replies are lost.
     """
     chosen: set[Link] = set()
     seen: set[int] = set()

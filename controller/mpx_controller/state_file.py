@@ -1,4 +1,4 @@
-"""What outlives a restart: path sets with their streams, where hosts are, subflows of Multipath TCP."""
+"""The state across restarts: path sets with their streams, hosts, subflows of Multipath TCP."""
 
 import json
 import math
@@ -48,16 +48,16 @@ def state_text(
 def read_state(text: str, now_s: float) -> State:
     """Return what `state_text` was given; raises ValueError if it is broken."""
     try:
-        told = json.loads(text)
-        if told["version"] != VERSION:
-            raise ValueError(f"it is of version {told['version']}, not {VERSION}")
+        saved = json.loads(text)
+        if saved["version"] != VERSION:
+            raise ValueError(f"its version is {saved['version']}, not {VERSION}")
         hosts = [
             Host(str(hardware), port_of(port), tuple(map(str, addresses)))
-            for hardware, port, addresses in told["hosts"]
+            for hardware, port, addresses in saved["hosts"]
         ]
-        sets = [_read(each, now_s) for each in told["path_sets"]]
-        mptcp = read_mptcp(told["mptcp"], _path) if told.get("mptcp") is not None else None
-        return State(sets, int(told["last"]), hosts, mptcp)
+        sets = [_read(each, now_s) for each in saved["path_sets"]]
+        mptcp = read_mptcp(saved["mptcp"], _path) if saved.get("mptcp") is not None else None
+        return State(sets, int(saved["last"]), hosts, mptcp)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"it is no state of a controller: {error!r}") from None
 
@@ -90,33 +90,33 @@ def _told_path(path: Path) -> list[Any]:
     return [[link.start, link.end, link.rate_bps, link.delay_s] for link in path]
 
 
-def _read(told: Mapping[str, Any], now_s: float) -> PathSet:
-    source, sink, source_port, sink_port = told["ends"]
+def _read(saved: Mapping[str, Any], now_s: float) -> PathSet:
+    source, sink, source_port, sink_port = saved["ends"]
     made = PathSet(
-        int(told["number"]),
-        str(told["owner"]),
+        int(saved["number"]),
+        str(saved["owner"]),
         Ends(str(source), str(sink), port_of(source_port), port_of(sink_port)),
         tuple(
             SetPath(_path(links), _number(rate), _number(rtt), int(streams), int(group))
-            for links, rate, rtt, streams, group in told["paths"]
+            for links, rate, rtt, streams, group in saved["paths"]
         ),
-        _number(told["max_flow_bps"]),
-        now_s + _number(told["left_s"]),
-        {StreamKey(int(port), side): int(place) for port, side, place in told["placed"]},
-        _hardware(told.get("hardware")),
+        _number(saved["max_flow_bps"]),
+        now_s + _number(saved["left_s"]),
+        {StreamKey(int(port), side): int(place) for port, side, place in saved["placed"]},
+        _hardware(saved.get("hardware")),
     )
     if not all(0 <= place < len(made.paths) for place in made.placed.values()):
-        raise ValueError(f"path set {made.number} has streams on paths that it has not")
+        raise ValueError(f"path set {made.number} has streams on paths that do not exist")
     if not all(key.side in ("source", "sink") and 0 < key.port < 65536 for key in made.placed):
-        raise ValueError(f"path set {made.number} has streams that cannot be")
+        raise ValueError(f"path set {made.number} has streams that are not valid")
     return made
 
 
-def _hardware(told: Any) -> tuple[str, str] | None:
+def _hardware(saved: Any) -> tuple[str, str] | None:
     """Return the addresses of two hosts; None where they were not known, or not written yet."""
-    if told is None:
+    if saved is None:
         return None
-    source, sink = told
+    source, sink = saved
     return str(source), str(sink)
 
 
@@ -126,8 +126,8 @@ def _path(links: Iterable[Any]) -> Path:
     )
 
 
-def _number(told: Any) -> float:
-    found = float(told)
+def _number(saved: Any) -> float:
+    found = float(saved)
     if not math.isfinite(found):
-        raise ValueError(f"{told!r} is no number")
+        raise ValueError(f"{saved!r} is not a number")
     return found

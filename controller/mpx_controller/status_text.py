@@ -1,4 +1,4 @@
-"""What a controller answers, as lines for people."""
+"""The answers of a controller as text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from mpx.units import counted, format_duration, format_rate, format_size
 
 
-def status_lines(url: str, told: dict[str, Any]) -> Iterator[str]:
+def status_lines(url: str, answer: dict[str, Any]) -> Iterator[str]:
     """Yield the state of a controller: switches, links, hosts, and how many path sets."""
-    switches, links, hosts, sets = (told[name] for name in ("switches", "links", "hosts", "path_sets"))
+    switches, links, hosts, sets = (answer[name] for name in ("switches", "links", "hosts", "path_sets"))
     away = [switch["id"] for switch in switches if not switch["connected"]]
-    yield f"controller at {url}, {counted(told['health']['switches'], 'switch', 'switches')} connected" + (
+    yield f"controller at {url}, {counted(answer['health']['switches'], 'switch', 'switches')} connected" + (
         f", not connected: {', '.join(away)}" if away else ""
     )
     streams = sum(len(each["ports"]) for each in sets)
@@ -37,7 +37,7 @@ def paths_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield (
             f"path set {each['id']} of {each['owner']}: {each['source']} -> {each['sink']}, "
             f"{counted(each['streams'], 'stream')} predicted, at most {format_rate(each['max_flow_bps'])}, "
-            f"ends in {_time(each['lease_s'])} unless it is used"
+            f"ends in {_time(each['lease_s'])} unless it is renewed"
         )
         yield from _table(
             ("PATH", "SWITCHES", "", "RATE", "RTT", "STREAMS", "GROUP", "PORTS"),
@@ -56,14 +56,14 @@ def paths_lines(sets: Sequence[dict[str, Any]]) -> Iterator[str]:
             ],
         )
         if lost := [port for port, at in now.items() if at is None]:
-            yield f"  on none of them: {' '.join(lost)}"
+            yield f"  on no path of the set: {' '.join(lost)}"
 
 
-def flows_lines(told: Sequence[dict[str, Any]]) -> Iterator[str]:
+def flows_lines(answer: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the entries of each stream, from the source to the sink and back."""
-    if not told:
+    if not answer:
         yield "no path sets"
-    for each in told:
+    for each in answer:
         away = f", not connected: {', '.join(each['away'])}" if each["away"] else ""
         yield f"path set {each['id']}{away}"
         yield from _table(

@@ -26,20 +26,20 @@ def stream_entries(
     ends: Ends,
     port: int,
     side: Side,
-    ways: tuple[Path, Path],
+    paths: tuple[Path, Path],
     *,
     table: int,
     priority: int,
     cookie: int,
     idle_s: int = 0,
 ) -> dict[int, list[Entry]]:
-    """Return for each switch on the way the entries of the connections whose `side` has TCP port `port`.
+    """Return for each switch of the paths the entries of the connections whose `side` has TCP port `port`.
 
-    `ways`: from the source's switch to the sink's, and back. Huang's MakePath names the source's port and
-    says nothing of the way back; acknowledgements that took another would share a queue with other data.
+    `paths`: from the source's switch to the sink's, and back. Huang's MakePath names the source's port and
+    leaves the path back open; acknowledgements on another path would share a queue with other data.
     """
     found: dict[int, list[Entry]] = {}
-    there, back = ways
+    there, back = paths
     for path, start, out, onwards in (
         (there, ends.source_port, ends.sink_port, True),
         (back, ends.sink_port, ends.source_port, False),

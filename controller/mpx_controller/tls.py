@@ -1,4 +1,4 @@
-"""What those who connect are shown, and what they have to show."""
+"""TLS contexts: the certificates of both sides."""
 
 import ssl
 from pathlib import Path
@@ -17,7 +17,7 @@ def tls_context(
         return None
 
     def no_passphrase() -> str:
-        raise UsageError(f"{whose}: the key in {key} has a passphrase, which nobody is asked for; remove it")
+        raise UsageError(f"{whose}: the key in {key} has a passphrase, which is not supported; remove it")
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     for file in (certificate, key, authority):
@@ -25,8 +25,8 @@ def tls_context(
     try:
         context.load_cert_chain(certificate, key, no_passphrase)
     except ssl.SSLError as error:
-        fits = "the key in {} does not fit the certificate in {}"
-        neither = "{} is no key, or {} no certificate, in PEM"
+        fits = "the key in {} does not belong to the certificate in {}"
+        neither = "{} is not a key, or {} not a certificate, in PEM"
         says = fits if error.reason == "KEY_VALUES_MISMATCH" else neither
         raise UsageError(f"{whose}: {says.format(key, certificate)}") from None
     if authority is not None:

@@ -1,4 +1,4 @@
-"""Accepts connections where TLS is spoken: who speaks something else is told so, who is slow is not kept."""
+"""Accepts TLS connections: answers other protocols with an error, and drops slow clients."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 HANDSHAKE_S = 10.0  # from when a connection is accepted to the end of its handshake
-AGAIN_S = 0.1  # after a connection could not be accepted: there are too many open files, say
+AGAIN_S = 0.1  # after a connection could not be accepted, for example with too many open files
 HEAD_BYTES = 8  # by which a protocol is recognized
 MOST_READ = 1 << 16  # bytes at once of what is not read
 _HANDSHAKE = 22  # the first byte of TLS
@@ -44,7 +44,7 @@ class TlsListener:
                 try:
                     connection, (address, *_) = await loop.sock_accept(come)
                 except OSError as error:
-                    log.info("a connection cannot be accepted: %s", error)
+                    log.info("cannot accept a connection: %s", error)
                     await asyncio.sleep(AGAIN_S)
                     continue
                 if beginning[address] >= self.here or beginning.total() >= self.together:
@@ -70,7 +70,7 @@ class TlsListener:
                 if head:
                     await _answered(connection, self.plain(address, head))
         except (OSError, TimeoutError) as error:
-            log.info("%s has not begun with TLS: %s", address, error or "it takes too long")
+            log.info("%s has not begun with TLS: %s", address, error or "the TLS handshake takes too long")
         finally:
             beginning[address] -= 1
             if not beginning[address]:

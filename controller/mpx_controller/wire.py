@@ -1,6 +1,6 @@
-"""Our messages as OpenFlow 1.3, and what switches say as values of ours. os-ken knows the bytes.
+"""Converts our messages to OpenFlow 1.3 and those of switches to values of ours, with os-ken.
 
-What has come is walked by `message_check` before os-ken sees it.
+`message_check` checks each message before os-ken parses it.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ _IN_PORT = bytes([0x80, 0, 0, 4])  # basic class, field 0, no mask, four bytes
 _FLOW_REMOVED: int = ofp.OFPT_FLOW_REMOVED
 _LISTS_ENTRIES: bytes = ofp.OFPMP_FLOW.to_bytes(2)
 _IDLE = bytes([ofp.OFPRR_IDLE_TIMEOUT])
-_REASON: int = HEADER_BYTES + 10  # where a message of a removed entry says why
+_REASON: int = HEADER_BYTES + 10  # position of the reason in a message of a removed entry
 
 
 class FrameIn(NamedTuple):
@@ -117,12 +117,12 @@ def total_question(cookie: int, xid: int) -> bytes:
 
 
 def barrier(xid: int) -> bytes:
-    """Return what is answered when all before it has been done."""
+    """Return a barrier request, answered when all before it is done."""
     return _serialized(parser.OFPBarrierRequest(_PROTOCOL), xid)
 
 
 def echo(xid: int) -> bytes:
-    """Return a question that anybody who is there answers."""
+    """Return an echo request."""
     return _serialized(parser.OFPEchoRequest(_PROTOCOL), xid)
 
 
@@ -141,7 +141,7 @@ def is_of_no_interest(data: bytes) -> bool:
 def frame_in(data: bytes) -> FrameIn | None:
     """Return a frame that a switch hands over; None where it is broken, or came in on a special port.
 
-    Read here and not by os-ken, as there can be floods of these, of which most are not looked at.
+    Parsed here and not by os-ken, as there can be floods of these, most of which are dropped.
     """
     length = int.from_bytes(data[_MATCH + 2 : _MATCH + 4])
     at, end = _MATCH + 4, _MATCH + length
@@ -170,7 +170,7 @@ def read(data: bytes) -> Any:
     try:
         return parser.msg_parser(_PROTOCOL, version, kind, length, xid, data)
     except Exception as error:  # os-ken has no one error for messages that are broken
-        raise Malformed(f"a message of type {kind} cannot be read: {error}") from None
+        raise Malformed(f"cannot read a message of type {kind}: {error}") from None
 
 
 def lists_entries(data: bytes) -> bool:
@@ -208,11 +208,11 @@ def port_state(switch: int, described: Any) -> PortState | None:
     )
 
 
-def entry_gone(told: Any) -> Gone | None:
-    """Return the entry of ours that a switch says it has removed, as nothing matched; None for all others."""
-    if told.reason != ofp.OFPRR_IDLE_TIMEOUT or not is_ours(told.cookie):
+def entry_gone(message: Any) -> Gone | None:
+    """Return the entry of ours that a switch has removed after its idle timeout; None for all others."""
+    if message.reason != ofp.OFPRR_IDLE_TIMEOUT or not is_ours(message.cookie):
         return None
-    return Gone(key(told), told.cookie, told.idle_timeout, told.packet_count)
+    return Gone(key(message), message.cookie, message.idle_timeout, message.packet_count)
 
 
 def refused_cookie(error: Any) -> int | None:
@@ -225,7 +225,7 @@ def refused_cookie(error: Any) -> int | None:
 
 
 def key(described: Any) -> Key:
-    """Return what a switch tells the entry apart by that os-ken describes."""
+    """Return what identifies an entry, as os-ken has it, in a switch."""
     return Key(described.table_id, described.priority, tuple(sorted(described.match.items())))
 
 
@@ -263,7 +263,7 @@ class _Match:
         return len(self._data)
 
 
-@lru_cache(1024)  # all switches on the way of a stream have entries of the same two
+@lru_cache(1024)  # all switches of a path have entries with the same two
 def _match_bytes(match: Match) -> bytes:
     buffer = bytearray()
     parser.OFPMatch(**dict(match)).serialize(buffer, 0)

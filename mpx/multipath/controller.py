@@ -1,4 +1,4 @@
-"""What a copy over several paths asks of a controller, and how one refuses."""
+"""The contract of a controller for a copy over several paths, and its errors."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -6,29 +6,29 @@ from typing import Protocol
 from mpx.engine.path_set import PathSet, Side
 from mpx.errors import ControllerError
 
-ANSWER_S = 2.0  # for a whole question and its answer
+ANSWER_S = 2.0  # for a whole request and its answer
 
 
 class Controller(Protocol):
-    """One controller, asked from several threads (`mpx.sdn_client.ControllerClient`).
+    """One controller; may be called from several threads (`mpx.sdn_client.ControllerClient`).
 
-    Every question raises ControllerError where it is not answered within ANSWER_S or refused.
+    Every method raises ControllerError where there is no answer within ANSWER_S, or a refusal.
     """
 
     def place(self, number: int, ports: Sequence[int], side: Side, path: str) -> None:
-        """Have streams with these TCP ports on a path of a set; they are when it returns."""
+        """Put streams with these TCP ports on a path of a set; they are on it when this returns."""
         ...
 
     def remove(self, number: int, ports: Sequence[int], side: Side) -> None:
-        """Say that streams have ended."""
+        """Report that streams have ended."""
         ...
 
     def renew(self, number: int) -> PathSet:
-        """Keep a set for one more lease; return it as it is now."""
+        """Renew the lease of a set; return the set as it is now."""
         ...
 
     def feedback(self, number: int, path: str, streams: int, rate_bps: float, rtt_s: float) -> None:
-        """Tell how many streams were best on a path, what it carried then, and its round-trip time."""
+        """Report the best number of streams on a path, its rate with them, and its round-trip time."""
         ...
 
     def release(self, number: int) -> None:
@@ -36,7 +36,7 @@ class Controller(Protocol):
         ...
 
     def stop(self) -> None:
-        """Let all who wait for an answer go without one; nothing is asked any more but to release a set."""
+        """End all requests under way; from now on only `release` sends one."""
         ...
 
 

@@ -1,46 +1,46 @@
-"""Which paths of a copy are lost, and when they are there again. Pure.
+"""Which paths of a copy are lost, and when they work again. Pure.
 
-A controller sees a carrier go, but not soon that a link has begun to lose everything; whoever moves data
-over it does, within some tenths of a second.
+A controller notices a link that goes down, but not soon one that loses all packets; a copy that moves data
+over it notices that within some tenths of a second.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-DOUBT_S = 0.1  # silent for so long a path may have been lost: it is asked, ...
-SUSPECT_S = 0.25  # ... and the controller, too; less is no loss
-UNANSWERED_S = 0.1  # it has not answered by then, ...
-LATE_S = 0.05  # ... nor by then and so many RTTs: on long paths before TCP's first timeout
+DOUBT_S = 0.1  # after so long without data a path is probed, ...
+SUSPECT_S = 0.25  # ... and the controller is asked; no path is lost sooner
+UNANSWERED_S = 0.1  # a probe is unanswered after so long, ...
+LATE_S = 0.05  # ... and after so long plus LATE_RTTS: on long paths this is before the first timeout of TCP
 LATE_RTTS = 1.25
-LOST_S = 0.35  # and two round trips, where nobody can be asked: less than two timeouts of TCP
-TIMES = 2.0  # as long as it was last silent of itself, where that is longer: hosts and disks have pauses
-AT_ONCE_S = 0.5  # who answers within so long of being lost was late, and is waited for longer
+LOST_S = 0.35  # plus two RTT, where no probe can be sent: less than two timeouts of TCP
+TIMES = 2.0  # multiple of the longest recent pause, where that is longer: hosts and disks pause, too
+AT_ONCE_S = 0.5  # a path that answers so soon after it was lost was only late, and gets more patience
 FORGOTTEN_S = 30.0  # a pause counts half as much after so long
 LONGEST_S = 3.0
-MOVES_S = 0.1  # who has had something within so long moves: a pause of all is none of one
-ALL_ASKED_S = 1.0  # where nobody moves all are asked for so long, and who alone answers not is lost
-FIRST_REST_S = 2.0  # a path that is lost again soon is left alone for longer, twice as long each time ...
+MOVES_S = 0.1  # a path moves data if some arrived within so long: a pause of all paths is no loss of one
+ALL_ASKED_S = 1.0  # where none moves data all are probed for so long; one that alone is silent is lost
+FIRST_REST_S = 2.0  # a path that is lost again soon is not used for longer, twice as long each time ...
 LONGEST_REST_S = 60.0
-STEADY_S = 60.0  # ... until it has been there for so long
+STEADY_S = 60.0  # ... until it has worked for so long
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is seen of one path. Times are of one clock."""
+    """What is observed of one path. Times are of one clock."""
 
-    silent_s: float | None  # for how long nothing of what is under way has come; None: nothing is
+    silent_s: float | None  # for how long no data has arrived; None: none is in flight
     rtt_s: float
-    answered_at_s: float  # when somebody has last answered over the path itself
-    unanswered_s: float | None = None  # how old the question over it is that waits for an answer; None: none
+    answered_at_s: float  # of the last answer to a probe over the path
+    unanswered_s: float | None = None  # age of the probe without an answer; None: none
 
     @property
     def late_s(self) -> float:
-        """For how long an answer, or what is under way, may take at least."""
+        """How long an answer, or data in flight, may take."""
         return LATE_S + LATE_RTTS * self.rtt_s
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether what was asked over it should have been answered by now."""
+        """Whether the probe should have been answered by now."""
         return (self.unanswered_s or 0.0) > max(UNANSWERED_S, self.late_s)
 
 
@@ -49,19 +49,22 @@ class _State:
     lost_at_s: float | None = None
     back_at_s: float = -STEADY_S
     rest_s: float = FIRST_REST_S
-    silent_s: float = 0.0  # at the last look; when it was lost
-    was_late: bool = False  # it was lost for want of an answer, and had moved since it was last back
-    paused: tuple[float, float] = (0.0, 0.0)  # when it was last silent and moved again, and for how long
-    late: tuple[float, float] = (0.0, 0.0)  # when it was last lost and answered at once, silent for how long
+    silent_s: float = 0.0  # at the last observation; when it was lost
+    was_late: bool = False  # it was lost as a probe was unanswered, after it had moved data
+    paused: tuple[float, float] = (0.0, 0.0)  # when a pause last ended, and how long it was
+    late: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # when it last was lost and answered at once; length of the silence
 
-    def heed(self, now_s: float, silent_s: float) -> None:
-        """Note a pause that has ended of itself, if it is the longest that counts."""
+    def note(self, now_s: float, silent_s: float) -> None:
+        """Note a pause that has ended, if it is the longest that counts."""
         if silent_s < self.silent_s and self.silent_s > _faded(self.paused, now_s):
             self.paused = now_s, self.silent_s
         self.silent_s = silent_s
 
     def patience_s(self, now_s: float, seen: Seen) -> float:
-        """Return for how long it may be silent: least where it does not answer, longest where it does."""
+        """Return for how long it may be silent: least where a probe is unanswered, most after an answer."""
         if seen.is_unanswered:
             return min(LONGEST_S, max(SUSPECT_S, seen.late_s, TIMES * _faded(self.late, now_s)))
         if seen.answered_at_s > now_s - (seen.silent_s or 0.0) + seen.rtt_s:
@@ -69,7 +72,7 @@ class _State:
         return min(LONGEST_S, max(LOST_S + 2 * seen.rtt_s, TIMES * _faded(self.paused, now_s)))
 
     def is_back(self, now_s: float, answered_at_s: float) -> bool:
-        """Whether it can be used again, having been lost. An answer that has come at once was only late."""
+        """Whether a lost path can be used again. An answer that came at once was only late."""
         if self.lost_at_s is None or answered_at_s <= self.lost_at_s:
             return False
         if self.was_late and answered_at_s - self.lost_at_s < AT_ONCE_S:
@@ -79,17 +82,17 @@ class _State:
 
 
 def _faded(pause: tuple[float, float], now_s: float) -> float:
-    """Return how long a pause was, less if that was long ago."""
+    """Return the length of a pause, reduced with its age."""
     at_s, pause_s = pause
     return float(pause_s * 0.5 ** ((now_s - at_s) / FORGOTTEN_S))
 
 
 class PathHealth:
-    """Decides for all paths of a copy."""
+    """The state of all paths of a copy."""
 
     def __init__(self) -> None:
         self._states: dict[str, _State] = {}
-        self.doubtful: list[str] = []  # to be asked, as one may have been lost at the last look
+        self.doubtful: list[str] = []  # to be probed, as they may be lost
 
     @property
     def lost(self) -> frozenset[str]:
@@ -97,7 +100,7 @@ class PathHealth:
         return frozenset(path for path, state in self._states.items() if state.lost_at_s is not None)
 
     def observe(self, now_s: float, seen: Mapping[str, Seen]) -> tuple[list[str], list[str]]:
-        """Return the paths that are lost from now on, and those that are there again."""
+        """Return the paths that are lost from now on, and those that can be used again."""
         moves = any(
             each.silent_s is not None and each.silent_s < MOVES_S and path not in self.lost
             for path, each in seen.items()
@@ -108,7 +111,7 @@ class PathHealth:
             state = self._states.setdefault(path, _State())
             silent_s = each.silent_s or 0.0
             if state.lost_at_s is None:
-                state.heed(now_s, silent_s)
+                state.note(now_s, silent_s)
                 others_there = moves or self._others_answer(now_s, path, seen)
                 if others_there and silent_s > state.patience_s(now_s, each):
                     state.was_late = each.is_unanswered and now_s - silent_s > state.back_at_s
@@ -126,9 +129,10 @@ class PathHealth:
         return lost, back
 
     def _others_answer(self, now_s: float, path: str, seen: Mapping[str, Seen]) -> bool:
-        """Whether somebody has answered over another path what was asked later than over this one.
+        """Whether a later probe over another path was answered, while that over this one was not.
 
-        An answer counts when it is `LATE_S` old: after a pause of all, answers are read one after the other.
+        An answer counts when it is LATE_S old: after a pause of this host, answers are read one after the
+        other.
         """
         if not seen[path].is_unanswered:
             return False

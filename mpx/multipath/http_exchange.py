@@ -37,7 +37,7 @@ class Exchange(threading.Thread):
         # Written by this thread before `ended` is set, and read by others after it.
         self.answer: tuple[int, bytes] | None = None  # status and body, of which at most `most_bytes` + 1
         self.error: Exception | None = None
-        self.ended = threading.Event()  # or nobody waits any more
+        self.ended = threading.Event()  # set at the end, and by `cut`
         self._most_bytes = most_bytes
         self._connections: list[http.client.HTTPConnection] = []  # appended to by this thread
         self._session = requests.Session()
@@ -48,7 +48,7 @@ class Exchange(threading.Thread):
         self._request, self._timeout_s = request, timeout_s
 
     def run(self) -> None:
-        """Ask, and read the answer while somebody waits for it."""
+        """Send the request, and read the answer while the caller waits for it."""
         import urllib3
 
         try:
@@ -66,7 +66,7 @@ class Exchange(threading.Thread):
                     body += piece
                     if len(body) > self._most_bytes:
                         break
-                if not self.ended.is_set():  # of one that was cut only a part has come
+                if not self.ended.is_set():  # after a cut only a part has arrived
                     self.answer = response.status_code, bytes(body)
         except (OSError, ValueError, urllib3.exceptions.HTTPError, http.client.HTTPException) as error:
             self.error = error
@@ -74,7 +74,7 @@ class Exchange(threading.Thread):
             self.ended.set()
 
     def cut(self) -> None:
-        """Wait for nothing any more."""
+        """End the exchange."""
         self.ended.set()
         for connection in list(self._connections):
             with contextlib.suppress(OSError, AttributeError):  # it may have ended, or not begun

@@ -1,4 +1,4 @@
-"""A copy over several paths: the set that a controller gave, how its paths are, what is told at the end."""
+"""A copy over several paths: its path set, the state of the paths, and the feedback at the end."""
 
 import contextlib
 import math
@@ -20,14 +20,14 @@ from mpx.multipath.steering import SteeredPaths
 from mpx.report import OnNote
 from mpx.rtt.prober import Prober
 
-MEASURED_S = 5.0  # what a path carries is the most it has carried for so long
-END_S = 2.0  # a controller that is told the end is waited for so long; its leases end anyway
+MEASURED_S = 5.0  # the rate of a path is the highest mean over so long
+END_S = 2.0  # wait for the controller at the end; leases end anyway
 STOPPED_END_S = 0.5  # where the copy is stopped before its end
 
 
 @dataclass(slots=True)
 class _Carried:
-    """What a path has carried; the highest goodput over MEASURED_S, and the streams that it was had with."""
+    """The highest goodput of a path over MEASURED_S, and its number of streams then."""
 
     window: deque[tuple[float, int, int]] = field(default_factory=deque)  # when, bytes, streams
     most_bps: float = 0.0
@@ -46,17 +46,19 @@ class _Carried:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that has become of a path, in words for the report."""
+    """A change of a path, with its reason for the report."""
 
     path: str
     reason: str
 
 
 class Multipath:
-    """See the head of this file. The control loop's thread uses it; it ends before `close` is called.
+    """See the head of this file. Used by the control loop, which ends before `close` is called.
 
-    `near`: which side of the set this host is; `far`: what is known of the other. `open_session`: see
-    Prober.
+    Attributes that other threads use say so.
+
+    `near`: the side of this host; `far`: the address of the other. `open_session` opens a session with short
+    timeouts, and calls what it is given with the local port before it connects.
     """
 
     def __init__(
@@ -90,18 +92,18 @@ class Multipath:
         self._health = PathHealth()
         self._probes: dict[str, Prober] = {}
         self._carried = {name: _Carried() for name in known.names}
-        # As the controller says: one reference, set by the thread of `paths`. All else is the control loop's.
+        # As the controller says: replaced as a whole by the thread of `paths`. All else is the loop's.
         self._down: frozenset[str] = frozenset()
-        self._told_down: frozenset[str] = frozenset()
+        self._reported_down: frozenset[str] = frozenset()
         self._closed = False
         self._end_s = END_S
 
     def start(self, may_probe: threading.Event) -> None:
-        """Begin to keep the set, and to probe its paths when the copy has the sessions that it needs."""
-        with contextlib.suppress(RuntimeError):  # no thread to be had: the set ends with its lease
+        """Start to renew the set, and to probe its paths when the copy has the sessions that it needs."""
+        with contextlib.suppress(RuntimeError):  # no thread can be started: the set ends with its lease
             self.paths.start()
         for name in self.known.names:
-            # A lost session is replaced for ever: on a new one it shows soon that the path is back.
+            # A lost session is always replaced: only a new one shows soon that the path works again.
             sessions = (self._session(path) for path in repeat(name))
             self._probes[name] = Prober(f"mpx-path-{name}", sessions, may_begin=may_probe)
             with contextlib.suppress(RuntimeError):
@@ -125,23 +127,23 @@ class Multipath:
                 self.paths.ended(port, self._near)
 
     def rtt(self, path: str) -> Rtt | None:
-        """Return what was measured last over a path."""
+        """Return the last RTT of a path."""
         return self._probes[path].measured.rtt
 
     @property
     def lost(self) -> frozenset[str]:
-        """The paths whose streams take others for now."""
+        """The paths whose streams take others at present."""
         return self._health.lost | self._down
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a path may have been lost: it is worth looking again soon."""
+        """Whether a path may be lost, so that `observe` should be called again soon."""
         return bool(self._health.doubtful)
 
     def carried(self, now_s: float, samples: Mapping[str, Sample]) -> None:
         """Note what has moved; `now_s` is of time.monotonic().
 
-        Once data has gone elsewhere nobody knows what has come over which path.
+        Once data has gone to another address, what came over which path is not known.
         """
         if self._far.strayed:
             for place, told in enumerate(self.described):
@@ -154,7 +156,7 @@ class Multipath:
             self._carried[path].add(now_s, sample.arrived_bytes, sample.streams)
 
     def observe(self, now_s: float, silent_s: Callable[[str], float | None]) -> Sequence[Change]:
-        """Look which paths are silent; have the streams of lost ones take others. Return what has changed.
+        """Find silent paths; move the streams of lost ones to others. Return the changes.
 
         `now_s` is of time.monotonic().
         """
@@ -164,40 +166,41 @@ class Multipath:
         for path in self._health.doubtful:
             self._probes[path].ask()
         if any((seen[path].silent_s or 0.0) > SUSPECT_S for path in self._health.doubtful):
-            self.paths.look()  # the controller may have lost it
+            self.paths.check()  # the controller may have lost it, too
         if lost or back:
             self._move()
         for path in lost:
-            changes.append(Change(path, "no data comes over it; its streams moved to other paths"))
+            silent = f"no data for {seen[path].silent_s or 0.0:.1f} s"
+            changes.append(Change(path, f"{silent}; its streams moved to other paths"))
         for path in back:
-            changes.append(Change(path, "replies arrive again; its streams moved back"))
+            changes.append(Change(path, "it works again; its streams moved back"))
         down = self._down
-        for path in sorted(down - self._told_down):
+        for path in sorted(down - self._reported_down):
             changes.append(Change(path, "the controller reports it down; its streams moved to other paths"))
-        for path in sorted(self._told_down - down):
-            changes.append(Change(path, "the controller reports it up"))
-        self._told_down = down
+        for path in sorted(self._reported_down - down):
+            changes.append(Change(path, "the controller reports it up again"))
+        self._reported_down = down
         return changes
 
     def stop(self) -> None:
-        """The copy ends before its end: no stream waits for the controller any more."""
+        """Stop early: no stream waits for the controller any more."""
         self._end_s = STOPPED_END_S
         self.paths.stop()
         self._client.stop()
 
     def close(self) -> None:
-        """Tell what was found out, give the set back, end all sessions. May be called again."""
+        """Send feedback, release the set, end all sessions. May be called again."""
         if self._closed:
             return
         self._closed = True
         for probe in self._probes.values():
             probe.end()
-        ending = threading.Thread(target=self._tell_end, name="mpx-paths-end", daemon=True)
+        ending = threading.Thread(target=self._end, name="mpx-paths-end", daemon=True)
         with contextlib.suppress(RuntimeError):
             ending.start()
             ending.join(self._end_s)
 
-    def _tell_end(self) -> None:
+    def _end(self) -> None:
         self._feed_back()
         self.paths.close()
 
@@ -212,13 +215,13 @@ class Multipath:
                     self.known.number, path.name, max(1, carried.streams), carried.most_bps, rtt_s
                 )
             except ControllerError:
-                return  # the copy is over, and nothing is lost by it
+                return  # the copy is over: feedback only improves later predictions
 
     def _seen(self, path: str, now_s: float, silent_s: float | None) -> Seen:
         probe = self._probes[path]
         measured = probe.measured
         rtt_s = measured.rtt.asked_s if measured.rtt else self._offered_rtt_s(path)
-        if not probe.is_alive():  # the server has no session left for it: it cannot tell, and paths are tried
+        if not probe.is_alive():  # the server admits no session for it: lost paths are tried instead
             return Seen(silent_s, rtt_s, math.inf if path in self._health.lost else 0.0)
         asked_s = measured.asked_at_s
         return Seen(silent_s, rtt_s, measured.answered_at_s, now_s - asked_s if asked_s is not None else None)
@@ -228,7 +231,7 @@ class Multipath:
         self._down = frozenset(path.name for path in now.paths if not path.is_up) & names
 
     def _move(self) -> None:
-        """Have the streams of lost paths take others, evenly, and all others their own."""
+        """Move the streams of lost paths to others, evenly, and all others to their own."""
         lost = self._health.lost
         there = [name for name in self.known.names if name not in lost]
         for place, name in enumerate(self.known.names):

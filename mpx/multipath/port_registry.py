@@ -1,4 +1,4 @@
-"""The TCP ports of a copy's streams: on which path a controller is to have each, and what it has. Pure."""
+"""The TCP ports of the streams of a copy: the path of each, and what the controller knows of it. Pure."""
 
 import math
 from collections import defaultdict
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 
 from mpx.engine.path_set import Side
 
-MOST_AT_ONCE = 256  # ports in one question
-ENDED_TOGETHER_S = 0.5  # those that end within so long are told of at once
+MOST_AT_ONCE = 256  # ports in one request
+ENDED_TOGETHER_S = 0.5  # streams that end within so long are reported together
 
 Key = tuple[int, Side]
 
 
 @dataclass(slots=True)
 class Port:
-    """What is to become of one, and what has."""
+    """The path of one port, and what the controller knows."""
 
-    path: str  # that it belongs on
-    stays: bool = False  # there, whatever becomes of the path
-    known: bool = False  # the controller may have it, even where it has not said so
-    told: str = ""  # the path that the controller has it on, or is asked for; empty: it has not been told
-    again_s: float = 0.0  # it was refused, and is not asked for before
+    path: str  # its own path
+    stays: bool = False  # it takes its own path even while that is lost
+    known: bool = False  # the controller may have it, even without a confirmation
+    registered: str = ""  # the path that was confirmed or requested; empty: none
+    again_s: float = 0.0  # no request before that time, after a refusal
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Ports that a path is asked for in one question, with what was so before."""
+    """The ports of one request, with their state before it."""
 
     numbers: list[int]
     side: Side
@@ -35,7 +35,7 @@ class Asked:
 
 
 class PortRegistry:
-    """All of them. `most`: streams that the controller takes at once; None: it has not said.
+    """All ports of a copy. `most`: streams that the controller accepts at once; None: not known.
 
     Times are of time.monotonic().
     """
@@ -43,21 +43,21 @@ class PortRegistry:
     def __init__(self, names: Iterable[str], most: int | None) -> None:
         self._most = math.inf if most is None else most
         self._ports: dict[Key, Port] = {}
-        self._over = {name: name for name in names}  # which path the streams of each take now
+        self._over = {name: name for name in names}  # which path the streams of each path take now
         self._ended: list[Key] = []
         self._ended_since_s = 0.0
-        self._leaving: list[Key] = []  # have ended, and the controller is being told
-        self._asked: set[Key] = set()  # the question for them is under way; nothing else is said of them
+        self._leaving: list[Key] = []  # ended, and being reported
+        self._asked: set[Key] = set()  # a request for them is under way: no other is sent meanwhile
 
     def begin(self, key: Key, port: Port) -> None:
-        """A stream has this port from now on."""
+        """Add the port of a stream that begins."""
         self._ports[key] = port
-        if key in self._ended:  # it is used again, before anybody was told
+        if key in self._ended:  # used again, before its end was reported
             self._ended.remove(key)
             port.known = True
 
     def end(self, key: Key, now_s: float) -> bool:
-        """The stream has ended. Return whether it is the first that the controller is to be told of."""
+        """Note that a stream has ended; return whether the thread that reports it is to be woken."""
         port = self._ports.pop(key, None)
         if port is None or not port.known:
             return False
@@ -67,16 +67,16 @@ class PortRegistry:
         return len(self._ended) == 1 or self.is_full
 
     def move(self, path: str, over: str) -> None:
-        """The streams of a path take that of another from now on, or their own again."""
+        """Move the streams of a path to another from now on, or back to their own."""
         self._over[path] = over
 
     def wanted(self, port: Port) -> str:
-        """Return the path that it is to be on."""
+        """Return the path where it belongs now."""
         return port.path if port.stays else self._over[port.path]
 
     @property
     def is_full(self) -> bool:
-        """Whether the controller has as many as it takes."""
+        """Whether the controller has as many streams as it accepts."""
         return self._room() <= 0
 
     def _room(self) -> float:
@@ -84,10 +84,10 @@ class PortRegistry:
         return self._most - known - len(self._ended) - len(self._leaving)
 
     def due_s(self) -> float:
-        """Return when there is something to tell."""
+        """Return when there is something to report."""
         due_s, is_full, one_waits = math.inf, self.is_full, False
         for key, port in self._ports.items():
-            if port.told != self.wanted(port) and key not in self._asked:
+            if port.registered != self.wanted(port) and key not in self._asked:
                 if port.known or not is_full:
                     due_s = min(due_s, port.again_s)
                 else:
@@ -99,15 +99,15 @@ class PortRegistry:
     # --- which path ----------------------------------------------------------------------------------
 
     def wrong(self, now_s: float) -> dict[tuple[Side, str], list[int]]:
-        """Return the ports that are not where they are to be, by side and path, as far as there is room.
+        """Return the ports that are not on their path, by side and path, as far as there is room.
 
-        Those that the controller has come first: it cannot take them for too many.
+        Those that the controller knows come first: they need no room.
         """
         wrong: dict[tuple[Side, str], list[int]] = defaultdict(list)
         room = self._room()
         for key, port in sorted(self._ports.items(), key=lambda each: not each[1].known):
             (number, side), over = key, self.wanted(port)
-            if port.told == over or key in self._asked or now_s < port.again_s:
+            if port.registered == over or key in self._asked or now_s < port.again_s:
                 continue
             if not port.known:
                 room -= 1
@@ -116,61 +116,61 @@ class PortRegistry:
         return wrong
 
     def ask(self, numbers: Iterable[int], side: Side, over: str) -> Asked:
-        """The controller is asked to have these on a path: those that are to be there still, and are not.
+        """Begin a request for those of these ports that belong on a path and are not there.
 
-        Nor those for which another question is under way. `granted`, `refused` or `unanswered` follows.
+        Ports of another request under way are left out. `granted`, `refused` or `unanswered` follows.
         """
         found: dict[int, Port] = {}
         for number in numbers:
             port = None if (number, side) in self._asked else self._ports.get((number, side))
-            if port is not None and port.told != over == self.wanted(port):
+            if port is not None and port.registered != over == self.wanted(port):
                 found[number] = port
         asked = Asked(
-            list(found), side, over, tuple((port, port.known, port.told) for port in found.values())
+            list(found), side, over, tuple((port, port.known, port.registered) for port in found.values())
         )
         for number, port in found.items():
-            port.known, port.told = True, over
+            port.known, port.registered = True, over
             self._asked.add((number, side))
         return asked
 
     def is_asked(self, key: Key) -> bool:
-        """Whether a question is under way for this port, or for one that had its number before."""
+        """Whether a request is under way for this port, or for an earlier stream with its number."""
         return key in self._asked
 
     def granted(self, asked: Asked) -> None:
-        """The controller has them there."""
+        """Note that the controller has confirmed the request."""
         self._answered(asked)
 
     def refused(self, asked: Asked) -> None:
-        """It has said no: it has what it had."""
+        """Note that the controller has refused: its state is that before."""
         self._answered(asked)
-        for port, known, told in asked.before:
+        for port, known, registered in asked.before:
             port.known = known
-            if port.told == asked.over:  # or it has heard meanwhile that one of this number has ended
-                port.told = told
+            if port.registered == asked.over:  # else the end of a stream with this number was reported
+                port.registered = registered
 
     def unanswered(self, asked: Asked) -> None:
-        """Nobody knows what it has."""
+        """Note that the state of the controller is not known."""
         self._answered(asked)
         for port, _, _ in asked.before:
-            port.told = ""
+            port.registered = ""
 
     def _answered(self, asked: Asked) -> None:
         self._asked.difference_update((number, asked.side) for number in asked.numbers)
 
     def put_off(self, numbers: Iterable[int], side: Side, until_s: float) -> None:
-        """Those of these that are not where they are to be are not asked for before."""
+        """Send no request before that time for those of these ports that are not on their path."""
         for number in numbers:
             port = self._ports.get((number, side))
-            if port is not None and port.told != self.wanted(port):
+            if port is not None and port.registered != self.wanted(port):
                 port.again_s = until_s
 
     # --- the end -------------------------------------------------------------------------------------
 
     def take_ended(self) -> list[tuple[Side, list[int]]]:
-        """Return those that have ended, by side, so many as one question holds; they are being told of.
+        """Return the ports of ended streams, by side, in parts for one request each; they are being reported.
 
-        Not those that are being asked for: the controller could hear of their end first, and have them then.
+        Ports of a request under way are left out: the controller could get the report first.
         """
         ended = [key for key in self._ended if key not in self._asked]
         self._ended = [key for key in self._ended if key in self._asked]
@@ -184,13 +184,13 @@ class PortRegistry:
         ]
 
     def left(self, numbers: Sequence[int], side: Side) -> None:
-        """The controller has heard that these have ended; one that has begun anew may have gone with them."""
+        """Note that the report has arrived; a new stream with such a port may have been removed with it."""
         for key in self._taken(numbers, side):
             if (port := self._ports.get(key)) is not None:
-                port.told = ""
+                port.registered = ""
 
     def not_left(self, numbers: Sequence[int], side: Side, until_s: float) -> None:
-        """It has not, and is not told before."""
+        """Note that the report has not arrived, and is repeated at that time."""
         for key in self._taken(numbers, side):
             if (port := self._ports.get(key)) is not None:
                 port.known = True

@@ -1,4 +1,4 @@
-"""Congestion control of TCP sockets: which there are, which may be used, and how one is set."""
+"""Congestion control of TCP sockets: those of this kernel, those permitted, and setting one."""
 
 import contextlib
 import socket
@@ -26,13 +26,13 @@ def set_congestion(connection: socket.socket, name: str) -> None:
     except FileNotFoundError:
         there = AVAILABLE_CONGESTION.read_text().strip() if AVAILABLE_CONGESTION.exists() else ""
         raise UsageError(
-            f"congestion control {name!r} is not in this kernel (there are: {there}); as root: "
+            f"congestion control {name!r} is not in this kernel (available: {there}); as root: "
             f"modprobe tcp_{name}"
         ) from None
     except PermissionError:
         if is_congestion_fixed(connection):
             raise UsageError(
-                f"congestion control {name!r} cannot be had: the route has {congestion_of(connection)} and "
+                f"congestion control {name!r} is refused: the route has {congestion_of(connection)} and "
                 f"locks it; as root: ip route change ... congctl {name}"
             ) from None
         allowed = ALLOWED_CONGESTION.read_text().strip() if ALLOWED_CONGESTION.exists() else ""
@@ -43,10 +43,10 @@ def set_congestion(connection: socket.socket, name: str) -> None:
 
 
 def is_congestion_fixed(connection: socket.socket) -> bool:
-    """Return whether the route of a connection that is open lets nobody choose (`congctl lock NAME`)."""
+    """Return whether the route of an open connection locks its congestion control (`congctl lock NAME`)."""
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_of(connection).encode())
-    except PermissionError:  # anybody may ask for what is in use, but there
+    except PermissionError:  # setting the present one is permitted otherwise
         return True
     except OSError:  # it is closed
         pass

@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-FEATURE = "MPX-MPTCP"  # in the reply to FEAT: the server can be told to connect with it (docs/extensions.md)
-PROTOCOL = 262  # IPPROTO_MPTCP; the socket module names it only where it was built with it
+FEATURE = "MPX-MPTCP"  # in the reply to FEAT: the server can connect with it (docs/extensions.md)
+PROTOCOL = 262  # IPPROTO_MPTCP; in the socket module only where it was built with it
 _SOL_MPTCP, _MPTCP_INFO = 284, 1
 _SUBFLOWS = struct.Struct("=B")  # mptcpi_subflows: those beside the first
 _COUNTERS = struct.Struct("=QQ")  # mptcpi_bytes_received, mptcpi_bytes_acked at 64
@@ -15,7 +15,7 @@ _COUNTERS_AT, _INFO_BYTES = 64, 80
 
 
 class MptcpInfo(NamedTuple):
-    """What the kernel tells of one connection, over all subflows that it has and had."""
+    """The kernel's record of one connection, over all its subflows so far."""
 
     subflows: int  # now
     bytes_received: int
@@ -23,7 +23,7 @@ class MptcpInfo(NamedTuple):
 
 
 def mptcp_info(connection: socket.socket) -> MptcpInfo | None:
-    """Return the kernel's record; None for plain TCP, also where the peer speaks nothing else."""
+    """Return the kernel's record; None for plain TCP, also where the peer has no Multipath TCP."""
     if connection.proto != PROTOCOL:
         return None
     try:
@@ -38,7 +38,7 @@ def mptcp_info(connection: socket.socket) -> MptcpInfo | None:
 
 @cache
 def why_not(family: int = socket.AF_INET) -> str:
-    """Return why this kernel cannot do it as we need it; an empty text where it can.
+    """Return why this kernel has no usable Multipath TCP; an empty text where it has.
 
     Kernels may have it for IPv4 alone (`CONFIG_MPTCP_IPV6`), so it is asked for each family.
     """
@@ -46,14 +46,14 @@ def why_not(family: int = socket.AF_INET) -> str:
         with socket.socket(family, socket.SOCK_STREAM, PROTOCOL) as asked:
             if len(asked.getsockopt(_SOL_MPTCP, _MPTCP_INFO, _INFO_BYTES)) == _INFO_BYTES:
                 return ""
-            return "its Multipath TCP does not tell what has arrived (Linux 6.5 and later do)"
+            return "its Multipath TCP does not report what has arrived (Linux 6.5 and later do)"
     except OSError as error:
         return f"it has no Multipath TCP ({error.strerror or error}; as root: sysctl -w net.mptcp.enabled=1)"
 
 
 def socket_for(family: int) -> socket.socket:
-    """Return a new socket; of plain TCP where the kernel cannot. A peer may speak either."""
+    """Return a new socket; of plain TCP where the kernel has no Multipath TCP. A peer may use either."""
     if not why_not(family):
-        with suppress(OSError):  # a host may have had it and have it no more (net.mptcp.enabled)
+        with suppress(OSError):  # it may have been disabled meanwhile (net.mptcp.enabled)
             return socket.socket(family, socket.SOCK_STREAM, PROTOCOL)
     return socket.socket(family, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""How fast the kernel sends over a TCP socket, and how much it may hold unsent."""
+"""Pacing of TCP sockets, and the limit of unsent data that the kernel holds."""
 
 import contextlib
 import socket
@@ -6,10 +6,10 @@ import struct
 
 from mpx.net.tcp_info import tcp_info
 
-_TCP_NOTSENT_LOWAT = 25  # Linux; the socket module has no name for it
-_SO_MAX_PACING_RATE = 47  # that one neither
-_UNLIMITED_PACE = struct.pack("=Q", 1 << 62)  # byte/s: any limit turns pacing on, none is meant
-PACED_RTT_S = 0.005  # over a shorter way bursts are small, and the timers cost more than they bring
+_TCP_NOTSENT_LOWAT = 25  # Linux; not in the socket module
+_SO_MAX_PACING_RATE = 47  # Linux; not in the socket module
+_UNLIMITED_PACE = struct.pack("=Q", 1 << 62)  # byte/s: any limit turns pacing on; this one never applies
+PACED_RTT_S = 0.005  # at a shorter RTT bursts are small, and the timers cost more than they gain
 
 
 def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
@@ -20,8 +20,8 @@ def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
 def pace(connection: socket.socket) -> None:
     """Have the kernel spread what it sends over each round trip, where that is long, instead of in bursts.
 
-    The bursts with which many streams begin overflow a small queue, and what that costs takes many round
-    trips to win back (docs/decisions/0014). Best effort: a kernel without it sends as it always did.
+    Bursts at the start of many streams overflow a short queue, and the recovery takes many round trips
+    (docs/decisions/0014). Best effort: a kernel without pacing sends in bursts.
     """
     info = tcp_info(connection)
     if info and info.rtt_s and info.rtt_s >= PACED_RTT_S:
@@ -30,7 +30,7 @@ def pace(connection: socket.socket) -> None:
 
 
 def limit_pace(connection: socket.socket, rate_bps: float | None) -> None:
-    """Have the kernel send no faster than that from the next packet on; None: as fast as it may.
+    """Limit the rate from the next packet on; None: no limit.
 
     Raises OSError for a connection that has ended, and in a kernel that cannot.
     """

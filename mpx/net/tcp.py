@@ -1,4 +1,4 @@
-"""Sockets of the Transmission Control Protocol (TCP): options, and what the kernel tells of them."""
+"""Sockets of the Transmission Control Protocol (TCP): addresses, ports, connecting, listening, receiving."""
 
 import contextlib
 import errno
@@ -20,7 +20,7 @@ from mpx.net.pacing import pace
 
 Address = tuple[str, int]
 
-STOP_INTERVAL_S = 0.2  # how often a thread that waits looks whether it is to stop
+STOP_INTERVAL_S = 0.2  # how often a waiting thread checks whether it is to stop
 
 
 def family_of(host: str) -> socket.AddressFamily:
@@ -34,7 +34,7 @@ def check_address(host: str) -> None:
         with socket.socket(family_of(host), socket.SOCK_STREAM) as probe:
             probe.bind((ipaddress.ip_address(host).compressed, 0))
     except ValueError:
-        raise UsageError(f"{host} is no address; write numbers, as 192.0.2.7 or 2001:db8::7") from None
+        raise UsageError(f"{host} is not an address; write numbers, as 192.0.2.7 or 2001:db8::7") from None
     except OSError:
         raise UsageError(
             f"{host} is no address of this host, so data cannot use it; see which are: ip address"
@@ -78,7 +78,7 @@ def resolve(
 
     def ask() -> None:
         try:
-            name = host.encode() if host.isascii() else host  # no codec for it need be imported
+            name = host.encode() if host.isascii() else host  # so that no codec is imported
             answers = socket.getaddrinfo(name, port, family, socket.SOCK_STREAM)
             found.extend((entry[0], (str(entry[4][0]), port)) for entry in answers)
         except (OSError, UnicodeError) as error:
@@ -87,7 +87,7 @@ def resolve(
     asking = threading.Thread(target=ask, name="mpx-resolve", daemon=True)
     try:
         asking.start()
-    except RuntimeError:  # no thread is left
+    except RuntimeError:  # no thread can be started
         ask()
     while asking.is_alive():
         asking.join(STOP_INTERVAL_S)
@@ -113,7 +113,7 @@ def connect(
 ) -> socket.socket:
     """Open a connection, blocking afterwards, without Nagle's delay; `paced` as `pace` does.
 
-    It has the congestion control that is asked for, unless its route locks another. `bound` is told its port
+    It has the congestion control that is asked for, unless its route locks another. `bound` gets its port
     before the first packet goes out. `over_mptcp`: of Multipath TCP, if the peer speaks it.
 
     Raises ConnectionLost when refused or unreachable (no answer in time counts as that), Interrupted
@@ -148,10 +148,10 @@ def _connect_from(
     """As `connect`, from one address and port of ours (0: any); raises OSError too. Closed if it fails."""
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if congestion:  # now, as some say so in their first packet
-            with contextlib.suppress(UsageError):  # the route may have it anyway, which shows only below
+        if congestion:  # now, as some announce it in their first packet
+            with contextlib.suppress(UsageError):  # the route may set it, which is checked below
                 set_congestion(connection, congestion)
-        if source[1]:  # what the port was used for last may linger for a minute, which is no obstacle
+        if source[1]:  # an earlier connection of the port may be in TIME_WAIT, which is no obstacle
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if source != ("", 0) or bound:
             connection.bind(source)
@@ -170,7 +170,7 @@ def _connect_from(
         connection.setblocking(True)
     except TimeoutError as error:
         connection.close()
-        if error.errno is not None:  # the kernel gave up before we did
+        if error.errno is not None:  # the kernel has timed out before us
             raise
         raise ConnectionLost(f"no answer from {show(address)} within {timeout_s:g} s") from None
     except BaseException:
@@ -215,7 +215,7 @@ def listen(host: str, ports: PortRange | None, *, over_mptcp: bool = False) -> s
 
 
 def _shuffled(ports: PortRange | None) -> list[int]:
-    """Return the ports to try, in random order so that two copies seldom collide; 0 means any."""
+    """Return the ports to try, in random order so that two copies rarely collide; 0 means any."""
     if ports is None:
         return [0]
     candidates = list(range(ports[0], ports[1] + 1))
@@ -229,7 +229,7 @@ def _none_free(ports: PortRange | None) -> UsageError:
 
 
 def show(address: Address) -> str:
-    """Write an address as people do: host:port, [v6]:port."""
+    """Return an address as text: host:port, [v6]:port."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -244,12 +244,12 @@ def ports(given: str | None, variable: str) -> PortRange | None:
 
 
 def reset(connection: socket.socket) -> None:
-    """Close at once, without waiting for what is unsent; wakes a thread that blocks on it."""
+    """Close at once, dropping unsent data; wakes a thread that blocks on the socket."""
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # it was gone already
+        pass  # it was closed already
 
 
 def receive(
@@ -264,7 +264,7 @@ def receive(
                 return connection.recv(65536)
             except TimeoutError as error:
                 if error.errno is not None:
-                    raise  # not our clock: the kernel has given the connection up
+                    raise  # not our timeout: that of the kernel
                 if time.monotonic() >= deadline_s:
                     raise TransferTimeout(f"{what} did not answer within {timeout_s:g} s") from None
     except OSError as error:

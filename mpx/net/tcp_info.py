@@ -1,4 +1,4 @@
-"""What the kernel tells of a TCP connection (struct tcp_info)."""
+"""The kernel's record of a TCP connection (struct tcp_info)."""
 
 import fcntl
 import socket
@@ -11,7 +11,7 @@ from mpx.net import mptcp
 
 @dataclass(frozen=True, slots=True)
 class TcpInfo:
-    """What the kernel tells of one connection (struct tcp_info); counters since it was opened."""
+    """The record of one connection (struct tcp_info); counters since it was opened."""
 
     bytes_acked: int
     bytes_received: int
@@ -19,10 +19,10 @@ class TcpInfo:
     rtt_s: float
     least_rtt_s: float
     busy_s: float  # time with data to send
-    limited_by_receiver_s: float  # of which held back by the receiver's window
-    limited_by_sender_s: float  # of which held back by our send buffer
-    window_bytes: int  # what the receiver would take now; 0 where the kernel does not tell (before 5.4)
-    delivered_bytes: int  # also beyond what is missing, in whole segments; 0 where not told (before 4.18)
+    limited_by_receiver_s: float  # of which limited by the receive window
+    limited_by_sender_s: float  # of which limited by our send buffer
+    window_bytes: int  # the receive window of the peer; 0 where not known (before Linux 5.4)
+    delivered_bytes: int  # also after a gap, in whole segments; 0 where not known (before Linux 4.18)
 
 
 _FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
@@ -69,7 +69,7 @@ def _field(raw: bytes, at: int) -> int:
 
 
 def unacknowledged_bytes(connection: socket.socket | None) -> int:
-    """Return how much of what was sent the other side has not acknowledged; 0 for a closed connection."""
+    """Return the bytes that were sent and not acknowledged; 0 for a closed connection."""
     if connection is None:
         return 0
     try:

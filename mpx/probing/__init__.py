@@ -1,1 +1,1 @@
-"""`mpx probe`: the round-trip time (RTT) of a path as a series, asked in whatever way the target answers."""
+"""`mpx probe`: the round-trip time (RTT) of a path as a series, by a method that the target answers."""

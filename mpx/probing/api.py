@@ -32,7 +32,7 @@ from mpx.probing.target import parse_target, sink_of
 from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE, period_s
 from mpx.recognition.policy import why_not_from
-from mpx.rtt.method import Noise, Way
+from mpx.rtt.method import Method, Noise
 from mpx.rtt.methods.choose import Chosen, choose
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SAMPLINGS, SINGLE_INTERVAL_S
@@ -55,7 +55,7 @@ def probe(
     ipv6: bool = False,
     cancel: threading.Event | None = None,
 ) -> ProbeResult:
-    """Measure the RTT to `target` for `window_s` seconds as it answers, and tell who shares the path.
+    """Measure the RTT to `target` for `window_s` seconds, and classify the background of its path.
 
     `target` is a URL, HOST or HOST:PORT. `sampling` is "single", ten probes a second, or "paper", ten probes
     1 ms apart each second. `mode` "active" sends bursts of data meanwhile, after a `profile` of
@@ -63,13 +63,13 @@ def probe(
     of POLICIES. `ipv4` and `ipv6` allow only that family.
 
     Raises UsageError for a wrong request, ConnectionLost when the name is unknown, nothing answers, or
-    the target is lost, TransferTimeout when it takes no more, and Interrupted soon after `cancel` is set.
-    What was known until then is in `error.result`, None if probing had not begun.
+    the target is lost, TransferTimeout when it accepts no more, and Interrupted soon after `cancel` is set.
+    The result until then is in `error.result`, None if probing had not begun.
     """
     if sampling not in SAMPLINGS:
         raise UsageError(f"--sampling is one of {', '.join(SAMPLINGS)}, not {sampling!r}")
     if not 0 < window_s <= LONGEST_WINDOW_S:
-        raise UsageError(f"--window must be more than nothing and at most a day, not {window_s:g} s")
+        raise UsageError(f"--window must be more than 0 and at most a day, not {window_s:g} s")
     if mode not in MODES:
         raise UsageError(f"--mode is one of {', '.join(MODES)}, not {mode!r}")
     if profile not in PROFILE_KINDS:
@@ -77,7 +77,7 @@ def probe(
     if policy not in POLICIES:
         raise UsageError(f"--policy is one of {', '.join(POLICIES)}, not {policy!r}")
     if mode == ACTIVE_MODE and sampling != "single":
-        raise UsageError("--mode active looks at ten probes a second; leave --sampling out")
+        raise UsageError("--mode active needs ten probes a second; leave --sampling out")
     if ipv4 and ipv6:
         raise UsageError("-4 and -6 exclude each other; give one of them")
     family = socket.AF_INET if ipv4 else socket.AF_INET6 if ipv6 else socket.AF_UNSPEC
@@ -100,7 +100,7 @@ def probe(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is to be done."""
+    """The request."""
 
     target: str
     window_s: float
@@ -110,22 +110,22 @@ class _Asked:
 
     @property
     def kind(self) -> str:
-        """What the model calls it."""
+        """The kind of observation, as the model names it."""
         return PROFILE_KINDS[self.profile] if self.profile else PASSIVE
 
     @property
     def whole_window_s(self) -> float:
-        """The window, of whole periods of the bursts."""
+        """The window, rounded up to whole periods of the bursts."""
         return whole_periods_s(self.kind, self.window_s) if self.profile else self.window_s
 
     @property
     def bursts(self) -> list[Burst]:
-        """What is sent meanwhile, if anything."""
+        """The bursts that are sent meanwhile, if any."""
         return bursts(self.kind, self.whole_window_s) if self.profile else []
 
 
 def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: Callable[[], bool]) -> Sender:
-    """Return who sends the bursts; its sessions are closed with the others. Raises MpxError."""
+    """Return what sends the bursts; its sessions are closed with the others. Raises MpxError."""
     sinks = [chosen.opened.enter_context(closing(Sink(location, chosen.address, stop))) for _ in range(SINKS)]
     return Sender(sinks, planned, stop)
 
@@ -134,8 +134,8 @@ def _probed(
     asked: _Asked, chosen: Chosen, sender: Sender | None, not_permitted: str, stop: Callable[[], bool]
 ) -> ProbeResult:
     load = _loaded() if asked.sampling == "single" else ops_classifier.load
-    way, run, start_unix_s = chosen.way, Run(chosen.way), time.time()
-    sent_again, whys = way.retransmissions, _whys_not(chosen.session)
+    method, run, start_unix_s = chosen.method, Run(chosen.method), time.time()
+    sent_again, whys = method.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
     try:
         if sender:
@@ -151,22 +151,22 @@ def _probed(
     probes = run.probes()
     is_any_lost = any(probe.rtt_s is None for probe in probes)
     if not failure and all(probe.rtt_s is None for probe in probes):
-        because = f"{way.name}: {way.trouble or 'no answer'}"
+        because = f"{method.name}: {method.trouble or 'no answer'}"
         failure = ConnectionLost(
             f"{asked.target} answered none of {counted(len(probes), 'probe')} ({because}), "
-            "though it did just before; try again, or another port as HOST:22"
+            "though it did just before; try again, or name another port, as HOST:22"
         )
     result = ProbeResult(
         target=asked.target,
         address=chosen.address,
         way=WayTaken(
-            kind=way.kind,
-            name=way.name,
+            kind=method.kind,
+            name=method.name,
             reason=chosen.reason,
-            noise=_noise(way),
-            trouble=way.trouble if is_any_lost else "",
-            sees_loss=way.sees_loss,
-            retransmissions=_more(sent_again, way.retransmissions),
+            noise=_noise(method),
+            trouble=method.trouble if is_any_lost else "",
+            sees_loss=method.sees_loss,
+            retransmissions=_more(sent_again, method.retransmissions),
         ),
         sampling=asked.sampling,
         profile=asked.profile,
@@ -188,9 +188,9 @@ def _probed(
 
 
 def _loaded() -> Callable[[], Model]:
-    """Load the model before anything is measured: on a busy host it would take too long after a signal.
+    """Load the model before anything is measured, as on a busy host it would take too long after a signal.
 
-    Returns what gives it; what is wrong with it is told after the probes, which do without.
+    Returns a function that returns it, or raises the error of loading: probes need no model.
     """
     try:
         model = ops_classifier.load()
@@ -205,7 +205,7 @@ def _loaded() -> Callable[[], Model]:
 
 
 def _whys_not(session: Session | None) -> tuple[Callable[[str], str], Callable[[str], str]]:
-    """Return what says why streams may not begin with a congestion control, nor be switched to it."""
+    """Return functions: why streams may not start with a congestion control, nor be switched to it."""
     if session is None:
         return congestion_control.why_not_congestion, congestion_control.why_not_congestion
     route, is_locked = session.socket_congestion, session.is_congestion_fixed
@@ -234,7 +234,7 @@ def _background(
     if not_permitted:
         trouble = f"bursts of CUBIC and of BBR are needed: {not_permitted}"
         return unrecognised(trouble, asked.policy, why_not)
-    # Where it was interrupted the last period is not whole, and windows begin with one.
+    # After an interruption the last period is not whole, and windows consist of whole ones.
     last_s = max((probe.t_s for probe in probes), default=0.0) + SINGLE_INTERVAL_S
     until_s = period_s(asked.kind) * math.floor(last_s / period_s(asked.kind) + EXACT)
     whole = [probe for probe in probes if probe.t_s < until_s]
@@ -243,10 +243,10 @@ def _background(
     )
 
 
-def _noise(way: Way) -> Noise:
-    """Return the noise of a way; that it cannot be had is no reason to lose what was measured."""
+def _noise(method: Method) -> Noise:
+    """Return the noise of a method, or why it could not be measured."""
     try:
-        return way.noise()
+        return method.noise()
     except (OSError, MpxError) as error:
         return Noise(None, f"it could not be measured: {error}")
 

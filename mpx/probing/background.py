@@ -1,4 +1,4 @@
-"""What the round-trip times of a probe tell of its path: who shares it, and what a copy would do about it."""
+"""The background of a probed path, by its round-trip times, and the congestion control of a copy over it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,40 +17,40 @@ from mpx.rtt.series import Probe, p99
 from mpx.units import format_duration, format_rate
 
 _IN_WORDS = {
-    "none": "nobody (none)",
+    "none": "no other traffic (none)",
     "C": "one CUBIC stream (C)",
     "B": "one BBR stream (B)",
     "CC": "two CUBIC streams (CC)",
     "BC": "a BBR and a CUBIC stream (BC)",
     "BB": "two BBR streams (BB)",
 }
-_GROUP_IN_WORDS = {NOBODY: "nobody", CUBIC_ONLY: "CUBIC only", ANY_BBR: "BBR, perhaps with CUBIC"}
-_STEADY = 5  # samples, 0.5 s: a shorter peak may be a lump of acknowledgements
+_GROUP_IN_WORDS = {NOBODY: "no other traffic", CUBIC_ONLY: "CUBIC only", ANY_BBR: "BBR, perhaps with CUBIC"}
+_STEADY = 5  # samples, 0.5 s: a shorter peak may be a burst of acknowledgements
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """With which congestion control a copy would send from here, and why."""
+    """The congestion control that a copy from here would use, and why."""
 
     policy: str
     congestion: str | None  # None: the kernel's own choice, as nothing may be chosen
     reason: str
 
     def in_words(self) -> str:
-        """Return it for people."""
-        return f"{self.congestion or 'as the kernel chooses'} ({self.policy}): {self.reason}"
+        """Return it as text."""
+        return f"{self.congestion or 'the default of the kernel'} ({self.policy}): {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What bursts tell of the narrowest link; others' share of it is not in it."""
+    """The bottleneck as bursts show it; the share of other traffic is not included."""
 
-    rate_bps: float  # payload, the most that ours got over half a second
-    queue_s: float  # how long its queue became
-    dropped: bool  # whether it overflowed: if not, it may hold more than that
+    rate_bps: float  # payload, the most that the bursts carried over half a second
+    queue_s: float  # longest queueing delay
+    dropped: bool  # whether the queue overflowed: if not, it may hold more than that
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as it stands in the JSON."""
+        """Return it as in the JSON."""
         return {
             "rate_bps": round(self.rate_bps),
             "queue_s": round(self.queue_s, 6),
@@ -58,35 +58,35 @@ class Bottleneck:
         }
 
     def in_words(self) -> str:
-        """Return it for people."""
+        """Return it as text."""
         more = "" if self.dropped else "at least "
         return f"at least {format_rate(self.rate_bps)}; its queue holds {more}{format_duration(self.queue_s)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Who shares a path. Of `mix` None nobody knows, and `trouble` says why."""
+    """The background of a path; `mix` is None where it is not known, and `trouble` says why."""
 
     mix: Mix | None
     trouble: str
     decision: Decision
 
     def in_words(self) -> str:
-        """Return who it is for people."""
+        """Return it as text."""
         if self.mix is None:
             return f"not known: {self.trouble}"
         groups = ", ".join(f"{group} {share:.0%}" for group, share in self.mix.groups.items())
         if self.mix.name == UNKNOWN:
-            return f"unknown, like nothing that was learnt from (if it were: {groups})"
+            return f"unknown: unlike all training data (nearest: {groups})"
         one = f"{_IN_WORDS[self.mix.name]}, {self.mix.probability:.0%}"
         if GROUP_OF[self.mix.name] == self.mix.group:
             return f"{one} ({groups})"
         # Two mixes of a group can be likelier together than the likeliest one, and the group decides.
         group = _GROUP_IN_WORDS[self.mix.group]
-        return f"{group}, {self.mix.groups[self.mix.group]:.0%} ({groups}; of the single mixes {one})"
+        return f"{group}, {self.mix.groups[self.mix.group]:.0%} ({groups}; most probable single mix {one})"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as it stands in the JSON (docs/probe-format.md)."""
+        """Return it as in the JSON (docs/probe-format.md)."""
         return {
             "mix": self.mix
             and {
@@ -114,7 +114,7 @@ def background(
     why_not: Callable[[str], str] = congestion_control.why_not_congestion,
     why_not_open: Callable[[str], str] | None = None,
 ) -> Background:
-    """Return what ten probes a second tell, without bursts or with those of `kind`.
+    """Classify the background from ten probes a second, without bursts or with those of `kind`.
 
     `goodput` is that of the bursts, on the clock of the probes; `why_not` and `why_not_open` as for
     `congestion_plan.plan`.
@@ -126,17 +126,18 @@ def background(
 def unrecognised(
     trouble: str, policy: str, why_not: Callable[[str], str] = congestion_control.why_not_congestion
 ) -> Background:
-    """Return what there is to say where nobody can tell; `why_not` as for `congestion_plan.plan`."""
+    """Return an unknown background and its decision; `why_not` as for `congestion_plan.plan`."""
     return Background(None, trouble, _decision(None, policy, why_not, why_not))
 
 
 def bottleneck(
     series: Sequence[Probe], delivered: Sequence[tuple[float, float]], retransmits: int
 ) -> Bottleneck | None:
-    """Return what bursts tell of the narrowest link, None where they brought nothing.
+    """Return the bottleneck as bursts show it, None where nothing arrived.
 
-    `delivered` is what had arrived, not what was acknowledged: an acknowledgement of what was missing for a
-    second comes for all of that second at once, and would be several times what the link carries.
+    `delivered` is what had arrived, not what was acknowledged: when a lost segment is repaired after a
+    second, all data of that second is acknowledged at once, which would be several times the rate of the
+    link.
     """
     rates = [bps for _, bps in delivered]
     steady = [sum(rates[i : i + _STEADY]) / _STEADY for i in range(len(rates) - _STEADY + 1)]
@@ -163,28 +164,28 @@ def _recognised(
         return model.classify(series, min(answered), goodput, kind=kind), ""
     except UsageError as error:
         return None, str(error)
-    except Exception as error:  # whatever a broken installation of numpy says; what was measured is not lost
+    except Exception as error:  # whatever a broken installation of numpy raises; the measurement is not lost
         return None, f"{type(error).__name__}: {error}"
 
 
 def _decision(
     mix: Mix | None, policy: str, why_not: Callable[[str], str], why_not_open: Callable[[str], str]
 ) -> Decision:
-    """Return what a copy would do that reads this again and again."""
+    """Return what a copy would do if every reading were this one."""
     found = begins = permitted(before_anything_is_known(policy), why_not)
 
     def why_not_then(name: str) -> str:
         return "" if name == begins.taken else why_not_open(name)
 
     if mix is None or mix.name == UNKNOWN:
-        because = "nobody knows who shares the path"
+        because = "the background is not known"
     elif asks_for(policy, mix, why_not_then).probability < SURE:
-        because = f"who shares the path is not sure ({mix.group}, {mix.groups[mix.group]:.0%})"
+        because = f"the background is not certain ({mix.group}, {mix.groups[mix.group]:.0%})"
     else:
         found = permitted(wanted(policy, mix.group), why_not_then)
-        because = f"the background looks like {mix.group}"
+        because = f"the background is probably {mix.group}"
     if policy == SCAVENGER:
-        because += "; paced, so that no queue is left"
+        because += "; paced, so that it leaves no queue"
     if found.refused:
         because += f"; {found.refused}"
     return Decision(policy, found.taken, because)

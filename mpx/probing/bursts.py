@@ -1,4 +1,4 @@
-"""Bursts of our own data while a path is probed: a profile of ops_kinds.PROFILES, again and again.
+"""Bursts of our own data while a path is probed: a profile of observation.PROFILES, repeated.
 
 Section 4.2 of the paper (Anvari and Lu, Computers 10(6):76, 2021). Each burst is a connection of its own, and
 is reset at its end: off means off.
@@ -26,9 +26,9 @@ PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER:
 SINKS = 2  # one is in use while the other is made ready
 STEP_S = 0.1  # of the goodput
 EXACT = 0.02  # periods: probes leave a little late
-_LONGEST_SEND_S = 0.05  # a send that waits for room comes back after that, to look at the time
+_LONGEST_SEND_S = 0.05  # a blocked send returns after that, to check the time
 _PIECE_BYTES = 256 * 1024
-_TURNS = (CUBIC, BBR, CUBIC)  # of a profile, which ends with nothing
+_TURNS = (CUBIC, BBR, CUBIC)  # of a profile, which ends with a pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def bursts(kind: str, window_s: float) -> list[Burst]:
 
 
 def permitted_bursts(planned: Sequence[Burst], why_not: Callable[[str], str]) -> tuple[list[Burst], str]:
-    """Return them with what may be used of congestion controls, and why some are not as planned, else "".
+    """Return them with permitted congestion controls, and why some differ from the plan, else "".
 
     `why_not` says why one may not be used. Raises UsageError where nothing may that could stand for it.
     """
@@ -75,34 +75,34 @@ def whole_periods_s(kind: str, window_s: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Arrived:
-    """What of all bursts has been acknowledged, and what has arrived."""
+    """Bytes of all bursts that were acknowledged, and that arrived."""
 
     acked_bytes: int = 0
     delivered_bytes: int = 0
 
     @classmethod
-    def of(cls, told: tcp_info.TcpInfo) -> "_Arrived":
-        """Return it of one connection; where the kernel does not tell the one, it is the other."""
-        return cls(told.bytes_acked, told.delivered_bytes or told.bytes_acked)
+    def of(cls, info: tcp_info.TcpInfo) -> "_Arrived":
+        """Return the counters of one connection; both are the same where the kernel has only one."""
+        return cls(info.bytes_acked, info.delivered_bytes or info.bytes_acked)
 
     def __add__(self, other: "_Arrived") -> "_Arrived":
         return _Arrived(self.acked_bytes + other.acked_bytes, self.delivered_bytes + other.delivered_bytes)
 
 
 class Takes(Protocol):
-    """What is asked of where data goes (sink.Sink)."""
+    """A receiver of bursts (sink.Sink)."""
 
     def open(self, congestion: str) -> socket.socket:
-        """Return a connection whose data is thrown away; raises MpxError."""
+        """Return a connection whose data is discarded; raises MpxError."""
         ...
 
     def closed(self) -> None:
-        """Make ready for the next connection, as the last one was reset; raises MpxError."""
+        """Prepare the next connection, after the last one was reset; raises MpxError."""
         ...
 
 
 class Sender:
-    """Sends bursts into sinks by turns.
+    """Sends bursts to sinks in turn.
 
     `goodput` is what was acknowledged: (seconds since the begin, bit/s of the 0.1 s until then). `delivered`
     is what had arrived by then: what follows a segment that is missing is acknowledged with it, in one lump.
@@ -132,7 +132,7 @@ class Sender:
             thread.start()
 
     def end(self) -> None:
-        """Stop, and wait until nothing is sent any more."""
+        """Stop; return when no more is sent."""
         self._ended.set()
         for thread in self._threads:
             if thread.is_alive():
@@ -158,7 +158,7 @@ class Sender:
             self.trouble = str(error)
 
     def _wait(self, until_s: float) -> bool:
-        """Wait until then; tell whether it is over before."""
+        """Wait until then; return whether the sender was stopped before."""
         while (left_s := self._began_s + until_s - time.monotonic()) > 0 and not self._is_over():
             self._ended.wait(min(left_s, tcp.STOP_INTERVAL_S))
         return self._is_over()
@@ -178,18 +178,18 @@ class Sender:
             finally:
                 with self._lock:
                     del self._open[number]
-                    told = tcp_info.tcp_info(connection)
-                    if told:
-                        self._closed += _Arrived.of(told)
-                        self.retransmits += told.retransmits
+                    info = tcp_info.tcp_info(connection)
+                    if info:
+                        self._closed += _Arrived.of(info)
+                        self.retransmits += info.retransmits
 
     def _count(self) -> None:
         """Note the goodput, each 0.1 s."""
         before_s, before, step = 0.0, _Arrived(), 1
         while not self._wait(step * STEP_S):
             with self._lock:
-                told = [tcp_info.tcp_info(connection) for connection in self._open.values()]
-                now = sum((_Arrived.of(each) for each in told if each), self._closed)
+                infos = [tcp_info.tcp_info(connection) for connection in self._open.values()]
+                now = sum((_Arrived.of(info) for info in infos if info), self._closed)
             now_s = time.monotonic() - self._began_s
             bits_per_s = 8 / (now_s - before_s)
             self.goodput.append((now_s, bits_per_s * (now.acked_bytes - before.acked_bytes)))

@@ -1,4 +1,4 @@
-"""The round-trip times (RTT) of a probe as a picture; the only part of `mpx probe` that needs matplotlib."""
+"""Plots the round-trip times (RTT) of a probe; the only part of `mpx probe` that needs matplotlib."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mpx.text import shown
 
 
 def draw(result: ProbeResult, file: str) -> None:
-    """Draw the series into `file`, whose name says the format; raises UsageError where that cannot be."""
+    """Plot the series to `file`, whose suffix is the format; raises UsageError where that fails."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.add_subplot()
     answered = [(p.t_s, 1000 * p.rtt_s) for p in result.series if p.rtt_s is not None]

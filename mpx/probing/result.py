@@ -1,4 +1,4 @@
-"""What a probe found, as a value, as JSON (docs/probe-format.md) and as lines for people."""
+"""The result of a probe: as a value, as JSON (docs/probe-format.md) and as text."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,17 +26,17 @@ class WayTaken:
     """How it was probed."""
 
     kind: Kind
-    name: str  # for people
-    reason: str  # why that way
+    name: str
+    reason: str  # why this method
     noise: Noise
-    trouble: str = ""  # what went wrong last, where probes were lost; empty if there was only silence
-    sees_loss: bool = True  # False: TCP hides it, and `retransmissions` is all that is known
-    retransmissions: int | None = None  # by this host's TCP meanwhile; None where nobody counts
+    trouble: str = ""  # what went wrong last, where probes were lost; empty if answers were only missing
+    sees_loss: bool = True  # False: TCP hides it, and only `retransmissions` is known
+    retransmissions: int | None = None  # by this host's TCP meanwhile; None where not counted
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The record of one `mpx probe`, whole or as far as it came."""
+    """The result of one `mpx probe`, complete or until it ended early."""
 
     target: str  # as it was asked for
     address: tcp.Address  # that was probed, with the TCP port that was asked for
@@ -46,7 +46,7 @@ class ProbeResult:
     window_s: float  # that was asked for
     start_unix_s: float
     duration_s: float
-    probes: tuple[Probe, ...]  # those whose fate is known; times since the start
+    probes: tuple[Probe, ...]  # those answered or lost; times since the start
     background: Background
     goodput: tuple[tuple[float, float], ...] = ()  # of the bursts: seconds since the start, bit/s until then
     bottleneck: Bottleneck | None = None
@@ -69,7 +69,7 @@ class ProbeResult:
 
     @property
     def series(self) -> list[Probe]:
-        """What a classifier looks at: the probes, or of the paper's sampling the mean of each train."""
+        """The series for a classifier: the probes, or with the paper's sampling the mean of each train."""
         if self.sampling == "single" or not self.probes:
             return list(self.probes)
         first_s = min(probe.t_s for probe in self.probes)
@@ -82,8 +82,8 @@ class ProbeResult:
         return replace(summary(self.probes), jitter_s=summary(self.series).jitter_s)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as it stands in the JSON."""
-        told, way = self.summary, self.way
+        """Return the result as in the JSON."""
+        figures, way = self.summary, self.way
         return {
             "mpx": __version__,
             "status": self.status,
@@ -107,16 +107,16 @@ class ProbeResult:
             "window_s": self.window_s,
             "start_unix_s": round(self.start_unix_s, 3),
             "duration_s": round(self.duration_s, 3),
-            "sent": told.sent,
-            "lost": told.lost,
+            "sent": figures.sent,
+            "lost": figures.lost,
             "not_sent": self.not_sent,
-            "loss": round(told.loss, 6) if way.sees_loss else None,
+            "loss": round(figures.loss, 6) if way.sees_loss else None,
             "rtt": {
-                "min_s": _rounded(told.min_s),
-                "median_s": _rounded(told.median_s),
-                "p99_s": _rounded(told.p99_s),
+                "min_s": _rounded(figures.min_s),
+                "median_s": _rounded(figures.median_s),
+                "p99_s": _rounded(figures.p99_s),
             },
-            "jitter_s": _rounded(told.jitter_s),
+            "jitter_s": _rounded(figures.jitter_s),
             **self.background.as_dict(),
             "bottleneck": self.bottleneck and self.bottleneck.as_dict(),
             "goodput": [{"t_s": round(t_s, 4), "bps": round(bps)} for t_s, bps in self.goodput],
@@ -124,22 +124,25 @@ class ProbeResult:
         }
 
     def as_lines(self) -> list[str]:
-        """Return the result for people, fit for a ticket."""
-        told = self.summary
+        """Return the result as lines of text."""
+        figures = self.summary
         began = datetime.fromtimestamp(self.start_unix_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         rows = [
             ("target", f"{self.target} at {tcp.show(self.address)}"),
             ("way", f"{self.way.name}: {self.way.reason}"),
             ("noise", _noise_in_words(self.way.noise)),
             ("time", f"{began}, {format_duration(self.duration_s)}, {self._sent_in_words()}"),
-            ("probes", self._probes_in_words(told)),
-            ("loss", self._loss_in_words(told)),
-            ("RTT", f"min {_ms(told.min_s)}, median {_ms(told.median_s)}, P99 {_ms(told.p99_s)}"),
-            ("jitter", _ms(told.jitter_s) + _JITTER_IN_WORDS[self.sampling]),
+            ("probes", self._probes_in_words(figures)),
+            ("loss", self._loss_in_words(figures)),
+            ("RTT", f"min {_ms(figures.min_s)}, median {_ms(figures.median_s)}, P99 {_ms(figures.p99_s)}"),
+            ("jitter", _ms(figures.jitter_s) + _JITTER_IN_WORDS[self.sampling]),
         ]
         if self.profile:
             rows.append(
-                ("link", self.bottleneck.in_words() if self.bottleneck else "the bursts brought nothing")
+                (
+                    "link",
+                    self.bottleneck.in_words() if self.bottleneck else "no data of the bursts arrived",
+                )
             )
         rows += [("mix", self.background.in_words()), ("decision", self.background.decision.in_words())]
         return [f"{name:<9} {text}" for name, text in rows]
@@ -148,15 +151,15 @@ class ProbeResult:
         profile = _PROFILE_IN_WORDS.get(self.profile)
         return _SAMPLING_IN_WORDS[self.sampling] + (f", beside {profile}" if profile else "")
 
-    def _probes_in_words(self, told: Summary) -> str:
+    def _probes_in_words(self, figures: Summary) -> str:
         lost = "lost" if self.way.sees_loss else f"without an answer within {LOST_AFTER_S:g} s"
         why = f" ({self.way.trouble})" if self.way.trouble else ""
         not_sent = f"; {self.not_sent} not sent, as this host was busy" if self.not_sent else ""
-        return f"{told.sent} sent, {told.lost} {lost}{why}{not_sent}"
+        return f"{figures.sent} sent, {figures.lost} {lost}{why}{not_sent}"
 
-    def _loss_in_words(self, told: Summary) -> str:
+    def _loss_in_words(self, figures: Summary) -> str:
         if self.way.sees_loss:
-            return f"{told.loss:.2%}"
+            return f"{figures.loss:.2%}"
         again = self.way.retransmissions
         return "not seen over TCP" + ("" if again is None else f" (retransmissions from here: {again})")
 

@@ -1,7 +1,7 @@
-"""Where the data of bursts goes: to a server that throws it away.
+"""The receiver of bursts: a server that discards the data.
 
-`mpx serve` does so by its command SINK (docs/extensions.md). Other servers are asked for the null device, by
-its name; it must be there and stay empty, so that no file is made or filled.
+`mpx serve` does so with its command SINK (docs/extensions.md). On other servers the data is stored to the
+null device; it must exist and stay empty, so that no file is made or filled.
 """
 
 import socket
@@ -42,7 +42,7 @@ class Sink:
             raise
 
     def open(self, congestion: str) -> socket.socket:
-        """Return a connection whose data is thrown away, and which is reset when it is closed."""
+        """Return a connection whose data is discarded, and which is reset when it is closed."""
         self._session.send(self._command)
         connection = connect_data(self._session, self._address, congestion=congestion)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
@@ -69,12 +69,12 @@ class Sink:
         peer = self._session.peer
         if not self._is_ours and self._session.location.name != NULL_DEVICE:
             raise UsageError(
-                f"--mode active needs a server that throws data away, which {peer} does not offer; "
+                f"--mode active needs a server that discards data, which {peer} does not offer; "
                 f"run mpx serve there, or probe {peer}{NULL_DEVICE} if it stores to that"
             )
         mode = self._session.call(command("MODE", "S"))
         if not mode.is_ok:
-            raise reply_error(mode, f"{peer} does not take MODE S", ConnectionLost)
+            raise reply_error(mode, f"{peer} does not accept MODE S", ConnectionLost)
         self._check_empty()
         self._prepare()
         self._session.send(self._command)
@@ -84,11 +84,11 @@ class Sink:
         except (ConnectionLost, OSError) as error:
             refusal = self._session.poll_reply(tcp.STOP_INTERVAL_S)
             if refusal is None or refusal.is_preliminary:
-                raise ConnectionLost(f"{peer} takes no data: {error}") from None
-            raise reply_error(refusal, f"{peer} takes no data", UsageError) from None
+                raise ConnectionLost(f"{peer} accepts no data: {error}") from None
+            raise reply_error(refusal, f"{peer} accepts no data", UsageError) from None
         reply = self._session.final_reply()
         if not reply.is_ok:
-            raise reply_error(reply, f"{peer} takes no data", UsageError)
+            raise reply_error(reply, f"{peer} accepts no data", UsageError)
         self._check_empty()
 
     def _check_empty(self) -> None:
@@ -99,5 +99,5 @@ class Sink:
         if size.code != 213 or size.text.strip() != "0":
             raise UsageError(
                 f"{NULL_DEVICE} at {self._session.peer} is not the null device ({size.reason}), so no data "
-                "can be thrown away there; run mpx serve there"
+                "can be discarded there; run mpx serve there"
             )

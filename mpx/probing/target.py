@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"(gsi)?ftp://", re.IGNORECASE)
 def parse_target(text: str) -> Address:
     """Return host (a name or an address) and TCP port; raises UsageError.
 
-    Nobody logs in to be probed, so a gsiftp:// URL is as good as an ftp:// one here.
+    Probes need no login, so gsiftp:// counts as ftp://.
     """
     if found := _SCHEME.match(text):
         location = parse_location(f"ftp://{text[found.end() :]}")
@@ -34,7 +34,7 @@ def parse_target(text: str) -> Address:
 
 
 def sink_of(text: str) -> Location:
-    """Return whom bursts go to, with user and name where `text` is a URL; `parse_target` has accepted it.
+    """Return where bursts go, with user and name where `text` is a URL; `parse_target` has accepted it.
 
     Raises UsageError for gsiftp://: bursts need a login, and that is in the clear.
     """
@@ -45,11 +45,11 @@ def sink_of(text: str) -> Location:
 
 
 def _reachable(host: str) -> str:
-    """Return the address that IPv4 has where IPv6 only wraps it; raises UsageError for link-local ones."""
+    """Return a host, an IPv4-mapped address as IPv4; raises UsageError for link-local ones."""
     address = _ipv6(host.partition("%")[0])
     if address and ("%" in host or address.is_link_local):
         raise UsageError(
-            f"{host} counts on one link only, and which one cannot be said here; "
+            f"{host} is a link-local address, for which no interface can be given here; "
             "write the host's IPv4 address or an IPv6 one that does not begin with fe80"
         )
     return str(address.ipv4_mapped) if address and address.ipv4_mapped else host

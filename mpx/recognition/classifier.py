@@ -1,4 +1,4 @@
-"""What a copy needs of a model that recognises the background."""
+"""The contract of a classifier of the background."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from mpx.rtt.series import Probe
 
 
 class Classifier(Protocol):
-    """Reads the end of a series of round-trip times."""
+    """Classifies the background by the end of a series of round-trip times."""
 
     def window_s(self, kind: str) -> float:
         """Return how long a series has to be at least (seconds)."""
@@ -25,5 +25,5 @@ class Classifier(Protocol):
         own: Own | None = None,
         falls: Sequence[QueueResponse] = (),
     ) -> Mix:
-        """Return the mix that the end of a series tells."""
+        """Return the mix by the end of a series; see Model.classify."""
         ...

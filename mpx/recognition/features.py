@@ -1,10 +1,10 @@
-"""What a window of round-trip times looks like, in numbers (OPS, see mix.py).
+"""The features of a window of round-trip times (OPS, see mix.py).
 
-Links differ in delay, rate and queue, so hardly any number here is a time: round-trip times are taken
-relative to the base (the empty path's) or to the swing of the window, since that is what carries over to
-other links. The shapes that tell: CUBIC fills the queue along a curve and falls to 0.7 of its window; BBR
-pulses every eight round trips and drains the queue for 0.2 s every 10 s; two streams of a kind fall less far
-and less evenly. All windows are computed at once, a row each.
+Links differ in delay, rate and queue, so hardly any feature is a time: round-trip times are relative to the
+base (that of the empty path) or to the swing of the window, which generalises to other links. The shapes that
+distinguish the mixes: CUBIC fills the queue along a curve and falls to 0.7 of its window; BBR probes every
+eight round trips and drains the queue for 0.2 s every 10 s; two streams of a kind fall less far and less
+evenly. All windows are computed at once, a row each.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ from mpx.recognition.own_data import own_bursts, own_data
 from mpx.recognition.own_share import own_share
 from mpx.recognition.windows import STEP_S, Booleans, Floats, Windows
 
-LEAST_SWING_S = 0.001  # below that it is noise, and its shape tells nothing
+LEAST_SWING_S = 0.001  # a smaller swing is noise
 LEAST_S = 1e-5
-LIMIT = 1e6  # what any number is held within, so that it has a place in 32 bits
+LIMIT = 1e6  # features are clipped to this, so that they fit 32-bit floats
 CHUNKS = 5
 LAGS = (1, 2, 3, 5, 10, 20)  # steps
 ECHOES = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 30, 40, 50)
@@ -32,18 +32,18 @@ Columns = dict[str, Floats]
 def features(windows: Windows, kind: str) -> Floats:
     """Return a row of numbers, all of them finite, for each window; their names are `feature_names`.
 
-    Raises ValueError for windows of fewer than 25 steps, or that lack what is known of this way of watching.
+    Raises ValueError for windows of fewer than 25 steps, or without what this kind of observation needs.
     """
     steps = windows.rtt_s.shape[1]
     if steps < FEWEST_STEPS:
-        raise ValueError(f"a window has {steps} steps; it takes {FEWEST_STEPS} at least")
+        raise ValueError(f"a window has {steps} steps; at least {FEWEST_STEPS} are needed")
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         columns = np.stack(list(_columns(windows, kind).values()), axis=1)
     return np.clip(np.nan_to_num(columns, nan=0.0, posinf=LIMIT, neginf=-LIMIT), -LIMIT, LIMIT)
 
 
 def feature_names(steps: int, kind: str) -> tuple[str, ...]:
-    """Return what the numbers of a window of so many steps are called."""
+    """Return the names of the features of a window of so many steps."""
     any_window = np.ones((1, steps))
     windows = Windows(any_window, any_window < 0, np.ones(1), any_window, np.ones(1), any_window, any_window)
     return tuple(_columns(windows, kind))
@@ -76,30 +76,30 @@ def _columns(windows: Windows, kind: str) -> Columns:
     if kind == PASSIVE:
         return found
     if windows.goodput_bps is None:
-        raise ValueError(f"'{kind}' probing tells nothing without the goodput of our own data")
+        raise ValueError(f"'{kind}' probing needs the goodput of our own data")
     found |= own_data(x, level, base, windows.goodput_bps)
     if kind in PROFILES:
         found |= own_bursts(x, level, base, windows.goodput_bps, PROFILES[kind])
     if kind in TRANSFERS:
         if windows.streams is None:
-            raise ValueError("in a transfer it takes how many streams are ours")
+            raise ValueError("in a transfer the number of our streams is needed")
         found["own streams"] = np.log2(windows.streams)
         if kind in DIPS:
             if windows.shares is None or windows.kept is None:
-                raise ValueError("with dips it takes what they told")
-            told = (windows.shares, windows.kept)
-            found |= own_share(x, base, windows.goodput_bps, windows.streams, *told)
+                raise ValueError("with rate pulses their responses are needed")
+            responses = (windows.shares, windows.kept)
+            found |= own_share(x, base, windows.goodput_bps, windows.streams, *responses)
     return found
 
 
 def _distribution(ordered: Floats) -> Columns:
-    """Return how the levels are distributed, whatever their order in time."""
+    """Return the distribution of the levels."""
     found = {f"level {share}": _quantile(ordered, share) for share in (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)}
     return found | {f"level {name}": value for name, value in _moments(ordered).items()}
 
 
 def _steps(x: Floats, swing: Floats) -> Columns:
-    """Return how far it goes in a time: saw-teeth rise slowly and fall fast."""
+    """Return the changes over some lags: saw-teeth rise slowly and fall fast."""
     found: Columns = {}
     for lag in LAGS:
         step = (x[:, lag:] - x[:, :-lag]) / swing[:, None]
@@ -126,7 +126,7 @@ def _steps(x: Floats, swing: Floats) -> Columns:
 
 
 def _echoes(level: Floats) -> Columns:
-    """Return how much it resembles itself some time later."""
+    """Return the autocorrelation at some lags."""
     off = level - level.mean(axis=1, keepdims=True)
     power = (off**2).mean(axis=1) + 1e-6
     at = {
@@ -145,7 +145,7 @@ def _echoes(level: Floats) -> Columns:
 
 
 def _spectrum(x: Floats, base: Floats, lowest: Floats, median: Floats, swing: Floats) -> Columns:
-    """Return in which rhythm it goes; BBR probes every eight of the least round-trip times it has seen."""
+    """Return the spectrum: BBR probes every eight of its shortest round-trip times."""
     steps = x.shape[1]
     shown = (x - x.mean(axis=1, keepdims=True)) / swing[:, None] * np.hanning(steps)
     power = np.abs(np.fft.rfft(shown, axis=1)) ** 2
@@ -168,12 +168,12 @@ def _spectrum(x: Floats, base: Floats, lowest: Floats, median: Floats, swing: Fl
 
 
 def _teeth(x: Floats, level: Floats) -> Columns:
-    """Return how far it falls at once, and how deep and high it goes for a moment only."""
+    """Return sudden drops, and short dips and peaks."""
     found: Columns = {}
     span = 5
     around = _sliding(x, span)
     before, after = around[:, :-span].max(axis=2), around[:, span:].min(axis=2)
-    fall = after / before  # of the window of a stream that lost a packet, if the queue does not run dry
+    fall = after / before  # of the window of a stream after a loss, if the queue is not emptied
     found["fall deepest"] = fall.min(axis=1)
     for depth in (0.95, 0.9, 0.85, 0.75, 0.65):
         found[f"falls to {depth}"] = _runs(fall < depth)
@@ -197,7 +197,7 @@ def _teeth(x: Floats, level: Floats) -> Columns:
 
 
 def _course(level: Floats) -> Columns:
-    """Return where it is for how long, and how fifths of the window differ, in order of size."""
+    """Return how long the level is in each range, and how fifths of the window differ."""
     steps = level.shape[1]
     found: Columns = {
         "high": (level > 0.9).mean(axis=1),
@@ -250,12 +250,12 @@ def _sliding(of: Floats, steps: int) -> Floats:
 
 
 def _runs(is_so: Booleans) -> Floats:
-    """Return how many times it begins to be so."""
+    """Return how many runs of True there are."""
     return np.asarray((is_so[:, 1:] & ~is_so[:, :-1]).sum(axis=1) + is_so[:, 0], dtype=float)
 
 
 def _longest(is_so: Booleans) -> Floats:
-    """Return for how many steps on end it is so at most."""
+    """Return the length of the longest run of True."""
     at = np.arange(1, is_so.shape[1] + 1)
     last_not = np.maximum.accumulate(np.where(is_so, 0, at), axis=1)
     return np.asarray((at - last_not).max(axis=1), dtype=float)

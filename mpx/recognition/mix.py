@@ -1,4 +1,4 @@
-"""The mix of congestion controls in the background: its names, its groups, and what is said of one.
+"""The mix of congestion controls in the background: its names and its groups.
 
 C is one CUBIC stream, B one BBR stream; CC, BC and BB are two. These are the six classes of "optimization
 through protocol selection" (OPS: Anvari and Lu, Computers 10(6):76, 2021, figure 10b).
@@ -14,15 +14,15 @@ GROUPS = (NOBODY, CUBIC_ONLY, ANY_BBR)
 GROUP_OF: Mapping[str, str] = MappingProxyType(
     {"none": NOBODY, "C": CUBIC_ONLY, "CC": CUBIC_ONLY, "B": ANY_BBR, "BC": ANY_BBR, "BB": ANY_BBR}
 )
-UNKNOWN = "unknown"  # unlike anything that was seen in training
+UNKNOWN = "unknown"  # unlike all training data
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """What the background is thought to be.
+    """The background as a classifier sees it.
 
-    `probability` is that of the named mix among the six. Of `unknown` it is the share of known series that
-    look less strange than this one; the groups then say what it would be if it were one of the six.
+    `probability` is that of the named mix among the six. For `unknown` it is the share of known series with
+    less novelty than this one; the groups then are those of the nearest mixes.
     """
 
     name: str  # of MIXES, or UNKNOWN
@@ -31,12 +31,12 @@ class Mix:
 
     @property
     def group(self) -> str:
-        """The likeliest group, which is what decides; it need not be that of the likeliest single mix."""
+        """The most probable group, which decides; it need not contain the most probable mix."""
         return max(GROUPS, key=lambda each: self.groups[each])
 
 
 def likeliest(probabilities: Sequence[float]) -> Mix:
-    """Return what the probabilities of MIXES, in their order, say."""
+    """Return the most probable mix, by the probabilities of MIXES in their order."""
     best = max(range(len(MIXES)), key=lambda i: probabilities[i])
     return Mix(MIXES[best], float(probabilities[best]), groups_of(probabilities))
 

@@ -1,6 +1,6 @@
-"""The model that recognises the background: what it says of a series of round-trip times (OPS, see mix.py).
+"""The model that classifies the background of a series of round-trip times (OPS, see mix.py).
 
-A model is data (model_file.py). It has parts for each way of watching (observation.py). numpy is imported
+A model is data (model_file.py), with parts for each kind of observation (observation.py). numpy is imported
 only where a model is loaded.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Model:
-    """Parts by the way of watching, the one with the shortest window first, and the model's card."""
+    """Parts by the kind of observation, the one with the shortest window first, and the model's card."""
 
     parts: Mapping[str, Sequence["WindowClassifier"]]
     card: Mapping[str, Any]
@@ -39,34 +39,32 @@ class Model:
         own: Own | None = None,
         falls: Sequence[QueueResponse] = (),
     ) -> Mix:
-        """Return the mix that the end of a series tells, ten probes a second, or `unknown`.
+        """Return the mix by the end of a series of ten probes a second, or `unknown`.
 
-        `base_s` is the least round-trip time ever seen on the path. Probes whose answer may still come are to
-        be left out. While bursts probe, `kind` is theirs; in a transfer `own` says what is ours. Both need
-        the `goodput` of our own data: (time, bit/s), on the clock of the probes, a time being the end of
-        those 0.1 s in which that much was acknowledged. `falls` is what dips of a transfer told, on that
-        clock as well. The longest window that the series fills counts. A series that is too short, or where
-        most probes were lost, is unknown. Raises UsageError for a kind that the model has no part for, and
-        where the goodput is missing or nothing says whose it is.
+        `base_s` is the shortest round-trip time of the path so far. Probes that may still be answered are to
+        be left out. Beside bursts, `kind` is theirs; in a transfer `own` describes our streams. Both need the
+        `goodput` of our own data: (time, bit/s), on the clock of the probes, a time being the end of the 0.1
+        s in which that was acknowledged. `falls` are the responses to rate pulses, on that clock as well. The
+        longest window that the series fills is used. A series that is too short, or where most probes were
+        lost, is unknown. Raises UsageError for a kind that the model has no part for, and where the goodput,
+        or what it belongs to, is missing.
         """
         kind = own.kind if own else kind
         parts = self._parts(kind)
         if (kind == PASSIVE) != (goodput is None):
             wrong = "is for a path without data of our own" if kind == PASSIVE else "needs its goodput"
-            raise UsageError(
-                f"'{kind}' probing {wrong}; say by `kind` or `own` what we send, and its goodput"
-            )
+            raise UsageError(f"'{kind}' probing {wrong}; give `kind` or `own`, and `goodput`")
         streams = own.streams if own else 1
         each = (part.judge(series, base_s, goodput or (), streams, falls) for part in reversed(parts))
-        said = next((judged for judged in each if judged is not None), None)
-        if said is None:
+        judged = next((found for found in each if found is not None), None)
+        if judged is None:
             return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
-        if said.is_strange:
-            return Mix(UNKNOWN, said.less_strange, groups_of(said.probabilities))
-        return likeliest(said.probabilities)
+        if judged.is_novel:
+            return Mix(UNKNOWN, judged.novelty, groups_of(judged.probabilities))
+        return likeliest(judged.probabilities)
 
     def _parts(self, kind: str) -> Sequence["WindowClassifier"]:
         if kind not in self.parts:
             have = ", ".join(self.parts)
-            raise UsageError(f"this model cannot tell the background by '{kind}' probing, only by {have}")
+            raise UsageError(f"this model cannot classify the background by '{kind}' probing, only by {have}")
         return self.parts[kind]

@@ -1,9 +1,9 @@
-"""A model on disk: a folder with `model.json`, which people can read, and `arrays.npz`, which numpy reads.
+"""A model on disk: a folder with `model.json` and `arrays.npz`.
 
-Nothing in it is executed: arrays are read without pickles, and each must have the kind, the size and the
-contents that its place asks for. `model.json` holds the card (what the model was made of, and how good it
-is), the parts, and the SHA-256 sum of all; it is checked before anything else, so a model that was damaged on
-its way is known as such. A model that was made for other features than this version computes is refused.
+Nothing in it is executed: arrays are read without pickles, and the type, size and values of each are checked.
+`model.json` holds the card (what the model was made of, and its accuracy), the parts, and the SHA-256 sum of
+all, which is checked first, so that a damaged model is recognised. A model that was made for other features
+than this version computes is refused.
 """
 
 import hashlib
@@ -41,23 +41,23 @@ PART_KEYS = {"kind", "window_s", "temperature", "features"}
 
 
 class _Damaged(Exception):
-    """What is wrong with it."""
+    """A file of a model is not valid; the text says why."""
 
 
 def read_model(folder: Path) -> Model:
-    """Read a model; raises UsageError, saying what is wrong, where there is none or it cannot be used."""
+    """Read a model; raises UsageError, which says what is wrong, where it cannot be used."""
     try:
         said = _json(_bytes(folder / JSON_NAME, LARGEST_JSON))
         packed = _bytes(folder / ARRAYS_NAME, LARGEST_ARRAYS)
         if said["arrays"] != hashlib.sha256(packed).hexdigest():
-            raise _Damaged(f"{ARRAYS_NAME} is not the file that {JSON_NAME} was written with")
+            raise _Damaged(f"{ARRAYS_NAME} does not belong to {JSON_NAME}")
         arrays = _arrays(packed)
         parts: dict[str, list[WindowClassifier]] = {}
         for number, part in enumerate(said["parts"]):
             made = _part(part, f"{number}.", arrays)
             parts.setdefault(made.kind, []).append(made)
         if arrays:
-            raise _Damaged(f"it holds the array {min(arrays)}, which belongs to no part")
+            raise _Damaged(f"the array {min(arrays)} belongs to no part")
     except _Damaged as error:
         raise UsageError(
             f"{folder} is no model that this version of mpx can use: {error}; make one with: "
@@ -69,9 +69,9 @@ def read_model(folder: Path) -> Model:
 
 
 def sum_of(said: Mapping[str, Any]) -> str:
-    """Return the SHA-256 sum of all that `model.json` says, but for the sum itself."""
-    told = {key: value for key, value in said.items() if key != "sum"}
-    text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """Return the SHA-256 sum of the content of `model.json`, but for the sum itself."""
+    content = {key: value for key, value in said.items() if key != "sum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -88,11 +88,11 @@ def _bytes(file: Path, largest: int) -> bytes:
 
 
 def _json(text: bytes) -> dict[str, Any]:
-    """Return what model.json says, its own values checked."""
+    """Read model.json, and check its values."""
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
-        raise _Damaged(f"{JSON_NAME} is no JSON") from None
+        raise _Damaged(f"{JSON_NAME} is not JSON") from None
     if not isinstance(said, dict) or said.get("format") != FORMAT:
         raise _Damaged(f"{JSON_NAME} is not of the format {FORMAT}")
     if set(said) != KEYS:
@@ -104,7 +104,7 @@ def _json(text: bytes) -> dict[str, Any]:
     if not right:
         raise _Damaged(f"{JSON_NAME} was changed since it was written")
     if said["mixes"] != list(MIXES) or said["step_s"] != STEP_S:
-        raise _Damaged("it was made for other mixes, or for probes in another rhythm")
+        raise _Damaged("it was made for other mixes, or for another rate of probes")
     if not isinstance(said["card"], dict) or not isinstance(said["arrays"], str):
         raise _Damaged("its card or the sum of its arrays is missing")
     if not isinstance(said["parts"], list) or not said["parts"]:
@@ -120,32 +120,32 @@ def _arrays(packed: bytes) -> dict[str, NDArray[Any]]:
             raise ValueError(f"{unpacked} bytes unpacked, more than any model has")
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
             found = {name: archive[name] for name in archive.files}
-        if not all(isinstance(each, np.ndarray) for each in found.values()):  # numpy gives out what is none
-            raise ValueError("a file in it is no array")
+        if not all(isinstance(each, np.ndarray) for each in found.values()):  # numpy may return other objects
+            raise ValueError("a file in it is not an array")
         return found
-    except Exception as error:  # whatever numpy and zipfile make of a file that only looks like an archive
+    except Exception as error:  # numpy and zipfile raise many kinds for a damaged archive
         raise _Damaged(f"{ARRAYS_NAME} holds no arrays ({error})") from None
 
 
 def _part(said: object, prefix: str, arrays: dict[str, NDArray[Any]]) -> WindowClassifier:
-    """Return a part; its arrays are taken away from the others."""
+    """Return a part; its arrays are removed from `arrays`."""
     if not isinstance(said, dict) or set(said) != PART_KEYS:
         raise _Damaged(f"a part has other keys than {', '.join(sorted(PART_KEYS))}")
     kind = said["kind"]
     if kind not in KINDS:
-        raise _Damaged(f"a part is for {kind!r}, which is none of {', '.join(KINDS)}")
+        raise _Damaged(f"a part is for {kind!r}, not one of {', '.join(KINDS)}")
     window_s = _number(said, "window_s", max(FEWEST_STEPS * STEP_S, period_s(kind)), LONGEST_WINDOW_S)
     temperature = _number(said, "temperature", 0.01, 100.0)
     names = list(feature_names(steps_of(window_s), kind))
     if said["features"] != names:
-        raise _Damaged("it was made for other features of a window than this version computes")
+        raise _Damaged("it was made for other features than this version computes")
     try:
         trees = Trees(**_some(arrays, prefix, TREES))
         places, ranks = Places(**_some(arrays, prefix, PLACES)), Ranks(**_some(arrays, prefix, RANKS))
     except ValueError as error:
         raise _Damaged(str(error)) from None
     if trees.features > len(names) or len(places.centre) != len(names):
-        raise _Damaged("its arrays ask for more features than there are")
+        raise _Damaged("its arrays refer to more features than there are")
     if trees.counts.shape[1] != len(MIXES) + 1 or len(places.means) != len(MIXES):
         raise _Damaged("its arrays are for another number of mixes")
     return WindowClassifier(kind, window_s, trees, temperature, places, ranks)

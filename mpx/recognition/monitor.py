@@ -1,7 +1,7 @@
-"""While a copy runs: reads the background from round-trip times and goodput, and says when to switch.
+"""Classifies the background during a copy, from round-trip times and goodput, and decides when to switch.
 
-The bursts of OPS (Anvari and Lu, Computers 10(6):76, 2021) are the transfer's own data here, so nothing
-stands still for it. What is seen right after a beginning or a switch tells of ourselves, and is left out.
+The bursts of OPS (Anvari and Lu, Computers 10(6):76, 2021) are the transfer's own data here, so the transfer
+does not pause. Measurements right after the start or a switch show only our own start, and are left out.
 """
 
 import threading
@@ -14,24 +14,24 @@ from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import Mix
 from mpx.recognition.observation import DIPS_BBR, Own
 from mpx.recognition.policy import BBR, CUBIC
-from mpx.recognition.pulses.rests import DipRests
+from mpx.recognition.pulses.rests import PulseRests
 from mpx.recognition.switching import Switch, SwitchHysteresis
 from mpx.recognition.watch import Watches
 from mpx.rtt.schedule import SINGLE_INTERVAL_S
 from mpx.units import counted
 
 READ_S = 1.0  # between two readings
-SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after a beginning or a switch: the sum of both
-KEEP_S = 30.0  # what is older no reading asks for
+SETTLES_S, SETTLES_RTT = 3.0, 10.0  # left out after the start or a switch: the sum of both
+KEEP_S = 30.0  # older goodput is not used
 
 
 class Loading(threading.Thread):
-    """Loads a model beside the copy: it may take seconds where numpy comes from a slow file system."""
+    """Loads a model in a thread of its own: it may take seconds where numpy is on a slow file system."""
 
     def __init__(self, load: Callable[[], Classifier]) -> None:
         super().__init__(name="mpx-model", daemon=True)
-        self.model: Classifier | None = None
-        self.trouble = ""  # why there is none
+        self.model: Classifier | None = None  # written once by this thread, as `trouble` is
+        self.trouble = ""  # why loading failed
         self._load = load
         self._begun = False
 
@@ -41,7 +41,7 @@ class Loading(threading.Thread):
             self._begun = True
             try:
                 self.start()
-            except RuntimeError as error:  # this user has no threads left
+            except RuntimeError as error:  # this user may start no further thread
                 self.trouble = str(error)
 
     def run(self) -> None:
@@ -50,12 +50,12 @@ class Loading(threading.Thread):
             self.model = self._load()
         except UsageError as error:
             self.trouble = str(error)
-        except Exception as error:  # whatever a broken installation of numpy says; the copy goes on
+        except Exception as error:  # whatever a broken installation of numpy raises; the copy goes on
             self.trouble = f"{type(error).__name__}: {error}"
 
 
 class BackgroundMonitor:
-    """One copy's: knows what its streams use, and asks for something else when that is due."""
+    """The background of one copy, and its congestion control: asks for a switch when one is due."""
 
     def __init__(
         self,
@@ -65,24 +65,24 @@ class BackgroundMonitor:
         congestion: str,
         began_s: float | None = None,
     ) -> None:
-        """`began_s` is since when its bytes move (monotonic clock), None where that is not known yet."""
+        """`began_s` is when its first byte moved (monotonic clock), None where that is not known yet."""
         self.latest: Mix | None = None  # the last reading
-        self.trouble = ""  # why there are none
+        self.trouble = ""  # why there are no readings
         self.has_no_model = False  # which is why
-        self._cannot = False  # nor will there ever be
+        self._cannot = False  # and there will be none
         self._loading, self._watch, self._chooser = loading, watch, chooser
         self._congestion = congestion
-        self._began_s = began_s  # when the streams began to be as they are
+        self._began_s = began_s  # when the present streams started
         self._read_s = 0.0
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()
-        self._readings: Counter[str] = Counter()  # by what they said
-        self._rests = DipRests()
+        self._readings: Counter[str] = Counter()  # by mix
+        self._rests = PulseRests()
 
     def observe(self, now_s: float, sample: Sample) -> Switch | None:
-        """Take what was moved up to now (monotonic clock); return a switch if it is time for one.
+        """Take what was moved up to now (monotonic clock); return a switch if one is due.
 
-        The caller says with `switched` or `refused` what came of it.
+        The caller then calls `switched` or `refused`.
         """
         if self._cannot:
             return None
@@ -111,9 +111,9 @@ class BackgroundMonitor:
             return self._read(self._loading.model, now_s, since_s, sample.streams)
         except UsageError as error:
             self._give_up(str(error))
-        except OSError as error:  # no descriptors are left for the moment, to ask what may be used
+        except OSError as error:  # no descriptor is free at the moment, to ask what may be used
             self.trouble = str(error)
-        except Exception as error:  # no memory for numpy, say: the copy goes on without
+        except Exception as error:  # for example no memory for numpy: the copy goes on without
             self._give_up(f"{type(error).__name__}: {error}")
         return None
 
@@ -122,15 +122,15 @@ class BackgroundMonitor:
         self._watch.end()
 
     def _read(self, model: Classifier, now_s: float, since_s: float, streams: int) -> Switch | None:
-        """Read the background, once there is a whole window of probes since then: they may begin later."""
-        falls = self._watch.falls(since_s)
-        own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=falls is not None)
+        """Classify the background, once there is a whole window of probes since then."""
+        responses = self._watch.responses(since_s)
+        own = Own(BBR if self._congestion == BBR else CUBIC, streams, dips=responses is not None)
         series = self._watch.series(since_s)
         if not series or series[-1].t_s - series[0].t_s < model.window_s(own.kind) - SINGLE_INTERVAL_S:
             return None
         self._read_s = now_s
         self.latest = model.classify(
-            series, self._watch.base_s, list(self._goodput), own=own, falls=falls or ()
+            series, self._watch.base_s, list(self._goodput), own=own, falls=responses or ()
         )
         self._readings[self.latest.name] += 1
         switch = self._chooser.read(self.latest)
@@ -140,19 +140,19 @@ class BackgroundMonitor:
 
     @property
     def summary(self) -> str:
-        """What the readings said, in words; empty where there were none."""
+        """The readings in words; empty where there were none."""
         said = ", ".join(f"{name} {count}" for name, count in self._readings.most_common())
-        return f"the background was read {counted(self._readings.total(), 'time')}: {said}" if said else ""
+        return f"background classified {counted(self._readings.total(), 'time')}: {said}" if said else ""
 
     def switched(self, now_s: float, congestion: str) -> None:
-        """Say what the streams use from now on."""
+        """Note what the streams use from now on."""
         self._congestion, self._began_s = congestion, now_s
         self._rests.begin_anew()
         self._watch.rest(now_s)
         self._chooser.made(congestion)
 
     def refused(self) -> None:
-        """Say that the switch that was asked for cannot be had."""
+        """Note that the switch is not possible."""
         self._chooser.refused()
 
     def end(self) -> None:

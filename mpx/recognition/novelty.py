@@ -1,10 +1,10 @@
-"""How strange a window is: whether it is like anything that was seen in training.
+"""The novelty of a window: how unlike it is to all training data.
 
-Two things make it strange: the trees put it among traffic that is none of the mixes, or its numbers lie far
-from those of every mix (the least Mahalanobis distance to the six, with one covariance for all). Each is
-ranked among known windows of links that were not learnt from. Both ranks together, by the logarithms of what
-is left above them, are ranked once more, so that false alarms are as many as they may be (conformal
-prediction).
+It has two parts: the vote of the trees for traffic that is none of the mixes, and the distance of its
+features from those of every mix (the least Mahalanobis distance to the six, with one covariance for all).
+Each is ranked among known windows of links that were left out of the training. The combination of both ranks,
+by the logarithms of the shares above them, is ranked once more, so that the rate of false alarms is the one
+that is set (conformal prediction).
 """
 
 import math
@@ -14,8 +14,8 @@ import numpy as np
 
 from mpx.recognition.windows import Floats
 
-LEAST_LEFT = 0.001  # of all windows, above the strangest that is known
-FARTHEST = 8.0  # spreads from the centre; beyond, a single number must not decide
+LEAST_LEFT = 0.001  # share of all windows above the highest known novelty
+FARTHEST = 8.0  # spreads from the centre: limits the weight of a single feature
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Places:
     def __post_init__(self) -> None:
         features, directions = self.axes.shape
         if not self.centre.shape == self.spread.shape == (features,) or self.means.shape[1:] != (directions,):
-            raise ValueError("the arrays of the places do not fit each other")
+            raise ValueError("the arrays of the mixes differ in shape")
         if not all(np.isfinite(of).all() for of in (self.centre, self.spread, self.axes, self.means)):
-            raise ValueError("the place of a mix is no number")
+            raise ValueError("the centre of a mix is not a finite number")
         if np.any(self.spread <= 0):
             raise ValueError("the spread of a feature is not above zero")
 
@@ -44,39 +44,39 @@ class Places:
 
 @dataclass(frozen=True)
 class Ranks:
-    """What known windows reach, at even shares of them. Raises ValueError where it is not in order."""
+    """Quantiles of known windows. Raises ValueError where they are not in order."""
 
     distances: Floats  # from the nearest mix
-    outsides: Floats  # the share of traffic that is none of the mixes, as the trees say
-    together: Floats  # how strange both make them, see `strangeness`
+    outsides: Floats  # the trees' votes for traffic that is none of the mixes
+    together: Floats  # both combined, see `novelty_score`
 
     def __post_init__(self) -> None:
         for of in (self.distances, self.outsides, self.together):
             if len(of) < 2 or not np.isfinite(of).all() or np.any(np.diff(of) < 0):
-                raise ValueError("what is known of strangeness is not in order")
+                raise ValueError("the quantiles of novelty are not in order")
 
-    def less_strange(self, distance: float, outside: float) -> float:
-        """Return the share of known windows that are less strange, 0 to 1."""
-        return share_below(self.together, strangeness(self.distances, self.outsides, distance, outside))
+    def novelty(self, distance: float, outside: float) -> float:
+        """Return the share of known windows with less novelty, 0 to 1."""
+        return share_below(self.together, novelty_score(self.distances, self.outsides, distance, outside))
 
 
-def strangeness(distances: Floats, outsides: Floats, distance: float, outside: float) -> float:
-    """Return how strange both make a window, given what known windows reach at even shares.
+def novelty_score(distances: Floats, outsides: Floats, distance: float, outside: float) -> float:
+    """Return the combined novelty, given the quantiles of known windows.
 
-    The trees count twice: they have seen strange traffic, the distance only knows what is not.
+    The trees count twice: they have seen novel traffic in training, the distance has not.
     """
     return -math.log(left_above(distances, distance)) - 2 * math.log(left_above(outsides, outside))
 
 
 def left_above(ordered: Floats, value: float) -> float:
-    """Return which share lies above a value; beyond all that is known it shrinks quickly, but never to 0."""
+    """Return the share above a value; beyond all known values it decreases quickly, but never to 0."""
     most = float(ordered[-1])
     beyond = (max(most, 0.0) / value) ** 4 if value > most and value > 0 else 1.0
     return max((1 - share_below(ordered, value) + LEAST_LEFT) * beyond, 1e-9)
 
 
 def share_below(ordered: Floats, value: float) -> float:
-    """Return the share of what is listed at even shares, in order of size, that is below a value."""
+    """Return the share below a value, given quantiles at even shares."""
     shares = np.linspace(0, 1, len(ordered))
     low = int(np.searchsorted(ordered, value, side="left"))
     if low == len(ordered):

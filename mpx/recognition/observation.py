@@ -1,16 +1,16 @@
-"""Ways of watching a path; the model has a part of its own for each (model.py).
+"""Kinds of observation of a path; the model has parts of its own for each (model.py).
 
-Passive: none of our data flows. Active: bursts probe, after a profile that repeats. In a transfer: our own
-copy is under way, whose congestion control and number of streams we know; under a load of our own an empty
-path looks as under somebody else's, and under CUBIC otherwise than under BBR. Where we are the sender our
-copy sends less for a moment now and then (pulse.py), which tells our share of the link.
+Passive: no data of ours. Active: bursts of data, after a profile that repeats. In a transfer: a copy is under
+way, whose congestion control and number of streams are known; its own load has to be distinguished from that
+of others, and differs between CUBIC and BBR. Where this host sends, or `mpx serve` does, rate pulses
+(pulse.py) show our share of the link; such kinds are named `dips`, as in models and data sets.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-MODEL_VARIABLE = "MPX_MODEL"  # names another model than the shipped one
+MODEL_VARIABLE = "MPX_MODEL"  # the folder of another model than the shipped one
 
 PASSIVE = "passive"
 ACTIVE, ACTIVE_SHORT = "active", "active short"
@@ -29,15 +29,15 @@ PROFILES: Mapping[str, tuple[float, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What we send ourselves while we watch."""
+    """Our own data during an observation."""
 
     congestion: str
     streams: int
-    dips: bool = False  # whether it makes any
+    dips: bool = False  # whether rate pulses are made
 
     @property
     def kind(self) -> str:
-        """The way of watching that this is."""
+        """The kind of observation, of KINDS."""
         return f"{'dips' if self.dips else 'transfer'} {self.congestion}"
 
 

@@ -1,8 +1,8 @@
-"""What our own data tells beside the round-trip times: how much of it arrived, and how both went together.
+"""Features of our own data: its goodput, and how that and round-trip times are correlated.
 
-In a transfer, and while bursts probe, part of the queue is ours. Goodput is taken relative to its highest of
-the window, as nobody knows the rate of the link. Bursts have numbers of their own for each part of their
-profile, over all times that it comes in the window.
+In a transfer, and beside bursts, part of the queue is ours. Goodput is relative to its highest in the window,
+as the rate of the link is not known. Bursts have features of their own for each part of their profile, over
+all its repetitions in the window.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mpx.recognition.windows import Floats, sliding_mean, steps_of
 
 Steps = NDArray[np.intp]
-SMOOTH = 5  # steps: acknowledgements come in lumps
+SMOOTH = 5  # steps: acknowledgements come in bursts
 FULL_S, FULL_OF_BASE = 0.002, 0.05  # of queueing delay: whichever is more
 
 
@@ -45,7 +45,7 @@ def own_data(x: Floats, level: Floats, base: Floats, goodput_bps: Floats) -> dic
 
 
 def _while_queued(x: Floats, base: Floats, share: Floats) -> dict[str, Floats]:
-    """Return what our share of the link is while it is full: then only others change it."""
+    """Return features of our share of the link while it is full: then only other traffic changes it."""
     smooth = sliding_mean(share, SMOOTH)
     queue = sliding_mean(x, SMOOTH) - base[:, None]
     is_full = queue > np.maximum(FULL_S, FULL_OF_BASE * base)[:, None]
@@ -110,7 +110,7 @@ def parts_of(profile: Sequence[float], steps: int) -> list[tuple[Steps, Steps]]:
 
 
 def _share(goodput_bps: Floats) -> Floats:
-    """Return goodput relative to the highest of the window, a mean, as acknowledgements come in lumps."""
+    """Return goodput relative to the highest of the window, a mean, as acknowledgements come in bursts."""
     most = np.maximum(np.sort(sliding_mean(goodput_bps, 2 * SMOOTH), axis=1)[:, -3], 1.0)
     return np.asarray(goodput_bps / most[:, None])
 

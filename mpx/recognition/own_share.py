@@ -1,4 +1,4 @@
-"""What dips of our own data tell (pulse.py): our share of the link, so also what others send, over time."""
+"""Features from rate pulses (pulse.py): our share of the link, and so that of other traffic."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from mpx.recognition.own_data import FULL_OF_BASE, FULL_S, SMOOTH
 from mpx.recognition.windows import Floats, sliding_mean
 
-LEAST_SHARE, MOST_SHARE = 0.02, 1.5  # what a dip may tell: others come and go meanwhile
+LEAST_SHARE, MOST_SHARE = 0.02, 1.5  # limits of the response to a pulse: other traffic changes meanwhile
 RANKS = (0.1, 0.25, 0.5, 0.75, 0.9)
-FEWEST = 2  # dips that tell anything
+FEWEST = 2  # pulses with a response
 
 
 def own_share(
@@ -16,18 +16,18 @@ def own_share(
 ) -> dict[str, Floats]:
     """Return numbers for each window.
 
-    `x` are round-trip times; `shares` and `kept` are as long, NaN but where a dip told them; `streams` is one
-    for each window. Where fewer than two dips told anything most numbers are zero.
+    `x` are round-trip times; `shares` and `kept` are as long, NaN where no pulse ended; `streams` is one
+    for each window. With fewer than two responses most features are zero.
     """
     count = (~np.isnan(shares)).sum(axis=1)
     found = {"dips": count.astype(float)}
     for name, each in (("dip", shares), ("kept", kept), ("dip and kept", (shares + kept) / 2)):
-        ranked = np.sort(np.clip(each, -MOST_SHARE, MOST_SHARE), axis=1)  # what is not known comes last
+        ranked = np.sort(np.clip(each, -MOST_SHARE, MOST_SHARE), axis=1)  # NaN comes last
         for rank in RANKS:
             found[f"{name} {rank}"] = _rank(ranked, count, rank)
         found[f"{name} spread"] = found[f"{name} 0.75"] - found[f"{name} 0.25"]
     middle = found["dip and kept 0.5"]
-    for others in (1, 2):  # as large as it would be if all streams had the same
+    for others in (1, 2):  # 1 if all streams have equal shares
         found[f"dip beside {others}"] = middle * (streams + others) / streams
     smooth = sliding_mean(goodput_bps, SMOOTH)
     queue = sliding_mean(x, SMOOTH) - base[:, None]

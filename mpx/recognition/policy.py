@@ -1,7 +1,7 @@
-"""Which congestion control a policy wants beside a mix, and what it takes where that may not be used.
+"""The congestion control that a policy uses beside a mix, and its substitute where that may not be used.
 
 The class of the background decides what is fair: BBR beside CUBIC takes most of the link, and CUBIC beside
-BBR gets little of it (OPS: Anvari and Lu, Computers 10(6):76, 2021, section 3). The policy has the last word.
+BBR gets little of it (OPS: Anvari and Lu, Computers 10(6):76, 2021, section 3). The policy decides.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,33 +20,33 @@ _WANTED: Mapping[str, Mapping[str, str]] = MappingProxyType(
         SCAVENGER: {NOBODY: CUBIC, CUBIC_ONLY: CUBIC, ANY_BBR: CUBIC},
     }
 )
-# What does no more harm comes next; the kernel's own choice is always permitted, and the last.
+# Substitutes are no more aggressive; the kernel's own choice is always permitted, and comes last.
 _INSTEAD: Mapping[str, tuple[str, ...]] = MappingProxyType({CUBIC: (CUBIC, RENO), BBR: (BBR, CUBIC, RENO)})
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a policy wants, and what it takes instead; `refused` is why it has to, empty where it has not."""
+    """The congestion control of a policy, and what is used; `refused` is why these differ, else empty."""
 
     congestion: str
-    taken: str | None  # None: nothing of all that may be used, so the kernel's own choice stays
+    taken: str | None  # None: none of them may be used, so the kernel's own choice remains
     refused: str = ""
 
 
 def before_anything_is_known(policy: str) -> str:
-    """Return what to start with: as if nobody were there, for whom it would be too much or too little."""
+    """Return what to start with: as if there were no other traffic."""
     return _WANTED[policy][NOBODY]
 
 
 def wanted(policy: str, group: str) -> str:
-    """Return the congestion control that `policy` wants beside `group` (of mix.GROUPS)."""
+    """Return the congestion control of `policy` beside `group` (of mix.GROUPS)."""
     return _WANTED[policy][group]
 
 
 def permitted(congestion: str, why_not: Callable[[str], str]) -> Wanted:
-    """Return `congestion`, or what comes nearest of what may be used.
+    """Return `congestion`, or the nearest that may be used.
 
-    `why_not` says why one may not, an empty text where it may.
+    `why_not` returns why one may not be used, an empty text where it may.
     """
     refused = why_not(congestion)
     usable = (name for name in _INSTEAD[congestion] if not (refused if name == congestion else why_not(name)))
@@ -56,10 +56,10 @@ def permitted(congestion: str, why_not: Callable[[str], str]) -> Wanted:
 def why_not_from(
     route: str | None, why_not: Callable[[str], str], *, is_locked: bool, are_open: bool = False
 ) -> Callable[[str], str]:
-    """Return what tells whether one may be used over a route whose connections have `route` to begin with.
+    """Return `why_not` for a route that sets the congestion control `route` of its connections.
 
-    That one is had without being permitted, but only as they are opened, not by those that `are_open`; where
-    it `is_locked`, no other is.
+    That one needs no permission for new connections, but does for those that `are_open`; where it
+    `is_locked`, there is no other.
     """
     locked = f"the route to the server has {route} and locks it (as root: ip route change ... congctl NAME)"
 

@@ -1,11 +1,11 @@
-"""How fast a copy may be that yields to all others (--policy scavenger): as fast as leaves no queue behind.
+"""The rate of a copy that yields to all other traffic (--policy scavenger): the highest that leaves no queue.
 
-A queue says that the path is full, and not by whom. One that comes although we do not send more is somebody
-else's. One that comes while we ask for more may be ours: then we send less for a moment, by as much as would
-drain it, and one that stays is not. Beside others we send next to nothing until there was no queue for some
-seconds. As long as the path is ours we stay a little below what it carries, and ask for more only now and
-then. LEDBAT (RFC 6817) has the same aim; this is in rates instead of windows, for all streams together.
-Pure: time and delays are passed in.
+A queue shows that the path is full, but not by whose traffic. If it appears while our rate is constant, it is
+that of others. If it appears while we increase the rate, it may be ours: then we reduce the rate for a
+moment, by as much as would drain it, and if it remains it is not ours. Beside others we send at the lowest
+rate, until there was no queue for some seconds. Alone we stay a little below the capacity, and increase the
+rate only now and then. LEDBAT (RFC 6817) has the same aim; this controls one rate instead of windows, for all
+streams together. Pure: time and delays are passed in.
 """
 
 import math
@@ -16,87 +16,90 @@ from enum import Enum
 from mpx.rtt.series import Probe
 
 SEGMENT_BYTES = 1448
-TARGET_S = 0.005  # of queueing delay, or ...
-TARGET_RTT = 0.05  # ... of round trips, whichever is more: longer ones are told less exactly
-HINT = 1 / 3  # of that: from there on we do not ask for more ...
-PATIENCE = 3  # ... for so many rounds, and then for little: hosts may be that slow for ever
-CAREFUL, SOON_S = 0.5, 1.0  # of the rate, when a single probe has seen a queue; two are sure in that time
-FATE_S = 10.0  # older probes tell nothing new; that one is lost is known seconds after those that came later
-LOOK_S = 0.15  # for so long probes are sent before something is decided by them, a round trip later
-UP = 1.5  # a round, far from what is known to fill the path
-SLOWLY = 0.01  # a round, near it; doubles with each round that shows no queue
-RISE_S = 6.0  # from nothing to what filled the path: by large steps its queue would run over before we see it
-NEAR = 0.9  # of what filled the path last
-LEVEL = 0.98  # of that: what we stay at
-ROUGH = 0.1  # a larger step than that tells only roughly what fills the path
-HOLD_S = 5.0  # before more is asked for again
-MOSTLY = 0.5  # of that is what others have if less than that fills it
-FORGET = 0.97  # what filled the path once, each time that less does
-LEAST_DRAIN, MOST_DRAIN = 0.1, 0.8  # what we send of it to drain a queue
-SHRINKS = 0.25  # of what should have drained, at least, or it is not ours
-STUBBORN = 2  # rounds in which it did not
-FREE_S = 2.0  # without a queue, before we ask for more
-ARRIVED_S = 10.0  # for so long nothing is asked for after others have come: their beginning may be slow
-LEAST_SEGMENTS = 4  # a round
-GRAIN = 4  # times that, below which a round may bring nothing though we send
-MINUTE_S, BASE_MINUTES = 60.0, 10  # as LEDBAT remembers it; a path that has become longer is known by then
-LOST_S = 10.0  # the delay of a probe that is lost, and the longest
-UNKNOWN_S = 0.1  # of round trips, before there is any
-AHEAD = 1.5  # of what arrives: a source that is slow must not store up a rate that is never tried
+TARGET_S = 0.005  # allowed queueing delay, or ...
+TARGET_RTT = 0.05  # ... share of the RTT, whichever is more: longer ones are measured less exactly
+HINT = 1 / 3  # share of that from which the rate is not increased ...
+PATIENCE = 3  # ... for so many rounds, and then slowly: some hosts always add such a delay
+CAREFUL, SOON_S = (
+    0.5,
+    1.0,
+)  # factor of the rate after one probe has seen a queue; two within SOON_S are certain
+FATE_S = 10.0  # older probes are not used; a loss is known seconds after later answers
+ROUND_S = 0.15  # a decision is made on the probes of so long, one RTT later
+UP = 1.5  # growth per round far below the known capacity
+SLOWLY = 0.01  # growth per round near it; doubles with each round without a queue
+RISE_S = 6.0  # from zero to the known capacity: with larger steps the queue would overflow before we see it
+NEAR = 0.9  # share of the known capacity
+LEVEL = 0.98  # share of it that is kept
+ROUGH = 0.1  # after a larger step the capacity is known only roughly
+HOLD_S = 5.0  # before the rate is increased again
+MOSTLY = 0.5  # if less than this share of the capacity fills the path, others have the rest
+FORGET = 0.97  # factor of the known capacity each time that less fills the path
+LEAST_DRAIN, MOST_DRAIN = 0.1, 0.8  # factors of the rate that drain a queue
+SHRINKS = 0.25  # a queue is ours if at least this share of what should have drained has
+STUBBORN = 2  # rounds in which it has not
+FREE_S = 2.0  # without a queue, before the rate is increased
+ARRIVED_S = 10.0  # lowest rate for so long after others have come: they may start slowly
+LEAST_SEGMENTS = 4  # per round
+GRAIN = 4  # below so many times that, a round may show no goodput
+MINUTE_S, BASE_MINUTES = 60.0, 10  # history of the shortest RTT, as in LEDBAT: paths may become longer
+LOST_S = 10.0  # counts as the delay of a lost probe, and is the longest
+UNKNOWN_S = 0.1  # the RTT before there is a probe
+AHEAD = 1.5  # largest rate, over goodput: with a slow source the rate must not grow without being used
 
 
 class Phase(Enum):
     """What a copy that yields does."""
 
-    GROW = "asks for more"
-    HOLD = "stays below what fills the path"
-    DRAIN = "sees whether a queue is its own"
-    YIELD = "leaves the path to others"
+    GROW = "increases its rate"
+    HOLD = "stays below the capacity of the path"
+    DRAIN = "drains the queue, to see whether it is its own"
+    YIELD = "leaves the path to other traffic"
 
 
 class Yielding:
-    """One copy's rate, all streams together."""
+    """The rate of one copy, all streams together."""
 
     def __init__(self) -> None:
         self.phase = Phase.GROW
         self.queue_s = 0.0  # the last delay that was too long; LOST_S where probes are lost
         self._bases: deque[tuple[int, float]] = deque()  # the shortest round trip of each minute
         self._rate_bps = 0.0
-        self._alone_bps: float | None = None  # what filled the path when it was ours for a while
-        self._full_bps = math.inf  # of ours, what fills the path
+        self._alone_bps: float | None = None  # capacity: our rate that filled the path when we were alone
+        self._full_bps = math.inf  # our rate that fills the path
         self._free_bps = 0.0  # what was sent in the last round without a queue
-        self._is_rough = True  # what fills the path, as the last step was large
+        self._is_rough = True  # whether `_full_bps` is known only roughly, as the last step was large
         self._steps = self._hints = 0  # rounds of growth near what fills the path; rounds with a short queue
-        self._left_s = 0.0  # of a queue, at most, if it is ours
+        self._left_s = 0.0  # the longest queue that may remain if it is ours
         self._stubborn = 0
-        self._began_s = 0.0  # the phase, or the round: probes that were sent before tell of what was before
+        self._began_s = 0.0  # of the phase or round: probes sent before it belong to the one before
         self._full_at_s = -math.inf  # the last queue
-        self._theirs_until_s = -math.inf  # the path, as they have just come
-        self._hint_at_s = -math.inf  # the last probe that saw one while we held
-        self._seen: set[float] = set()  # when the probes were sent that were looked at
+        self._others_until_s = -math.inf  # until then the path is left to traffic that has come
+        self._hint_at_s = -math.inf  # the last probe that saw a queue in the phase HOLD
+        self._seen: set[float] = set()  # when the probes were sent that were used
         self._lost_s = -math.inf  # when the last one was sent that was lost
-        self._asked_s = (-math.inf, math.inf)  # from when until when we asked for more the last time
+        self._asked_s = (-math.inf, math.inf)  # begin and end of the last increase of the rate
         self._last_s = self._before_s = 0.0  # the queueing delays of the last two probes
         self._arrived: deque[tuple[float, int]] = deque()
 
     @property
     def target_s(self) -> float:
-        """How much queueing delay is ours to cause."""
+        """The queueing delay that we may cause, seconds."""
         return max(TARGET_S, TARGET_RTT * self._base_s)
 
     @property
-    def gives_way(self) -> bool:
-        """Whether others are there."""
+    def yields(self) -> bool:
+        """Whether it yields to other traffic."""
         return self.phase is Phase.YIELD
 
     def observe(self, now_s: float, probes: Sequence[Probe], arrived_bytes: int) -> float:
-        """Return the rate to send with from now on, bit/s.
+        """Return the rate from now on, bit/s.
 
-        `probes` are those since the last call or more, on the clock of `now_s`; one that is lost has met a
-        full queue. `arrived_bytes` has been counted since the copy began.
+        `probes` are those since the last call or more, on the clock of `now_s`; a lost one has met a full
+        queue. `arrived_bytes` is counted since the copy began.
         """
         self._arrived.append((now_s, arrived_bytes))
-        while len(self._arrived) > 2 and self._arrived[1][0] <= now_s - self._base_s - LOOK_S:
+        while len(self._arrived) > 2 and self._arrived[1][0] <= now_s - self._base_s - ROUND_S:
             self._arrived.popleft()
         for probe in self._new(probes):
             delay_s = LOST_S
@@ -117,21 +120,21 @@ class Yielding:
 
     @property
     def _least_bps(self) -> float:
-        return 8 * LEAST_SEGMENTS * SEGMENT_BYTES / (self._base_s + LOOK_S)
+        return 8 * LEAST_SEGMENTS * SEGMENT_BYTES / (self._base_s + ROUND_S)
 
     def _decide(self, now_s: float, sent_s: float) -> None:
-        """Act on a probe: one that waited may have waited for a processor, two have met a queue."""
+        """Act on a probe: one that is late may have waited for a processor, two have met a queue."""
         queue_s = min(self._before_s, self._last_s)
-        is_round = sent_s >= self._began_s + LOOK_S
+        is_round = sent_s >= self._began_s + ROUND_S
         if queue_s > self.target_s:
             self._full_at_s = now_s
             self.queue_s = queue_s
         if self.phase is Phase.YIELD:
-            if now_s >= max(self._full_at_s + FREE_S, self._theirs_until_s):
+            if now_s >= max(self._full_at_s + FREE_S, self._others_until_s):
                 self._begin(Phase.GROW, now_s, 0.0)
         elif self.phase is Phase.DRAIN:
             if is_round:
-                self._look(now_s, queue_s)
+                self._judge_drained(now_s, queue_s)
         elif self.phase is Phase.HOLD:
             if self._last_s < LOST_S:
                 self._hold(now_s)
@@ -144,9 +147,9 @@ class Yielding:
             self._began_s = now_s
 
     def _begin(self, phase: Phase, now_s: float, rate_bps: float) -> None:
-        if phase is Phase.YIELD:  # what we had beside others says nothing of the path
+        if phase is Phase.YIELD:  # our rate beside others is not the capacity
             self._full_bps, self._free_bps = self._alone_bps or math.inf, 0.0
-            self._full_at_s = now_s  # whatever told us: there may have been good probes in between
+            self._full_at_s = now_s  # also where the last probes met no queue
         asks = phase in (Phase.GROW, Phase.DRAIN)
         if asks != (self._asked_s[1] == math.inf):
             self._asked_s = (now_s, math.inf) if asks else (self._asked_s[0], now_s + self._base_s)
@@ -154,9 +157,9 @@ class Yielding:
         self._steps = self._stubborn = self._hints = 0
 
     def _lose(self, now_s: float, sent_s: float) -> None:
-        """Take a probe that is lost: one may be chance, two within a second have met a full queue.
+        """Take a lost probe: one may be chance, two within a second have met a full queue.
 
-        As we asked for more it may have been ours, so we go back, and see whether it goes on.
+        While we increased the rate, the queue may have been ours: so the rate is reduced first.
         """
         from_s, until_s = self._asked_s
         is_chance = abs(sent_s - self._lost_s) > SOON_S
@@ -173,12 +176,12 @@ class Yielding:
             self._begin(Phase.HOLD, now_s, CAREFUL * self._full_bps)
 
     def _come(self, now_s: float) -> None:
-        """Leave the path to whoever has come."""
-        self._theirs_until_s = now_s + ARRIVED_S
+        """Leave the path to new traffic."""
+        self._others_until_s = now_s + ARRIVED_S
         self._begin(Phase.YIELD, now_s, 0.0)
 
     def _hold(self, now_s: float) -> None:
-        """Leave the path to whoever came, as we did not send more; ask for more where nobody did for long."""
+        """Yield where a queue appears at a constant rate; increase the rate after HOLD_S without one."""
         if self._last_s > self.target_s:
             self.queue_s = self._last_s
             if now_s < self._hint_at_s + SOON_S:
@@ -207,20 +210,24 @@ class Yielding:
             self._rate_bps = max(self._least_bps, min(self._rate_bps + step_bps, most_bps))
 
     def _full(self, now_s: float, queue_s: float) -> None:
-        """See whether a queue is ours, that came as we asked for more."""
-        self._full_bps = max(self._free_bps, self._least_bps)  # our goodput is more than that beside others
+        """Start to drain a queue that has appeared while the rate was increased."""
+        self._full_bps = max(
+            self._free_bps, self._least_bps
+        )  # our goodput may be more than that beside others
         self._begin(Phase.DRAIN, now_s, 0.0)
         self._drain(now_s, queue_s)
 
     def _drain(self, now_s: float, queue_s: float) -> None:
         share = LEAST_DRAIN
         if not self._stubborn:
-            share = min(MOST_DRAIN, max(share, 1 - 4 * queue_s / LOOK_S))  # others may have some of it, too
+            share = min(
+                MOST_DRAIN, max(share, 1 - 4 * queue_s / ROUND_S)
+            )  # a part of it may be that of others
         self._rate_bps = share * self._full_bps
-        self._left_s = max(self.target_s, queue_s - SHRINKS * (1 - share) * LOOK_S)
+        self._left_s = max(self.target_s, queue_s - SHRINKS * (1 - share) * ROUND_S)
         self._began_s = now_s
 
-    def _look(self, now_s: float, queue_s: float) -> None:
+    def _judge_drained(self, now_s: float, queue_s: float) -> None:
         self._stubborn += queue_s > self._left_s
         is_ours = not self._stubborn or (self._is_rough and self._stubborn <= STUBBORN)
         alone_bps = self._alone_bps or 0.0

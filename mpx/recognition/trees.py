@@ -1,9 +1,9 @@
-"""An ensemble of decision trees as arrays: what they say of a row of numbers. Nothing in it can be executed.
+"""An ensemble of decision trees as arrays: classifies a row of numbers. A model contains no code.
 
 The nodes of all trees lie one after the other. An inner node goes to the next node where its feature is at
 most its threshold, and else to the node its `right` names, which lies further on in the same tree: so every
-walk ends. A leaf has the feature -1, and its `right` names a row of `counts`: how many examples of each class
-ended there in training. What the ensemble says is the mean, over trees, of the shares in the leaves.
+path ends. A leaf has the feature -1, and its `right` names a row of `counts`: how many examples of each class
+ended there in training. The result of the ensemble is the mean, over trees, of the shares in the leaves.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LEAF = -1
 
 @dataclass(frozen=True)
 class Trees:
-    """All trees of an ensemble. Raises ValueError, saying what is wrong, for arrays that are none."""
+    """All trees of an ensemble. Raises ValueError for arrays that are not valid."""
 
     roots: NDArray[np.int32]  # where each tree begins
     feature: NDArray[np.int16]  # of each node
@@ -36,16 +36,16 @@ class Trees:
             raise ValueError("a tree has no nodes")
         is_leaf = self.feature == LEAF
         if np.any(self.feature < LEAF) or not np.isfinite(self.threshold).all():
-            raise ValueError("a node asks for what is no feature or compares with what is no number")
+            raise ValueError("a node has no such feature, or a threshold that is not a finite number")
         ends = np.append(self.roots[1:], nodes)
         end_of = np.repeat(ends, np.diff(np.append(self.roots, nodes)))
         inner = np.flatnonzero(~is_leaf)
         if np.any(self.right[inner] <= inner + 1) or np.any(self.right[inner] >= end_of[inner]):
-            raise ValueError("a node leads out of its tree or back")
+            raise ValueError("a node refers to one outside its tree, or before it")
         if np.any(self.right[is_leaf] < 0) or np.any(self.right[is_leaf] >= leaves):
             raise ValueError("a leaf has no counts")
         if np.any(self.counts.sum(axis=1) == 0):
-            raise ValueError("a leaf holds no examples")
+            raise ValueError("a leaf has no examples")
 
     @property
     def features(self) -> int:
@@ -68,6 +68,6 @@ class Trees:
         return self.right[at]
 
     def shares(self, row: Floats) -> Floats:
-        """Return the share of each class: the mean of what the trees say; they sum to 1."""
+        """Return the share of each class, the mean over trees; they sum to 1."""
         counts = self.counts[self.leaves(row)].astype(np.float64)
         return np.asarray((counts / counts.sum(axis=1, keepdims=True)).mean(axis=0))

@@ -1,4 +1,4 @@
-"""One part of a model: what it says of one window (model.py chooses the part and puts it into words)."""
+"""One part of a model: classifies one window (model.py chooses the part)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ from mpx.recognition.windows import (
 )
 from mpx.rtt.series import Probe
 
-FALSE_ALARMS = 0.05  # so many of the known windows may be said to be unknown
-LEAST_SHARE = 0.001  # no mix is thought to be impossible
+FALSE_ALARMS = 0.05  # share of known windows that may be called unknown
+LEAST_SHARE = 0.001  # no mix is impossible
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one window tells."""
+class Judgement:
+    """The classification of one window."""
 
     probabilities: Sequence[float]  # of MIXES
-    less_strange: float  # the share of known windows that are less strange
+    novelty: float  # the share of known windows with less novelty
 
     @property
-    def is_strange(self) -> bool:
-        """Whether it is like nothing that was seen in training."""
-        return self.less_strange > 1 - FALSE_ALARMS
+    def is_novel(self) -> bool:
+        """Whether it is unlike all training data."""
+        return self.novelty > 1 - FALSE_ALARMS
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class WindowClassifier:
     kind: str  # of KINDS
     window_s: float
     trees: Trees
-    temperature: float  # above 1: the trees are surer than they may be
+    temperature: float  # above 1: the probabilities of the trees are too extreme
     places: Places
     ranks: Ranks
 
@@ -61,8 +61,8 @@ class WindowClassifier:
         goodput: Sequence[tuple[float, float]] = (),
         streams: int = 1,
         falls: Sequence[QueueResponse] = (),
-    ) -> Said | None:
-        """Return what the end of a series tells; None if it is too short or most of it was lost."""
+    ) -> Judgement | None:
+        """Classify the end of a series; None if it is too short or most of it was lost."""
         steps = steps_of(self.window_s)
         grid = the_end(series, steps)
         if grid is None or not enough(grid.rtt_s[None])[0]:
@@ -78,7 +78,7 @@ class WindowClassifier:
         votes = self.trees.shares(row)
         probabilities = tempered(votes[None, : len(MIXES)], self.temperature)[0]
         distance = float(self.places.distances(row[None])[0])
-        return Said(probabilities.tolist(), self.ranks.less_strange(distance, float(votes[-1])))
+        return Judgement(probabilities.tolist(), self.ranks.novelty(distance, float(votes[-1])))
 
 
 def tempered(shares: Floats, temperature: float) -> Floats:

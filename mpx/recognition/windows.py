@@ -25,15 +25,13 @@ Booleans = NDArray[np.bool_]
 class Windows:
     """Some windows of the same length; arrays have a row for each, a column for each step."""
 
-    rtt_s: Floats  # what is not known is bridged
+    rtt_s: Floats  # missing values are interpolated
     lost: Booleans
     base_s: Floats  # one for each window
     goodput_bps: Floats | None = None  # of our own data
-    streams: Floats | None = None  # one for each window: how many of ours carry it, in a transfer
-    shares: Floats | None = (
-        None  # of the link that are ours, where a dip told it (QueueResponse.share); else NaN
-    )
-    kept: Floats | None = None  # the same as our goodput told it (QueueResponse.kept)
+    streams: Floats | None = None  # one for each window: our number of streams, in a transfer
+    shares: Floats | None = None  # our share of the link where a pulse ended (QueueResponse.share); else NaN
+    kept: Floats | None = None  # the same by goodput (QueueResponse.kept)
 
     def __len__(self) -> int:
         return len(self.rtt_s)
@@ -92,7 +90,7 @@ def the_end(series: Sequence[Probe], steps: int) -> Grid | None:
         return None
     grid = on_grid([probe for probe in series if probe.t_s > from_s - 1.5 * STEP_S])
     missing = steps - len(grid)
-    if missing > 0:  # nothing was sent then
+    if missing > 0:  # no probes were sent then
         rtts = np.append(np.full(missing, np.nan), grid.rtt_s)
         lost = np.append(np.zeros(missing, dtype=bool), grid.lost)
         grid = Grid(grid.from_s - missing * STEP_S, rtts, lost)
@@ -116,7 +114,7 @@ def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps:
 
 
 def falls_on_grid(falls: Sequence[QueueResponse], first_s: float, steps: int) -> tuple[Floats, Floats]:
-    """Return `shares` and `kept` of what dips told from that time on, NaN at steps without."""
+    """Return `shares` and `kept` of responses to pulses from that time on, NaN at other steps."""
     shares, kept = np.full((2, steps), np.nan)
     for fall in falls:
         step = math.floor((fall.t_s - first_s) / STEP_S + 0.5)
@@ -131,9 +129,9 @@ def sliding_mean(of: Floats, steps: int) -> Floats:
 
 
 def bridged(rtts: Floats) -> Floats:
-    """Return windows with what is not known (NaN) bridged by straight lines.
+    """Return windows with missing values (NaN) interpolated.
 
-    A window without any answer becomes zeros; `enough` tells.
+    A window without any answer becomes zeros; see `enough`.
     """
     unknown = np.isnan(rtts)
     if not unknown.any():
@@ -147,5 +145,5 @@ def bridged(rtts: Floats) -> Floats:
 
 
 def enough(rtts: Floats) -> Booleans:
-    """Return for each window, not yet bridged, whether it has so many answers that it tells anything."""
+    """Return for each window, before `bridged`, whether it has enough answers."""
     return np.asarray(np.isnan(rtts).mean(axis=1) <= 1 - FEWEST_ANSWERS)

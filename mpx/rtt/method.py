@@ -1,4 +1,4 @@
-"""What a way of probing is: it asks without waiting, tells what was answered, and how exact that is."""
+"""The contract of a method of probing: it sends without waiting, returns answers, and knows its noise."""
 
 import math
 import select
@@ -11,9 +11,9 @@ from mpx.errors import ConnectionLost
 from mpx.rtt.series import p99
 
 Kind = Literal["echo", "session", "handshake", "icmp"]
-NAP_S = 0.0002  # an answer without a time of its own is noticed so much later, in the last millisecond
-CALIBRATIONS = 100  # how often a noise is measured; some take a millisecond
-CALIBRATION_S = 0.5  # an answer over loopback is there by then, or a firewall is in between
+NAP_S = 0.0002  # in the last millisecond, an answer without a kernel timestamp is noticed so much later
+CALIBRATIONS = 100  # measurements of the noise; some take a millisecond each
+CALIBRATION_S = 0.5  # an answer over loopback has come by then, unless a firewall drops it
 LOST_AFTER_S = 3.0
 
 
@@ -27,50 +27,50 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How much of an RTT may not be the network's (99 % have no more), and how that is known."""
+    """The part of an RTT that may not be due to the network (99th percentile), and how that was measured."""
 
     rtt_s: float | None  # None: not known; `how` says why
     how: str
-    is_estimate: bool = False  # it was not measured apart from the network
+    is_estimate: bool = False  # not measured separately from the network
 
 
-class Way(Protocol):
-    """One way to probe one target. One thread uses it; times are those of the monotonic clock, in seconds."""
+class Method(Protocol):
+    """One method of probing one target. One thread uses it; times are on the monotonic clock, in seconds."""
 
     kind: Kind
     name: str
     lost_after_s: float  # what comes later does not count
-    sees_loss: bool  # False: TCP sends again what the network loses, and only `retransmissions` tells of it
+    sees_loss: bool  # False: TCP retransmits what is lost, and only `retransmissions` counts it
 
     @property
     def trouble(self) -> str:
-        """What went wrong last, in the system's words; empty where there was only silence."""
+        """What went wrong last, in the words of the system; empty where answers are only missing."""
 
     @property
     def retransmissions(self) -> int | None:
-        """How often this host's TCP has sent again so far; None where nobody counts."""
+        """Retransmissions of this host's TCP so far; None where they are not counted."""
 
     def ask(self, number: int) -> float:
-        """Send a probe, whatever is under way, and return when it left.
+        """Send a probe, whatever is outstanding, and return when it left.
 
-        A probe that cannot be sent is lost. Raises ConnectionLost or TransferTimeout when no further one can
-        be answered.
+        A probe that cannot be sent is lost. Raises ConnectionLost or TransferTimeout when no further probe
+        can be answered.
         """
 
     def answers(self, until_s: float) -> Sequence[Answer]:
-        """Return what has been answered; wait for the first answer, `until_s` at the latest.
+        """Return answers; wait for the first until `until_s` at the latest.
 
         Raises ConnectionLost when there will be no more.
         """
 
     def noise(self) -> Noise:
-        """Return how exact the answers so far are; raises OSError or ConnectionLost if nobody can tell."""
+        """Return how exact the answers so far are; raises OSError or ConnectionLost where it cannot."""
 
 
 def wait(poll: "select.poll", until_s: float) -> list[tuple[int, int]]:
-    """Poll until something comes or `until_s`.
+    """Poll until there is an event, or until `until_s`.
 
-    Poll counts in milliseconds. The rest of one is spent asking again and again, and sleeping a little in
+    Poll counts in milliseconds. The rest of one is spent polling again and again, with short sleeps in
     between, so that probes leave in time and answers are noticed meanwhile.
     """
     while True:
@@ -82,23 +82,23 @@ def wait(poll: "select.poll", until_s: float) -> list[tuple[int, int]]:
         time.sleep(min(left_s, NAP_S))
 
 
-def loopback_noise_s(way: Way) -> float:
-    """Return the 99th percentile of what `way` measures where there is no network, one probe at a time.
+def loopback_noise_s(method: Method) -> float:
+    """Return the 99th percentile of the RTT over loopback, one probe at a time.
 
     Raises ConnectionLost as soon as one is not answered.
     """
     rtts: list[float] = []
     for number in range(CALIBRATIONS):
-        until_s = way.ask(number) + CALIBRATION_S
+        until_s = method.ask(number) + CALIBRATION_S
         while len(rtts) == number and time.monotonic() < until_s:
-            rtts += [answer.rtt_s for answer in way.answers(until_s)]
+            rtts += [answer.rtt_s for answer in method.answers(until_s)]
         if len(rtts) == number:
-            raise ConnectionLost(f"nothing comes back over loopback ({way.trouble or 'no answer'})")
+            raise ConnectionLost(f"no answer over loopback ({method.trouble or 'no error'})")
     return p99(rtts)
 
 
 def waking_noise_s() -> float:
-    """Return the 99th percentile of how late this program wakes up."""
+    """Return the 99th percentile of how late this program is woken up."""
     poll, late = select.poll(), []
     for _ in range(CALIBRATIONS):
         slept_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""When probes are sent: pure functions from a window (seconds) to times (seconds since its begin)."""
+"""When probes are sent: pure functions from the length of a window to times since its begin, in seconds."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,16 +8,16 @@ SINGLE_INTERVAL_S = 0.1
 TRAIN_INTERVAL_S = 1.0
 TRAIN_PROBES = 10
 TRAIN_STEP_S = 0.001
-_UNEVEN = 0.6  # of an interval, that a single probe is later than even at most
-_GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples come near no fraction
-_EXACT = 1e-9  # windows are sums of what has no exact binary form
+_UNEVEN = 0.6  # the largest delay of a single probe, in intervals
+_GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples are spread most evenly
+_EXACT = 1e-9  # rounding of windows, which are sums
 
 
 def later(number: int, interval_s: float = SINGLE_INTERVAL_S) -> float:
-    """Return how much later than even a single probe is sent, seconds.
+    """Return by how much a single probe is delayed, seconds.
 
-    The queue has rhythms of its own: BBR's pulses come every eight round trips. Probes at even times that met
-    the same phase of it again and again would not see it at all.
+    Queues have periods of their own: BBR probes for bandwidth every eight round trips. Probes at even times
+    that always met the same phase would not see that.
     """
     return interval_s * _UNEVEN * (number * _GOLDEN % 1)
 

@@ -1,6 +1,6 @@
-"""Series of round-trip times (RTT): what each probe brought, evenly spaced steps, and figures for people.
+"""Series of round-trip times (RTT): probes, series at even steps, and summaries. Pure.
 
-Pure: the probes are passed in, in any order.
+Probes are passed in, in any order.
 """
 
 import math
@@ -12,7 +12,7 @@ from statistics import fmean, median
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question and its answer."""
+    """One probe and its answer."""
 
     t_s: float  # when it was sent
     rtt_s: float | None  # None: lost
@@ -20,14 +20,14 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A series in a few figures. Those of the RTT are None where no probe (for jitter: no two) came back."""
+    """The figures of a series. Those of the RTT are None where no probe (for jitter: no two) was answered."""
 
     sent: int
     lost: int
     min_s: float | None
     median_s: float | None
-    p99_s: float | None  # the smallest RTT that 99 % of those that came back do not exceed
-    jitter_s: float | None  # mean |difference| of probes sent one after the other, where both came back
+    p99_s: float | None  # the smallest RTT that 99 % of the answered probes do not exceed
+    jitter_s: float | None  # mean |difference| of consecutive probes, where both were answered
 
     @property
     def loss(self) -> float:
@@ -60,7 +60,7 @@ def p99(values: Sequence[float]) -> float:
     Raises ValueError where there are none.
     """
     if not values:
-        raise ValueError("nothing has no 99th percentile")
+        raise ValueError("no values, so no 99th percentile")
     return sorted(values)[math.ceil(0.99 * len(values)) - 1]
 
 

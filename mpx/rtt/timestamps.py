@@ -1,4 +1,4 @@
-"""When the kernel received something, so that the time until a program woke up is known."""
+"""When the kernel received data, so that the time until a program was woken up is known."""
 
 import socket
 import struct
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SO_TIMESTAMPNS = 35
-_TIMESPEC = struct.Struct("=qq")  # kernels of 32 bits write half of that, and then nothing is known
+_TIMESPEC = struct.Struct("=qq")  # 32-bit kernels write half of that, which is ignored
 _ANCILLARY_BYTES = 128
 _LARGEST_WAIT_S = 10.0
 _ONE_MOMENT_S, _TRIES = 5e-6, 5
@@ -20,8 +20,8 @@ class Arrival:
     data: bytes
     sender: Any  # the address as the socket module writes it; None of a stream
     at_s: float  # when the program had it, monotonic clock
-    waited_s: float  # how long the kernel had it by then; of a stream its last bytes
-    ancillary: list[tuple[int, int, bytes]]  # what else the kernel told
+    waited_s: float  # how long the kernel had it by then; of a stream: its last bytes
+    ancillary: list[tuple[int, int, bytes]]  # other control messages of the kernel
 
     @property
     def received_s(self) -> float:
@@ -51,7 +51,7 @@ def receive(connection: socket.socket, size_bytes: int = 2048) -> Arrival:
 def _clocks() -> tuple[float, int]:
     """Return the monotonic clock (seconds) and the wall clock (nanoseconds) of one moment.
 
-    A program that was held up between the two would take the time for a wait in the kernel.
+    If the program were suspended between the two, that time would count as a wait in the kernel.
     """
     for _ in range(_TRIES):
         at_s, wall_ns = time.monotonic(), time.clock_gettime_ns(time.CLOCK_REALTIME)

@@ -48,7 +48,7 @@ class Dipping:
         if host in self._busy or not allowed.take(self._clock()):
             return 0.0
         slowed = self._slowed.setdefault(host, LocalPacer(partial(self._connections, host), self._clock))
-        slowed.look()
+        slowed.measure()
         if slowed.sends_by(BBR):
             of_bbr = self._allowed_bbr.setdefault(host, TokenBucket(BBR_RATE, burst=BBR_BURST))
             if not of_bbr.take(self._clock()):

@@ -163,7 +163,7 @@ def _watch(ends: Ends, transport: Transport, paced: Carrier | None) -> "RttWatch
     pacer = RemotePacer if ends.far_is_source else LocalPacer
     pulses = PulseMaker(pacer(paced.connections)) if paced else None
     kernel_s = rtt.kernel_s or math.inf
-    return RttWatch(ends.host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, dips=pulses)
+    return RttWatch(ends.host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, pulses=pulses)
 
 
 def _monitor(

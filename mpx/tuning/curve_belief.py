@@ -1,8 +1,8 @@
-"""What a tuner believes about G(n), goodput over streams: candidate curves, weighed by evidence.
+"""The tuner's belief about G(n), goodput over streams: candidate curves, weighed by evidence (Bayes).
 
-Every measured bin is predicted by every candidate from the bin before, and candidates that predict well
-gain. Each follows the level that fits it. How noisy the network is, is part of what is learnt. Pure
-arithmetic on logarithms of goodput; no clock, no randomness, no numpy.
+Every candidate predicts each bin from the one before, and those that predict well gain weight. Each has a
+level of its own, which follows the data. The noise of the network is learnt, too. Pure arithmetic on
+logarithms of goodput: no clock, no randomness, no numpy.
 """
 
 import math
@@ -11,27 +11,27 @@ from operator import add, mul
 
 from mpx.tuning.curves import candidates
 
-CORRELATION_S = 1.0  # the noise of a network stays similar for about that long
-CHANGES_S = 100.0  # a network becomes another one about that often: so much belief returns to the prior
-FORGET_S = 25.0  # levels lose two thirds of their past in that time
-NOISE_FORGET_S = 10.0  # what was learnt of the noise, too
-# how noisy a network may be (standard deviation of the logarithm of goodput at one instant), how probably;
-# more than there is costs time, less leads astray, so it is first taken for noisy
+CORRELATION_S = 1.0  # how long the noise of a network is correlated
+CHANGES_S = 100.0  # how often a network changes: so much of the belief returns to the prior
+FORGET_S = 25.0  # levels forget two thirds of their past in that time
+NOISE_FORGET_S = 10.0  # and the noise is forgotten as fast as that
+# candidates for the noise (standard deviation of the logarithm of goodput at one instant), with their prior;
+# an estimate that is too high costs time, one that is too low misleads, so the prior is on the noisy side
 NOISES = ((0.02, 0.05), (0.05, 0.08), (0.1, 0.15), (0.18, 0.26), (0.3, 0.36), (0.6, 0.1))
-NOISE_RETURNS = 0.001  # no noise is ever ruled out
+NOISE_RETURNS = 0.001  # no candidate for the noise is ever ruled out
 MISFIT = 0.03  # error of every candidate's prediction, for each octave between two counts
-RAMP_MISFIT = 0.5  # and for the share of the streams that a ramp still lacks: nobody knows its course exactly
-TAIL = 8.0  # degrees of freedom of Student's t: how little a single outlier may say
+RAMP_MISFIT = 0.5  # and for the share of streams still ramping up, as ramps are not known exactly
+TAIL = 8.0  # degrees of freedom of Student's t: limits the weight of an outlier
 PRIOR_OCTAVES = 3.0  # spread of the prior
-WAY_OCTAVES = 1.0  # farther from the good range a candidate's answer is no other answer
-REOPENED = 0.15  # what is left of the logarithm of the odds when a change was noticed
+STEP_OCTAVES = 1.0  # candidates whose good range is farther away count as if it were as far as this
+REOPENED = 0.15  # share of the log-odds that is kept when a change was noticed
 
 
 class CurveBelief:
-    """How credible each candidate is, and what that says about the right number of streams."""
+    """The probability of each candidate, and what follows for the number of streams."""
 
     def __init__(self, most: int, start: float):
-        """The answer is between 1 and `most` streams, at first thought to lie around `start`."""
+        """The best number is between 1 and `most` streams, and by the prior around `start`."""
         self._known = known = candidates(most)
         self._ends = sorted((n, i) for i, ends in enumerate(known.ranges) for n in ends)
         self._priors: dict[int, list[float]] = {}
@@ -43,7 +43,7 @@ class CurveBelief:
         self._noises = [share for _, share in NOISES]
 
     def _prior(self, around: float) -> list[float]:
-        """What is believed without evidence: the good range lies around that many streams."""
+        """Return the prior: the good range lies around that many streams."""
         quarter = round(4 * math.log2(around))
         if quarter not in self._priors:
             far = [(middle - quarter / 4) / PRIOR_OCTAVES for middle in self._known.middles]
@@ -53,17 +53,17 @@ class CurveBelief:
 
     @property
     def noise(self) -> float:
-        """Relative noise of goodput, as the standard deviation of its logarithm."""
+        """The relative noise of goodput, as the standard deviation of its logarithm."""
         return sum(share * noise for share, (noise, _) in zip(self._noises, NOISES, strict=True))
 
     def fresh_noise(self, seconds: float) -> float:
-        """How far noise moves in that time, as a standard deviation: little in a moment."""
+        """Return how far the noise moves in that time, as a standard deviation."""
         return self.noise * math.sqrt(1 - math.exp(-2 * seconds / CORRELATION_S))
 
     def reopen(self, streams: int) -> None:
-        """The network changed: little is left of the evidence, and levels start anew.
+        """Forget most of the evidence and all levels, as the network has changed.
 
-        It is thought to have changed from where it was, that is, from `streams`.
+        The new prior lies around `streams`.
         """
         mixed = zip(self._weights, self._prior(streams), strict=True)
         self._weights = _normal([w**REOPENED * p ** (1 - REOPENED) for w, p in mixed])
@@ -72,7 +72,7 @@ class CurveBelief:
     def add(self, at_s: float, streams: float, goodput_bps: float, worth: float) -> None:
         """Weigh the candidates by one bin: goodput with `streams` (those ramping count in part).
 
-        `worth` is the share of the streams that is up to speed, to the power of 4.
+        `worth` is the share of the streams that are up to speed, to the power of 4.
         """
         y, shares = math.log(goodput_bps), self._known.log_shares(streams)
         if self._last is None:
@@ -109,9 +109,9 @@ class CurveBelief:
     def _learn_noise(
         self, squares: list[float], share_of_noise: float, misfit: float, passed_s: float
     ) -> list[float]:
-        """Weigh how noisy the network is; return how likely these squared errors are for each candidate.
+        """Update the noise; return the likelihood of these squared errors for each candidate.
 
-        `misfit` is the variance of the errors that no noise makes.
+        `misfit` is the variance of the errors that are not noise.
         """
         likely = [0.0] * len(squares)
         seen = []
@@ -133,7 +133,7 @@ class CurveBelief:
         self._weights = _normal([w * math.exp(log_odds(knee, fewest)) for w, knee, (fewest, _) in each])
 
     def quantile(self, share: float) -> float:
-        """The streams below which that share of the belief lies (of the ends of the good ranges)."""
+        """Return the streams below which that share of the ends of the good ranges lies, by weight."""
         seen, goal = 0.0, 2 * share
         for n, i in self._ends:
             seen += self._weights[i]
@@ -142,38 +142,38 @@ class CurveBelief:
         return float(self._ends[-1][0])
 
     def target(self) -> int:
-        """The streams that fit best."""
+        """Return the streams that fit best."""
         return max(self._known.targets, key=self.fit)
 
     def fit(self, streams: int) -> float:
-        """How well that many streams fit, 0 to 1: probably good, and far from the ends of the good range."""
+        """Return how well so many streams fit, 0 to 1: 1 inside the good range of all candidates."""
         return _dot(self._weights, self._known.fit(streams))
 
     def good(self, streams: int) -> float:
-        """How probably `streams` is in the good range."""
+        """Return the probability that `streams` is in the good range."""
         x = math.log2(streams)
         pairs = zip(self._weights, self._known.octaves, strict=True)
         return sum(w for w, (low, high) in pairs if low - 1e-9 <= x <= high + 1e-9)
 
     def value(self, here: int, there: int, noise: float) -> float:
-        """What a look `there` should tell about the way to go from `here`: up, stay, or down.
+        """Return how much a trial of `there` streams shows about the direction from `here`: up, stay, down.
 
-        It is the share of the doubt about the way that the result explains: the more the candidates that
-        send us one way agree in the result they predict, and the less noise covers it, the more.
+        It is the share of the variance of the direction that the result explains: the more, the better the
+        candidates of one direction agree in the result that they predict, and the less the noise.
         """
         ours, theirs = self._known.log_shares(here), self._known.log_shares(there)
         ratios = [b - a for a, b in zip(ours, theirs, strict=True)]
         x = math.log2(here)
-        ways = [max(-WAY_OCTAVES, min(WAY_OCTAVES, middle - x)) for middle in self._known.middles]
+        steps = [max(-STEP_OCTAVES, min(STEP_OCTAVES, middle - x)) for middle in self._known.middles]
         weighed = list(map(mul, self._weights, ratios))
-        ratio, way = sum(weighed), _dot(self._weights, ways)
+        ratio, step = sum(weighed), _dot(self._weights, steps)
         variance = _dot(weighed, ratios) - ratio * ratio
-        covariance = _dot(weighed, ways) - ratio * way
+        covariance = _dot(weighed, steps) - ratio * step
         misfit = MISFIT * math.log2(there / here)
         return float(covariance**2 / (max(0.0, variance) + noise**2 + misfit**2))
 
     def surprise(self, at_s: float, streams: float, goodput_bps: float) -> tuple[float, float]:
-        """Logarithm of measured over predicted goodput, by the most credible candidate: level, last bin."""
+        """Return the log of measured over predicted goodput, by the best candidate: level, last bin."""
         if self._last is None:
             return 0.0, 0.0
         then_s, _, y0, shares0, _ = self._last

@@ -1,7 +1,7 @@
 """Candidate curves G(n), goodput over streams: shapes (knee, bends, fair share, peaks) scaled to many knees.
 
-The capacity is no part of a candidate: only logarithms of shares of it are compared. Pure arithmetic, no
-numpy; what is costly is done once for each limit of streams.
+A candidate has no capacity: only logarithms of shares of it are compared. Pure arithmetic, no numpy; what is
+costly is computed once for each limit of streams.
 """
 
 import math
@@ -14,8 +14,8 @@ KNEES_PER_OCTAVE = 4
 COUNTS_PER_OCTAVE = 8  # for the ends of a good range
 TARGETS_PER_OCTAVE = 4
 KEYS_PER_OCTAVE = 32  # shares are looked up for so many counts (streams that ramp count in part)
-RIM, RIM_FROM = 0.25, 4  # octaves kept from the ends of a good range, from that many streams on
-FIT_OCTAVES = 0.5  # that far from the inner good range a count is of no use
+RIM, RIM_FROM = 0.25, 4  # octaves left out at the ends of a good range, from that many streams on
+FIT_OCTAVES = 0.5  # a count that far from the inner good range does not fit at all
 
 Shape = Callable[[float], float]
 
@@ -39,8 +39,8 @@ SHAPES: tuple[tuple[Shape, float, float], ...] = (
     (_bend(2.0), 0.5, 0.5),
     (_bend(1.5), 0.5, 0.4),
     (_bend(1.2), 0.5, 0.4),
-    (_bend(1.0), 0.125, 0.4),  # a fair share of standing traffic
-    (_windowed_share(1.0), 0.125, 0.25),  # the same, held back by windows while there are few streams
+    (_bend(1.0), 0.125, 0.4),  # a fair share beside constant traffic
+    (_windowed_share(1.0), 0.125, 0.25),  # the same, limited by windows while there are few streams
     (_windowed_share(1.5), 0.125, 0.25),
     (_windowed_share(2.0), 0.125, 0.25),
     (_peak(0.05), 0.5, 0.5),
@@ -85,12 +85,12 @@ class Candidates:
 
     @staticmethod
     def _without_rim(fewest: int, most: int) -> tuple[float, float]:
-        """The good range in octaves, without its rims: no candidate fits a real curve exactly."""
+        """Return the good range in octaves without its rims, as no candidate fits a real curve exactly."""
         rim = min(RIM, math.log2(most / fewest) / 2) if fewest >= RIM_FROM else 0.0
         return math.log2(fewest) + rim, math.log2(most) - rim
 
     def fit(self, streams: int) -> list[float]:
-        """How well that many streams fit: 1 inside the good range, without its rims, 0 far from it."""
+        """Return how well so many streams fit: 1 inside the good range without its rims, 0 far from it."""
         if streams not in self._fits:
             x = math.log2(streams)
             far = [max(low - x, x - high, 0.0) for low, high in self._inner]
@@ -98,7 +98,7 @@ class Candidates:
         return self._fits[streams]
 
     def log_shares(self, streams: float) -> list[float]:
-        """Logarithm of goodput with `streams` streams, as a share of each candidate's own scale."""
+        """Return the logarithm of goodput with `streams`, as a share of each candidate's own scale."""
         key = round(KEYS_PER_OCTAVE * math.log2(streams))
         if key not in self._shares:
             n = 2 ** (key / KEYS_PER_OCTAVE)
@@ -108,5 +108,5 @@ class Candidates:
 
 @lru_cache(maxsize=8)
 def candidates(most: int) -> Candidates:
-    """The candidates for at most that many streams."""
+    """Return the candidates for at most so many streams."""
     return Candidates(most)

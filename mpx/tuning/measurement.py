@@ -1,7 +1,7 @@
-"""From samples to bins: the goodput of a group of paths, and how far its streams have come up to speed.
+"""Turns samples into bins: the goodput of a group of paths, and how far its streams are up to speed.
 
-A new stream needs about ten round-trip times (RTT) until it carries its share, or until the windows hold it
-back. A bin says what was measured and how much it is worth.
+A new stream needs about ten round-trip times (RTT) until it carries its share, or until windows limit it. A
+bin holds what was measured and how much that is worth.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from mpx.engine.tuner import Sample
 from mpx.tuning.queue_delay import Queue
 from mpx.tuning.settling import AT_THE_WINDOWS, Settling
 
-BIN_S, BIN_RTT = 0.1, 2.0  # shortest bin, the longer of these: windows arrive in lumps, one in an RTT
+BIN_S, BIN_RTT = 0.1, 2.0  # shortest bin, the longer of these: windows arrive in bursts, one per RTT
 RAMP_RTT = 10.0  # a new stream is up to speed after that many RTT
-HELD_RTT = 5.0  # from that age on a stream that windows hold back is up to speed
+HELD_RTT = 5.0  # from that age on a stream that windows limit is up to speed
 WORTH = 0.25  # bins worth less than that are dropped
 UNKNOWN_RTT_S = 0.05  # until the RTT is known
 SEGMENT_BYTES = 1448  # payload of a full segment on Ethernet
@@ -28,12 +28,12 @@ class Bin:
     streams: int
     up: float  # streams up to speed: a stream half way through its ramp counts as a half
     goodput_bps: float
-    worth: float  # 0 to 1: (up / streams)^4, so that hardly ramped streams prove nothing
-    held_back: float | None  # share of the time in which windows or send buffers held streams back
-    window_bps: float | None  # what the receivers' windows let a stream carry while there is no queue
-    resent: float  # segments sent again, as a share of what arrived
-    full: bool  # there is a queue, whoever filled it, and windows leave us free
-    excess: float | None  # its share of all that is under way, if it has stood for a while
+    worth: float  # 0 to 1: (up / streams)^4, so that streams at the begin of their ramp count for nothing
+    held_back: float | None  # share of the time in which windows or send buffers limited streams
+    window_bps: float | None  # what receive windows let a stream carry while there is no queue
+    resent: float  # segments retransmitted, as a share of what arrived
+    full: bool  # there is a queue, of whatever traffic, and windows do not limit us
+    excess: float | None  # its share of all data in flight, if it has stood for a while
 
 
 @dataclass(slots=True)
@@ -54,16 +54,16 @@ class Meter:
         self._paths: dict[str, _Path] = {}
         self._last_s: float | None = None
         self._begin_s = 0.0  # of the open bin
-        self._takeover = Settling()
-        self._wanted: int | None = None  # streams asked for that have not all come or gone yet
+        self._settling = Settling()
+        self._wanted: int | None = None  # streams asked for, until as many are open
         self._expected_bps: float | None = None
-        self._last_bps = 0.0  # of the last bin that told something
+        self._last_bps = 0.0  # of the last bin that counted
         self._progress_s = 0.0
         self._gap_s = 0.0  # usual time between two arrivals
         self._stalled = False
         self._queue = Queue()
         self._held_back: list[float] = []  # in the open bin
-        self._is_told = False  # whether the kernel tells of windows
+        self._sees_windows = False  # whether the kernel reports how long windows limit streams
         self.rtt_s = UNKNOWN_RTT_S
 
     @property
@@ -79,13 +79,13 @@ class Meter:
     @property
     def settled(self) -> bool:
         """Whether goodput has reached what the present streams will carry, so that bins come."""
-        return not self._takeover.pending
+        return not self._settling.pending
 
     def ask(self, streams: int | None, expected_bps: float | None = None) -> None:
-        """So many streams were asked for, on all paths together; None: no more are waited for.
+        """Expect so many streams, on all paths together; None: wait for none.
 
-        Once they are there, their goodput counts when it has reached what it will stay at. `expected_bps`
-        is what they are known to carry, if they are.
+        Once they are open, their goodput counts when it has reached what it will stay at. `expected_bps`
+        is what they are known to carry, if that is known.
         """
         self._wanted, self._expected_bps = streams, expected_bps
 
@@ -94,9 +94,9 @@ class Meter:
         return self._paths[path].goodput_bps
 
     def add(self, now_s: float, samples: Mapping[str, Sample], noise: float = 0.0) -> Bin | None:
-        """Take one call's samples; a bin comes back when one is complete and worth something.
+        """Take the samples of one call; return a bin when one is complete and worth something.
 
-        `noise` is how noisy goodput is thought to be, the standard deviation of its logarithm.
+        `noise` is the estimated noise of goodput, the standard deviation of its logarithm.
         """
         if self._last_s is not None and now_s <= self._last_s:
             return None
@@ -113,7 +113,7 @@ class Meter:
         self._last_s = now_s
         if (held_back := _held_back(samples)) is not None:
             self._held_back.append(held_back)
-            self._is_told = True
+            self._sees_windows = True
         if changed or sum(s.streams for s in samples.values()) == 0:
             self._open(now_s)
             self._progress_s = now_s
@@ -128,7 +128,7 @@ class Meter:
         return self._close(now_s, samples, noise)
 
     def _follow(self, now_s: float, samples: Mapping[str, Sample]) -> bool:
-        """Keep the ages of the streams; True if paths or streams came or went."""
+        """Keep the ages of the streams; return whether paths or streams came or went."""
         changed, grown = self._paths.keys() != samples.keys(), 0
         for name in self._paths.keys() - samples.keys():
             del self._paths[name]
@@ -163,13 +163,13 @@ class Meter:
         """Begin to wait for what the streams will carry, if they changed by `grown`.
 
         Those that come and go by themselves, between two files, change little that lasts: after some have
-        gone what was under way is left out, no more. New ones count by their ramp where nobody tells of them.
+        gone, only what was in flight is left out. New ones count by their ramp where windows are not known.
         """
         if self._wanted is None:
-            if grown < 0 and not self._takeover.pending:
-                self._takeover.begin(now_s, 0.0, grew=False)
-        elif grown < 0 or (grown and (self._is_told or self._expected_bps or not self._last_bps)):
-            self._takeover.begin(now_s, self._expected_bps or self._last_bps, grew=grown > 0)
+            if grown < 0 and not self._settling.pending:
+                self._settling.begin(now_s, 0.0, grew=False)
+        elif grown < 0 or (grown and (self._sees_windows or self._expected_bps or not self._last_bps)):
+            self._settling.begin(now_s, self._expected_bps or self._last_bps, grew=grown > 0)
             self._queue.clear()
         if self._wanted == sum(path.streams for path in self._paths.values()):
             self.ask(None)
@@ -194,10 +194,10 @@ class Meter:
         worth = (up / streams) ** 4
         if stalled or worth < WORTH or total_bps <= 0:
             return None
-        if not self._takeover.over(middle_s, total_bps, held_back, noise, self.rtt_s):
+        if not self._settling.over(middle_s, total_bps, held_back, noise, self.rtt_s):
             return None
         self._last_bps = total_bps
-        free = held_back is None or held_back < AT_THE_WINDOWS  # else the queue is other people's
+        free = held_back is None or held_back < AT_THE_WINDOWS  # else the queue is that of other traffic
         full = free and self._queue.is_full(now_s, self.rtt_s)
         excess = self._queue.standing(now_s, self.rtt_s) if full else None
         resent_share = resent * 8 / (total_bps * length_s)
@@ -206,14 +206,14 @@ class Meter:
         return Bin(middle_s, streams, up, total_bps, worth, held_back, window_bps, resent_share, full, excess)
 
     def _share_up(self, age_s: float, held_back: float | None) -> float:
-        """How far a stream of that age is up to speed, from 0 to 1."""
+        """Return how far a stream of that age is up to speed, from 0 to 1."""
         if held_back is None or age_s < HELD_RTT * self.rtt_s:
             held_back = 0.0
         return min(1.0, max(held_back, age_s / self.ramp_s))
 
 
 def _held_back(samples: Mapping[str, Sample]) -> float | None:
-    """Mean over the streams of the share of time they were held back; None if nobody knows."""
+    """Return the mean over streams of the share of time that windows limited them; None if not known."""
     known = [s for s in samples.values() if s.limited_by_receiver is not None and s.streams > 0]
     if not known:
         return None

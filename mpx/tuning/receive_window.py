@@ -1,17 +1,17 @@
-"""What windows let the streams carry: whether more carry in proportion, and how few could carry as much.
+"""What receive windows let the streams carry: whether more carry more, and how few could carry as much.
 
-Where the receivers' windows bind, each stream carries a window in a round trip, however many there are. So
+Where receive windows limit the rate, each stream carries a window per round trip, however many there are, so
 goodput rises in proportion to their number until the path is full. A queue, or a receiver that reads slowly,
-closes the windows, too, but then more streams carry hardly more.
+reduces the windows, too, but then more streams carry hardly more.
 """
 
 import math
 
 from mpx.tuning.settling import AT_THE_WINDOWS
 
-IN_PROPORTION = 0.5  # of the logarithm of what more streams would carry if windows alone bound them
-NEARLY = 0.98  # so much of what arrives is all of it, within the error of a bin
-STEADY = 0.3  # a bin counts for so much in the mean of what so many streams carry
+IN_PROPORTION = 0.5  # share of the logarithmic rise that there would be if only windows limited the rate
+NEARLY = 0.98  # goodput that is equal within the error of a bin
+STEADY = 0.3  # weight of a bin in the mean goodput of so many streams
 
 
 class Windows:
@@ -21,10 +21,10 @@ class Windows:
         self.forget()
 
     def forget(self) -> None:
-        """The network has changed."""
-        self.room = False  # whether the last bin showed that more streams carry in proportion
-        self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever bound them
-        self._window_bps = 0.0  # what windows let a stream carry; 0 until that is known
+        """Forget everything, as the network has changed."""
+        self.room = False  # whether the last bin showed that more streams carry more, in proportion
+        self._means_bps: dict[int, float] = {}  # what so many streams carried, whatever limited them
+        self._window_bps = 0.0  # what windows let a stream carry; 0 while not known
 
     def learn(
         self, streams: int, goodput_bps: float, held_back: float | None, window_bps: float | None
@@ -34,14 +34,14 @@ class Windows:
         self._means_bps[streams] = before_bps + STEADY * (goodput_bps - before_bps)
         binds = held_back is not None and held_back > AT_THE_WINDOWS
         self.room = binds and self._rose_to(streams) and self._would_rise_from(streams)
-        if window_bps is not None:  # one that a slow reader closes for a moment is the larger one still
+        if window_bps is not None:  # the largest counts: a slow reader reduces it for a moment
             self._window_bps = max(self._window_bps, window_bps)
 
     def needed(self, goodput_bps: float) -> int:
-        """Return the fewest streams that windows let carry nearly as much; 0 where nobody knows.
+        """Return the fewest streams that windows let carry nearly as much; 0 where that is not known.
 
-        A receiver that reads slowly shows small windows, whatever it could take: fewer that did carry as
-        much are enough.
+        A receiver that reads slowly announces small windows, whatever it could take: so fewer streams that
+        did carry as much are enough, too.
         """
         if not self._window_bps:
             return 0

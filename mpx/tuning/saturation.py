@@ -1,14 +1,15 @@
-"""How many streams on a path that is full, that is with a queue that stands in front of its bottleneck.
+"""How many streams on a path that is full, that is with a standing queue at its bottleneck.
 
-Whoever made the queue: more streams would bring us only what they take from others. So none are added, and
-they come down as far as the path stays full. Every mpx does the same, so several end with the same number.
+Whatever traffic fills the queue, more streams would gain only what they take from others. So none are added,
+and their number is reduced as far as the path stays full. Every mpx does the same, so several end with the
+same number.
 """
 
 import math
 
-SHARING = 4  # no fewer: so many each come level, and a loss of one stream takes little from all of them
-DOWN = 0.7  # each step; those that stay have to fill the path again
-GAIN = 0.5  # a look upwards gained if goodput rose by that power of the streams ...
+SHARING = 4  # no fewer: with four each, transfers come to equal shares, and one loss costs little
+DOWN = 0.7  # factor of each step; the remaining streams have to fill the path again
+GAIN = 0.5  # a trial of more streams gained if goodput rose by that power of the streams ...
 NOISE = 2.0  # ... and by so many times the noise
 
 
@@ -18,7 +19,7 @@ def fewer(streams: int, least: int) -> int:
 
 
 def gained(before: int, before_bps: float, streams: int, goodput_bps: float, noise: float) -> bool:
-    """Tell whether `streams` carry so much more than fewer did `before` that not all of it was others'.
+    """Return whether `streams` carry so much more than `before` did that not all of it was taken from others.
 
     `noise` is the standard deviation of the logarithm of the goodput that was measured. For a path that was
     not full before and is now.

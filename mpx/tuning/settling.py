@@ -1,38 +1,38 @@
-"""After streams came or went: when has what the streams carry reached what it will stay at?
+"""Settling after streams came or went: when goodput has reached what it will stay at.
 
-Streams that stay when others are retired grow slowly into what those carried: congestion control gives
-back in seconds what it took in one round trip. New streams overshoot, and where losses hold them they come
-down as slowly. Until then goodput says nothing about their number.
+Streams that remain when others are closed grow slowly into the rate of those: congestion control gives back
+in seconds what it took in one round trip. New streams overshoot, and where losses limit them they come down
+as slowly. Until then goodput shows nothing about their number.
 """
 
 import math
 
-AT_LEAST_RTT = 4.0  # what was under way when the streams were retired has arrived
+AT_LEAST_RTT = 4.0  # what was in flight when the streams were closed has arrived
 FLAT_RTT = 8.0  # goodput that neither rose nor fell for that long stays
 AT_MOST_RTT = 100.0
-RISE = 1.05  # more than all that was seen so far by that is a rise, and less a fall
-MISSING = 0.05  # so little of what was carried before is nothing ...
-OF_THE_NOISE = 0.7  # ... nor is that share of the noise
-AT_THE_WINDOWS = 0.6  # streams that windows hold back for that share of the time have nothing to grow to ...
-FREE = 0.3  # ... and new ones that they hold back less than that overshoot
+RISE = 1.05  # a rise is more than the highest goodput so far by this factor, a fall less than the lowest
+MISSING = 0.05  # a shortfall of so little, as a share of the rate before, is none ...
+OF_THE_NOISE = 0.7  # ... nor is one of that share of the noise
+AT_THE_WINDOWS = 0.6  # streams that windows limit for that share of the time cannot grow ...
+FREE = 0.3  # ... and new ones that they limit less than that overshoot
 
 
 class Settling:
     """Waits until goodput is back at what it was, rises no more, or cannot rise."""
 
     def __init__(self) -> None:
-        self._before_bps: float | None = None  # None: nothing is waited for
+        self._before_bps: float | None = None  # None: settled
         self._grew = False
         self._since_s = self._moved_s = 0.0
         self._most_bps, self._least_bps = 0.0, math.inf
 
     @property
     def pending(self) -> bool:
-        """Whether it is still waited for."""
+        """Whether goodput has not settled yet."""
         return self._before_bps is not None
 
     def begin(self, now_s: float, before_bps: float, grew: bool) -> None:
-        """Streams came (`grew`) or went just now; before that, so much was carried (bit/s)."""
+        """Streams came (`grew`) or went just now; before that, goodput was `before_bps` (bit/s)."""
         self._before_bps, self._grew = before_bps, grew
         self._most_bps, self._least_bps = 0.0, math.inf
         self._since_s = self._moved_s = now_s
@@ -42,7 +42,7 @@ class Settling:
     ) -> bool:
         """Whether the goodput measured at `at_s` is what these streams will carry.
 
-        `held_back` is the share of the time in which windows held them back, None if nobody knows;
+        `held_back` is the share of the time in which windows limited them, None if not known;
         `noise` the standard deviation of the logarithm of goodput.
         """
         if self._before_bps is None:

@@ -28,7 +28,7 @@ def put(wan: Wan, sets: PathSets, number: int, *ports: int, path: int | None = N
     return places
 
 
-def ways(wan: Wan, port: int) -> tuple[list[int], list[int]]:
+def current_paths(wan: Wan, port: int) -> tuple[list[int], list[int]]:
     """Return the switches that a stream's frames pass, there and back."""
     there = wan.switches_passed("src", tcp_frame("src", "dst", (port, 2811)))
     return there, wan.switches_passed("dst", tcp_frame("dst", "src", (2811, port)))

@@ -98,7 +98,7 @@ def test_a_port_for_callers_that_is_taken(other: Other) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [(None, "cannot be read"), ("[", "cannot be used"), ("{}", "no list")]
+    ("text", "says"), [(None, "cannot be read"), ("[", "cannot be used"), ("{}", "not a list of links")]
 )
 def test_capacities_that_cannot_be_had(text: str | None, says: str, tmp_path: Path) -> None:
     file = tmp_path / "capacities.json"
@@ -136,7 +136,7 @@ def test_a_token_is_shown_to_the_controller_alone(
     other.status, other.location = 302, "http://127.0.0.1:9/"
     with pytest.raises(MpxError, match="refuses: HTTP status 302"):
         RestClient(other.url, "secret").get("path-sets")
-    with pytest.raises(UsageError, match="anybody on the way could read it"):
+    with pytest.raises(UsageError, match="could be read on the way"):
         RestClient("http://192.0.2.1:6680", "secret")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from graphs import THESIS_A, M, capacities, graph_of
-from mpx_controller.errors import NoWay
+from mpx_controller.errors import NoPath
 from mpx_controller.graph import Graph, Link, Port
 from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S
@@ -17,7 +17,7 @@ from mpx_controller.path_sets.selection import widest_apart
 from mpx_controller.path_sets.sets import PathSets
 from mpx_controller.path_sets.stream_entries import AGAIN_S
 from running_controller import controller
-from stream_wans import DST, LIMITS, SRC, put, steered, ways
+from stream_wans import DST, LIMITS, SRC, current_paths, put, steered
 from switches import Wan, address, arp_from
 from wans import ENDS, network
 from wire_switches import held, wire_wan
@@ -40,7 +40,7 @@ def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
     sets = PathSets(first, Bands(), LIMITS)
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     put(wan, sets, made.number, 4000, 4001, 4002, 4003)
-    passed = [ways(wan, port) for port in range(4000, 4004)]
+    passed = [current_paths(wan, port) for port in range(4000, 4004)]
     assert [there for there, _ in passed] == [[1, between, 6] for between in (2, 3, 4, 5)]
     again = network(wan.now_s, forwarding=False)
     again.hosts.restore(first.hosts.all, wan.now_s)
@@ -50,10 +50,10 @@ def test_a_restart_beside_another_controller_keeps_streams_too() -> None:
         wan.connect(again, switches)
         wan.wait(0.25)
         wan.do(anew.reroute(wan.now_s))
-        assert [ways(wan, port) for port in range(4000, 4004)] == passed
+        assert [current_paths(wan, port) for port in range(4000, 4004)] == passed
     wan.wait(SETTLED_S)
     wan.do(anew.reroute(wan.now_s))
-    assert [ways(wan, port) for port in range(4000, 4004)] == passed
+    assert [current_paths(wan, port) for port in range(4000, 4004)] == passed
 
 
 def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
@@ -63,22 +63,22 @@ def test_streams_are_put_only_where_all_switches_can_be_told() -> None:
     put(wan, sets, made.number, 4000, path=1)
     wan.network.switch_down(3, wan.now_s)
     wan.do(sets.reroute(wan.now_s))
-    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])  # which goes on forwarding
+    assert current_paths(wan, 4000) == ([1, 3, 6], [6, 3, 1])  # which goes on forwarding
     put(wan, sets, made.number, 4000)
-    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+    assert current_paths(wan, 4000) == ([1, 3, 6], [6, 3, 1])
     assert put(wan, sets, made.number, 4001, 4002, 4003, 4004) == [0, 2, 3, 0]
     assert put(wan, sets, made.number, 4001, 4005, path=1) == [1, 1]  # once it is there
-    assert ways(wan, 4001)[0] == ways(wan, 4001)[1][::-1] != [1, 3, 6]
-    assert ways(wan, 4005)[0] == ways(wan, 4005)[1][::-1] != [1, 3, 6]
+    assert current_paths(wan, 4001)[0] == current_paths(wan, 4001)[1][::-1] != [1, 3, 6]
+    assert current_paths(wan, 4005)[0] == current_paths(wan, 4005)[1][::-1] != [1, 3, 6]
     for switch in (2, 4, 5):
         wan.network.switch_down(switch, wan.now_s)
-    with pytest.raises(NoWay, match="switches connected"):
+    with pytest.raises(NoPath, match="switches connected"):
         put(wan, sets, made.number, 4006)
     assert 4006 not in {key.port for key in sets.get(made.number).placed}
     wan.connect(wan.network, [3])
     wan.wait(0.1)
     wan.do(sets.reroute(wan.now_s))
-    assert ways(wan, 4001) == ways(wan, 4005) == ([1, 3, 6], [6, 3, 1])
+    assert current_paths(wan, 4001) == current_paths(wan, 4005) == ([1, 3, 6], [6, 3, 1])
 
 
 def test_a_new_set_has_a_path_over_a_switch_that_is_away_only_where_so_there_are_more() -> None:
@@ -91,11 +91,11 @@ def test_a_new_set_has_a_path_over_a_switch_that_is_away_only_where_so_there_are
     made = sets.assign(SRC, DST, 0, "me", wan.now_s)
     assert [each.path[0].end.switch for each in made.paths] == [2, 4, 5, 3]
     put(wan, sets, made.number, 4000, path=3)
-    assert ways(wan, 4000)[0] != [1, 3, 6]
+    assert current_paths(wan, 4000)[0] != [1, 3, 6]
     wan.connect(wan.network, [3])
     wan.wait(0.1)
     wan.do(sets.reroute(wan.now_s))
-    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+    assert current_paths(wan, 4000) == ([1, 3, 6], [6, 3, 1])
 
 
 def over(sets: PathSets, count: int, now_s: float) -> set[int]:
@@ -159,11 +159,11 @@ def test_a_host_whose_switch_is_away_for_a_moment_has_its_paths_when_that_is_bac
     wan.network.switch_down(6, wan.now_s)
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     assert len(made.paths) == 4
-    with pytest.raises(NoWay, match="switches connected; try again"):
+    with pytest.raises(NoPath, match="switches connected; try again"):
         put(wan, sets, made.number, 4000)
     wan.connect(wan.network, [6])
     put(wan, sets, made.number, 4000, path=1)
-    assert ways(wan, 4000) == ([1, 3, 6], [6, 3, 1])
+    assert current_paths(wan, 4000) == ([1, 3, 6], [6, 3, 1])
 
 
 def refuse(wan: Wan, sets: PathSets, number: int, key: StreamKey, switch: int) -> None:
@@ -181,13 +181,13 @@ def test_a_switch_that_has_refused_a_stream_is_asked_again_when_it_may_have_chan
 
     def changed() -> list[int]:
         wan.do(sets.reroute(wan.now_s))
-        return ways(wan, 4000)[0]
+        return current_paths(wan, 4000)[0]
 
     put(wan, sets, number, 4000, path=1)
     refuse(wan, sets, number, key, 3)
     keys, messages = sets.route_around(number, (), wan.now_s)
     wan.do(messages)
-    assert keys == [key] and ways(wan, 4000)[0] == [1, 2, 6]
+    assert keys == [key] and current_paths(wan, 4000)[0] == [1, 2, 6]
     assert sets.route_around(number, (), wan.now_s) == ([], [])
     assert changed() == [1, 2, 6]  # something else
     wan.wait(AGAIN_S - 1)
@@ -201,7 +201,7 @@ def test_a_switch_that_has_refused_a_stream_is_asked_again_when_it_may_have_chan
     wan.wait(AGAIN_S)
     asked, messages = sets.ask_again(wan.now_s)  # where nothing else changes
     wan.do(messages)
-    assert asked == {number: [key]} and ways(wan, 4000)[0] == [1, 3, 6]
+    assert asked == {number: [key]} and current_paths(wan, 4000)[0] == [1, 3, 6]
     assert sets.ask_again(wan.now_s) == ({}, [])
     refuse(wan, sets, number, key, 3)
     wan.do(sets.route_around(number, (), wan.now_s)[1])
@@ -222,7 +222,7 @@ def test_a_stream_that_is_taken_back_goes_round_who_has_just_refused_it() -> Non
         refuse(wan, sets, number, key, 4)
         wan.do(sets.take_back(number, [key], before, wan.now_s))
         assert sets.get(number).placed == before
-        assert ways(wan, 4000)[0] == {1: [1, 2, 6], 2: [1, 3, 6]}[asked]
+        assert current_paths(wan, 4000)[0] == {1: [1, 2, 6], 2: [1, 3, 6]}[asked]
 
 
 def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -> None:
@@ -232,7 +232,7 @@ def test_without_a_path_of_the_set_only_a_way_of_connected_switches_is_taken() -
     put(wan, sets, made.number, 4000)
     wan.network.switch_down(2, wan.now_s)
     put(wan, sets, made.number, 4001)
-    assert (ways(wan, 4000)[0], ways(wan, 4001)) == ([1, 2, 6], ([1, 3, 6], [6, 3, 1]))
+    assert (current_paths(wan, 4000)[0], current_paths(wan, 4001)) == ([1, 2, 6], ([1, 3, 6], [6, 3, 1]))
 
 
 def test_frames_do_not_circle_where_a_switch_cannot_be_told() -> None:
@@ -247,7 +247,7 @@ def test_frames_do_not_circle_where_a_switch_cannot_be_told() -> None:
     assert len(made.paths[longest].path) > 3
     wan.network.switch_down(4, wan.now_s)
     put(wan, sets, made.number, 4000, path=longest)
-    assert ways(wan, 4000) == ([1, 6], [6, 1])
+    assert current_paths(wan, 4000) == ([1, 6], [6, 1])
 
 
 def test_streams_follow_a_host_that_moves_to_another_switch_and_back() -> None:
@@ -266,13 +266,13 @@ def test_streams_follow_a_host_that_moves_to_another_switch_and_back() -> None:
     assert put(wan, sets, made.number, 4002) == [1]  # all of them move
     assert wan.network.graph is graph and sets.follow() == ([], [])
     for port in (4000, 4001, 4002):
-        assert ways(wan, port) == ([1, 5], [5, 1])
+        assert current_paths(wan, port) == ([1, 5], [5, 1])
     wan.hosts |= {old: "dst", new: "nobody"}
     wan.send("dst", arp_from("dst"))
     numbers, messages = sets.follow()
     wan.do(messages)
     assert numbers == [made.number]
-    assert [ways(wan, port)[0][1] for port in (4000, 4001, 4002)] == [2, 2, 3]
+    assert [current_paths(wan, port)[0][1] for port in (4000, 4001, 4002)] == [2, 2, 3]
 
 
 @pytest.mark.parametrize("restart", ["", "anew", "with an older state file"])
@@ -300,7 +300,7 @@ def test_who_says_to_have_the_address_of_a_host_does_not_get_its_streams(restart
     put(wan, sets, made.number, 4001)
     wan.received.clear()
     for port in (4000, 4001):
-        ways(wan, port)
+        current_paths(wan, port)
     assert [host for host, _ in wan.received] == ["dst", "src"] * 2
 
 

@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("none.pem", "switch.key", "none.pem cannot be read: No such file"),
         ("switch.pem", "none.key", "none.key cannot be read: No such file"),
-        ("switch.pem", "controller.key", "does not fit the certificate"),
+        ("switch.pem", "controller.key", "does not belong to the certificate"),
         ("switch.pem", "locked.key", "locked.key has a passphrase"),
         ("signed", "switch.key", "signed no certificate"),
     ],

@@ -12,7 +12,7 @@ from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SILENT_S
 from mpx_controller.path_sets.sets import PathSets
 from running_controller import Running, controller
-from stream_wans import DST, LIMITS, SRC, put, steered, ways
+from stream_wans import DST, LIMITS, SRC, current_paths, put, steered
 from switches import Wan, arp_from
 from wans import ENDS, known
 from wire_switches import held, wire_wan
@@ -29,33 +29,33 @@ def lose(wan: Wan, port: Port) -> None:
     wan.wait(0)
 
 
-def test_only_sets_with_a_path_over_what_has_changed_are_concerned() -> None:
+def test_only_sets_with_a_path_over_what_has_changed_are_affected() -> None:
     wan, sets = steered(THESIS_A)
     assert wan.network is not None
     one, all_four = (sets.assign(SRC, DST, count, "me", wan.now_s).number for count in (1, 4))
     assert [each.path[0].end.switch for each in sets.get(one).paths] == [2]
     assert put(wan, sets, one, 4000) == [0]
     assert put(wan, sets, all_four, 5000, 5001, 5002, 5003) == [0, 1, 2, 3]
-    sets.concerned(wan.now_s)
+    sets.affected(wan.now_s)
     wan.network.rates_changed({}, {})
     wan.wait(5)
-    assert sets.concerned(wan.now_s) == []
+    assert sets.affected(wan.now_s) == []
     lose(wan, start(5))
-    assert sets.concerned(wan.now_s) == [all_four]
+    assert sets.affected(wan.now_s) == [all_four]
     lose(wan, start(2))
-    concerned = sets.concerned(wan.now_s)
+    concerned = sets.affected(wan.now_s)
     assert set(concerned) == {one, all_four}
     wan.do(sets.reroute(wan.now_s, concerned))
-    assert sets.concerned(wan.now_s) == [one]  # on none of its paths: any change can lead to a shorter way
+    assert sets.affected(wan.now_s) == [one]  # on none of its paths: any change can lead to a shorter way
     wan.carrier(start(2), up=True)
     wan.wait(1)
-    assert set(sets.concerned(wan.now_s)) == {one, all_four}
+    assert set(sets.affected(wan.now_s)) == {one, all_four}
     sets.release(one)
     wan.network.switch_down(2, wan.now_s)
-    assert sets.concerned(wan.now_s) == [all_four]
+    assert sets.affected(wan.now_s) == [all_four]
     wan.connect(wan.network, [2])
     sets.release(all_four)
-    assert sets.concerned(wan.now_s) == []
+    assert sets.affected(wan.now_s) == []
 
 
 def test_streams_that_stay_where_they_are_are_not_told_anew() -> None:
@@ -104,12 +104,12 @@ def test_streams_follow_a_host_whose_new_port_is_lost_too() -> None:
     wan.wait(2)
     wan.send("dst", arp_from("dst"))
     wan.do(sets.reroute(wan.now_s))
-    assert ways(wan, 4000)[0][-1] == 6 and wan.received[-1][0] == "src"
+    assert current_paths(wan, 4000)[0][-1] == 6 and wan.received[-1][0] == "src"
     del wan.hosts[there]
     wan.hosts[home] = "dst"
     wan.network.port_gone(there)
     wan.wait(0)
-    assert sets.concerned(wan.now_s) == [made.number]
+    assert sets.affected(wan.now_s) == [made.number]
 
 
 @pytest.mark.parametrize("count", [SETS_AT_ONCE // 2, 2 * SETS_AT_ONCE + 1])

@@ -12,7 +12,7 @@ from mpx_controller.graph import Graph, Port
 from mpx_controller.network.discovery import FIRST_S, LOST_S, UNDECIDED_S, Discovery
 from mpx_controller.network.discovery_frame import discovery_frame
 from mpx_controller.network.forwarding import ETH_LLDP
-from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.heard_frame import announced_by
 from mpx_controller.network.host_question import OUR_ADDRESS
 from mpx_controller.network.network import SETTLED_S, SILENT_S
 from mpx_controller.network.ports import PortState
@@ -228,7 +228,7 @@ def test_hosts_that_have_not_spoken_are_asked_for(forwarding: bool, of: Callable
     assert steering.hosts.at(of("dst")) is None
     wan.do(steering.host_questions(of("dst")))
     (asked,) = {data for _, data in wan.received}
-    assert [told.address for told in told_by(asked)] == [None if of is address else OUR_ADDRESS]
+    assert [told.address for told in announced_by(asked)] == [None if of is address else OUR_ADDRESS]
     assert Counter(host for host, _ in wan.received) == {"src": 1, "dst": 1, "third": 1}
     host = steering.hosts.at(of("dst"))
     assert host is not None and wan.hosts[host.port] == "dst" and host.hardware == hardware("dst")

@@ -174,7 +174,7 @@ def test_a_copy_says_what_is_wrong_with_a_certificate(
     running: Running, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = running.urls["rest"]
-    with pytest.raises(ControllerError, match=r"is not to be trusted .* SSL_CERT_FILE"):
+    with pytest.raises(ControllerError, match=r"is not trusted .* SSL_CERT_FILE"):
         ControllerClient(url).renew(1)
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
     with pytest.raises(ControllerError, match=r"is for another host .* subjectAltName"):
@@ -185,11 +185,11 @@ def test_a_copy_says_what_is_wrong_with_a_certificate(
 
 def test_status_over_tls(running: Running, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("controller", "status", "--url", running.urls["rest"], "--token-file", folder / "noc.token")
-    refused(mpx(*words), 5, "is not to be trusted", "SSL_CERT_FILE")
+    refused(mpx(*words), 5, "is not trusted", "SSL_CERT_FILE")
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "authority.pem"))
     other = words[3].replace("127.0.0.1", "localhost")
     refused(mpx(*words[:3], other, *words[4:]), 5, "is for another host", "subjectAltName")
     ended = mpx(*words)
     assert (ended.code, ended.err) == (0, "") and "0 switches connected" in ended.out
     monkeypatch.setenv("MPX_CONTROLLER_TOKEN", "nobody-has-this-one")
-    refused(mpx(*words[:4]), 5, "nobody has that token", "MPX_CONTROLLER_TOKEN")
+    refused(mpx(*words[:4]), 5, "unknown token", "MPX_CONTROLLER_TOKEN")

@@ -43,10 +43,10 @@ def test_it_is_said_with_both_addresses_and_refused_where_paths_are_required(
         assert arrived.read_bytes() == content
         assert sorted(book.pairs[1]) == [DATA, ELSEWHERE]
         (note,) = [each for each in report.notes if "one path is used" in each]
-        assert f"data at {DATA}" in note and f"lead to {ELSEWHERE}" in note
+        assert f"data at {DATA}" in note and f"leads to {ELSEWHERE}" in note
         assert not any("carried_bytes" in path for path in report.decisions["paths"])
         assert not book.feedback
         arrived.unlink()
-        with pytest.raises(ControllerError, match=f"data at {DATA}.*lead to {ELSEWHERE}"):
+        with pytest.raises(ControllerError, match=f"data at {DATA}.*leads to {ELSEWHERE}"):
             copy(*names, replace(elsewhere, require_controller=True))
         assert not arrived.exists()

@@ -392,6 +392,6 @@ def test_a_switch_with_too_few_tables_is_not_used(
     with controller(tmp_path / "state.json", 0, config, errors=log) as running:
         with wire_wan(running.port, one, {}, tables=needed - 1) as switches:
             eventually(lambda: not switches[1].is_connected)
-        assert f"switch 1 has {needed - 1} tables and would need {needed}" in log.read_text()
+        assert f"switch 1 has {needed - 1} tables and needs {needed}" in log.read_text()
         with wire_wan(running.port, one, {}, tables=needed):
             eventually(lambda: running.get("healthz") == {"switches": 1})

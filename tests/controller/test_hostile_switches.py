@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller import channel, wire
-from mpx_controller.channel import Channel, Told
+from mpx_controller.channel import Channel, SwitchEvents
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import Add, Counted, Entry
@@ -20,7 +20,7 @@ from mpx_controller.graph import Graph
 from mpx_controller.log_limit import LINES
 from mpx_controller.message_check import MOST_FIELDS, Malformed, NotNeeded, check_head, match_end
 from mpx_controller.network import heard_frame
-from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.heard_frame import announced_by
 from mpx_controller.openflow import MOST_JOINING
 from mpx_controller.pending_replies import MOST_ANSWER, CutOff, PendingReplies, SwitchLost
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -73,7 +73,7 @@ def test_a_connection_that_has_ended_is_not_asked_any_more(caplog: pytest.LogCap
             switch.sendall(HELLO + features + lists)
             made = Channel(reader, writer)
             await made.join()
-            serving = asyncio.create_task(made.serve(Told(lambda *_: True, *[lambda *_: None] * 4)))
+            serving = asyncio.create_task(made.serve(SwitchEvents(lambda *_: True, *[lambda *_: None] * 4)))
             await asyncio.sleep(0)
             await asyncio.sleep(0)  # it is asked for an echo
             made.close()
@@ -133,7 +133,7 @@ def test_a_switch_that_is_cut_off_and_its_line_and_everybody_else(
         assert switches[2].is_connected
     assert running.process.returncode == 0
     said = log.read_text()
-    assert "switch 1 sends a message of type 23, which a controller does not ask for" in said
+    assert "switch 1 sends a message of type 23, which controllers do not receive" in said
     assert said.count("sends a message of type 23") == 1 + LINES
     assert f"switch 127.0.0.1: {2 * LINES} more such lines were suppressed" in said
 
@@ -154,7 +154,7 @@ def test_who_says_nothing_keeps_no_others_out(tmp_path: Path, eventually: Eventu
 @pytest.mark.parametrize(
     ("says", "line"),
     [
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "asks by HTTP: callers connect to the port of --api"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "sends HTTP: callers connect to the port of --api"),
         (None, "speaks TLS, and this port has none"),
         (b"SSH-2.0-OpenSSH_9.9\r\n", "does not speak OpenFlow"),
         (message(ofp.OFPT_ECHO_REQUEST), "does not speak OpenFlow"),
@@ -201,7 +201,7 @@ def test_an_answer_is_bounded_in_bytes() -> None:
         for _ in range(MOST_ANSWER >> 16):
             assert asked.part(7, b"", 1 << 16, more=True) and not answer.done()
         asked.part(7, b"", 1, more=True)
-        with pytest.raises(SwitchLost, match="does not end"):
+        with pytest.raises(SwitchLost, match="is too long"):
             await answer
 
     asyncio.run(run())
@@ -211,7 +211,7 @@ def test_an_answer_is_bounded_in_bytes() -> None:
     ("of", "body", "why"),
     [
         (ofp.OFPMP_PORT_DESC, bytes(64 * 1000), f"lists more than {channel.MOST_PORTS} ports"),
-        (ofp.OFPMP_FLOW, struct.pack("!H54x", 56) * 1100, "lists ports and entries without end"),
+        (ofp.OFPMP_FLOW, struct.pack("!H54x", 56) * 1100, "lists too many ports and entries"),
     ],
 )
 def test_a_switch_that_lists_without_end_is_cut_off(
@@ -326,14 +326,14 @@ FRAMES = [
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_frames_are_read_no_further_than_their_addresses(frame: bytes) -> None:
-    assert told_by(frame) == ()
+    assert announced_by(frame) == ()
 
 
 def test_a_frame_with_tags_tells_as_one_without() -> None:
     frame = arp_from("src")
-    told = (heard_frame.Told(hardware("src"), address("src")),)
+    told = (heard_frame.SwitchEvents(hardware("src"), address("src")),)
     tag = b"\x81\x00\x00\x05"
     for tags in (b"", tag, b"\x88\xa8\x00\x05" + tag):
-        assert told_by(frame[:12] + tags + frame[12:]) == told
-    assert told_by(frame[:12] + 3 * tag + frame[12:]) == ()
-    assert told_by(frame + bytes(60_000)) == told
+        assert announced_by(frame[:12] + tags + frame[12:]) == told
+    assert announced_by(frame[:12] + 3 * tag + frame[12:]) == ()
+    assert announced_by(frame + bytes(60_000)) == told

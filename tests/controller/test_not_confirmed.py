@@ -58,6 +58,6 @@ def test_what_is_given_back_is_not_there_again_after_a_restart(
             statuses, texts = zip(*(each.result() for each in told), strict=True)
         assert statuses == (202, 202, 503)
         for text in texts[:2]:
-            assert "given back" in text and "switch 1 has not answered" in text and "try again" not in text
+            assert "released" in text and "switch 1 has not answered" in text and "try again" not in text
         assert answer(running, "DELETE", "path-sets/1")[0] == 404
         eventually(lambda: saved() == {2: [], 3: [4003]})

@@ -5,12 +5,12 @@ from graphs import THESIS_A, THESIS_B, M, graph_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpx_controller.cookies import Kind, kind_of
-from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
+from mpx_controller.errors import NoPath, NotThere, NotYours, Taken, TooMany
 from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S, Network
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits, PathSets
-from stream_wans import DST, SRC, put, steered, ways
+from stream_wans import DST, SRC, current_paths, put, steered
 from switches import Wan, tcp_frame
 from wans import network
 
@@ -20,10 +20,10 @@ def test_each_stream_has_its_path_both_ways_and_others_the_shortest() -> None:
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     assert (len(made.paths), made.streams, made.max_flow_bps) == (4, 4, 400 * M)
     assert put(wan, sets, made.number, 4001, 4002, 4003, 4004) == [0, 1, 2, 3]
-    passed = [ways(wan, port) for port in range(4001, 4005)]
+    passed = [current_paths(wan, port) for port in range(4001, 4005)]
     assert [there for there, _ in passed] == [[1, between, 6] for between in (2, 3, 4, 5)]
     assert [back for _, back in passed] == [[6, between, 1] for between in (2, 3, 4, 5)]
-    assert ways(wan, 4999) == ([1, 2, 6], [6, 2, 1])
+    assert current_paths(wan, 4999) == ([1, 2, 6], [6, 2, 1])
     assert [host for host, _ in wan.received] == ["dst", "src"] * 5
 
 
@@ -57,12 +57,12 @@ def test_a_path_that_dies_gives_its_streams_to_the_others_and_has_them_again() -
     wan.carrier(third, up=False)
     wan.wait(0)
     wan.do(sets.reroute(wan.now_s))
-    passed = [ways(wan, port)[0] for port in range(4000, 4008)]
+    passed = [current_paths(wan, port)[0] for port in range(4000, 4008)]
     assert sorted(there[1] for there in passed) == [2, 2, 2, 3, 3, 3, 5, 5]
     wan.carrier(third, up=True)
     wan.wait(1)
     wan.do(sets.reroute(wan.now_s))
-    assert [ways(wan, port)[0][1] for port in range(4000, 4008)] == [2, 3, 4, 5] * 2
+    assert [current_paths(wan, port)[0][1] for port in range(4000, 4008)] == [2, 3, 4, 5] * 2
 
 
 def test_without_any_path_of_the_set_streams_go_as_all_else() -> None:
@@ -72,7 +72,7 @@ def test_without_any_path_of_the_set_streams_go_as_all_else() -> None:
     wan.carrier(made.paths[0].path[0].start, up=False)
     wan.wait(0)
     wan.do(sets.reroute(wan.now_s))
-    assert len(ways(wan, 4000)[0]) == 4
+    assert len(current_paths(wan, 4000)[0]) == 4
 
 
 def test_what_is_released_or_not_used_leaves_nothing() -> None:
@@ -117,7 +117,7 @@ def test_a_restart_keeps_streams_on_their_paths() -> None:
     (number,) = anew.all
     wan.connect(again)
     for _ in range(20):
-        assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
+        assert [current_paths(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
         wan.wait(0.5)
         wan.do(anew.reroute(wan.now_s))
     assert anew.assign(SRC, DST, 1, "me", wan.now_s).number == number + 1
@@ -130,23 +130,23 @@ def test_after_a_restart_streams_stay_while_switches_come_back_one_by_one() -> N
         for _ in range(3):
             wan.wait(0.25)
             wan.do(anew.reroute(wan.now_s))
-            assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
+            assert [current_paths(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
     wan.wait(SETTLED_S)
     wan.do(anew.reroute(wan.now_s))
-    assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
+    assert [current_paths(wan, port)[0][1] for port in range(4000, 4004)] == [2, 3, 4, 5]
     link = next(link for link in THESIS_A.links if link.start.switch == 3 and link.end.switch == 6)
     wan.carrier(link.start, up=False)
     wan.wait(0)
     wan.do(anew.reroute(wan.now_s))
-    assert [ways(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
+    assert [current_paths(wan, port)[0][1] for port in range(4000, 4004)] == [2, 2, 4, 5]
 
 
 def test_what_is_refused() -> None:
     wan, sets = steered(THESIS_A, Limits(streams=3, sets=2))
-    with pytest.raises(NotThere, match=r"no host has the address 10\.9\.9\.9"):
+    with pytest.raises(NotThere, match=r"no host with the address 10\.9\.9\.9"):
         sets.assign(SRC, "10.9.9.9", 1, "me", wan.now_s)
     one, other = (sets.assign(SRC, DST, 2, "me", wan.now_s) for _ in range(2))
-    with pytest.raises(TooMany, match="me has 2 path sets already"):
+    with pytest.raises(TooMany, match="me has 2 path sets, the maximum"):
         sets.assign(SRC, DST, 1, "me", wan.now_s)
     with pytest.raises(NotYours):
         sets.place(one.number, [StreamKey(1, "source")], "you", wan.now_s)
@@ -154,10 +154,10 @@ def test_what_is_refused() -> None:
         sets.release(one.number, "you")
     with pytest.raises(NotThere, match="there is no path set 99"):
         sets.renew(99, "me", wan.now_s)
-    with pytest.raises(NotThere, match="paths 0 to 1, not 7"):
+    with pytest.raises(NotThere, match="paths 0 to 1, and no path 7"):
         put(wan, sets, one.number, 4000, path=7)
     put(wan, sets, one.number, 4000, 4001, 4002)
-    with pytest.raises(TooMany, match="may have 3 streams"):
+    with pytest.raises(TooMany, match="may have at most 3 streams"):
         put(wan, sets, one.number, 4003)
     with pytest.raises(Taken, match="port 4000 of the source"):
         put(wan, sets, other.number, 4000)
@@ -166,7 +166,7 @@ def test_what_is_refused() -> None:
             wan.carrier(link.start, up=False)
     wan.wait(0)
     sets.release(one.number)
-    with pytest.raises(NoWay, match="no path leads"):
+    with pytest.raises(NoPath, match="there is no path"):
         sets.assign(SRC, DST, 2, "me", wan.now_s)
 
 
@@ -174,10 +174,10 @@ def test_a_stream_is_moved_where_its_transfer_asks_for_it() -> None:
     wan, sets = steered(THESIS_A)
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     assert put(wan, sets, made.number, 4000, path=2) == [2]
-    assert ways(wan, 4000)[0] == [1, 4, 6]
+    assert current_paths(wan, 4000)[0] == [1, 4, 6]
     assert put(wan, sets, made.number, 4000) == [2]
     assert put(wan, sets, made.number, 4000, path=3) == [3]
-    assert ways(wan, 4000) == ([1, 5, 6], [6, 5, 1])
+    assert current_paths(wan, 4000) == ([1, 5, 6], [6, 5, 1])
     every = [entry for switch in wan.switches.values() for entry in switch.entries.values()]
     held = [entry for entry in every if kind_of(entry.cookie) == Kind.PATH_SET]
     assert len(held) == 6
@@ -223,7 +223,7 @@ def test_whatever_happens_streams_arrive_and_nothing_is_left(steps: list[tuple[s
         wan.do(sets.reroute(wan.now_s))
         for number in range(8):
             wan.received.clear()
-            ways(wan, 4000 + number)
+            current_paths(wan, 4000 + number)
             assert [host for host, _ in wan.received] == ["dst", "src"]
     for port in list(wan.cut & set(middle)):
         wan.carrier(port, up=True)

@@ -35,7 +35,7 @@ def test_where_streams_are_and_why_they_move() -> None:
     assert wan.network is not None
     made = sets.assign(SRC, DST, 4, "me", wan.now_s)
     put(wan, sets, made.number, 4000, 4001, 4002, 4003, 4004)
-    known, was, before = sets.get(made.number), sets.ways(made.number), wan.network.graph
+    known, was, before = sets.get(made.number), sets.current_paths(made.number), wan.network.graph
     assert where_they_are(known, was) == (
         "source:4000 source:4004 on path 0 (1-2-6); source:4001 on path 1 (1-3-6); "
         "source:4002 on path 2 (1-4-6); source:4003 on path 3 (1-5-6)"
@@ -45,7 +45,7 @@ def test_where_streams_are_and_why_they_move() -> None:
     wan.wait(0)
     wan.do(sets.reroute(wan.now_s))
     lost, found = changes(before, wan.network.graph)
-    now = sets.ways(made.number)
+    now = sets.current_paths(made.number)
     assert why_moved(known, was, now, lost, found) == (
         f"source:4002 on path 1 (1-3-6), as {THIRD}, {THIRD.end}-{THIRD.start} are gone"
     )
@@ -54,8 +54,8 @@ def test_where_streams_are_and_why_they_move() -> None:
     wan.wait(1)
     wan.do(sets.reroute(wan.now_s))
     lost, found = changes(before, wan.network.graph)
-    assert why_moved(known, now, sets.ways(made.number), lost, found) == (
+    assert why_moved(known, now, sets.current_paths(made.number), lost, found) == (
         f"source:4002 on path 2 (1-4-6), as {THIRD}, {THIRD.end}-{THIRD.start} are there again"
     )
     wan.do(sets.release(made.number))
-    assert sets.ways(made.number) == {}
+    assert sets.current_paths(made.number) == {}

@@ -109,4 +109,4 @@ def test_a_state_that_cannot_be_saved_is_one_line(tmp_path: Path, caplog: pytest
             made.close()
 
     asyncio.run(run())
-    assert [each.startswith("the state cannot be saved") for each in caplog.messages] == [True]
+    assert [each.startswith("cannot save the state") for each in caplog.messages] == [True]

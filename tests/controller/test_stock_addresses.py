@@ -33,5 +33,5 @@ def test_both_are_of_one_kind(source: str, sink: str, found: tuple[str, str]) ->
 
 
 def test_hosts_without_one_kind_in_common_are_refused() -> None:
-    with pytest.raises(UsageError, match="no addresses of one kind"):
+    with pytest.raises(UsageError, match="no addresses of the same family"):
         _addresses("old", "new")

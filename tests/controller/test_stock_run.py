@@ -103,7 +103,7 @@ def test_a_range_that_a_site_wants() -> None:
     told = {SENDS: "50000,50100"}
     assert chosen_ports(told, SENDS, 32_768, [], random.Random()) == range(50_000, 50_101)
     for bad in ("", "5", "9,8", "0,5", "1,70000", "a,b"):
-        with pytest.raises(ValueError, match="no range of ports"):
+        with pytest.raises(ValueError, match="not a range of ports"):
             chosen_ports({SENDS: bad}, SENDS, 32_768, [], random.Random())
 
 
@@ -202,7 +202,7 @@ def test_what_cannot_be_run() -> None:
     refused(mpx("controller", "run", "no such host", "127.0.0.1", 2, "true"), 2, "no address")
     refused(mpx("controller", "run", "--token-file", "/no/such", *OURS, 0, "true"), 2, "token")
     for nothing in (["--"], ["--json", "true"], ["--", "-p"]):
-        refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "before SOURCE")
+        refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "precede SOURCE")
     done = mpx("controller", "run", *NOBODY, *OURS, 0, "no-such-command")
     assert done.code == 127 and "cannot run no-such-command" in done.err and "Traceback" not in done.err
     refused(mpx("controller", "assign", *NOBODY, *OURS, 0), 11, "no path set")
@@ -249,13 +249,13 @@ def test_a_controller_that_is_away_is_complained_of_once(monkeypatch: pytest.Mon
     said: list[str] = []
     watch = Watch(Away(), Some(), Ports(), said.append)  # type: ignore[arg-type]
     while seen:
-        watch.look()
-    assert said == ["streams are not steered: nobody listens"] and watch.has_told
+        watch.check()
+    assert said == ["streams are not steered: nobody listens"] and watch.has_seen
 
     seen[:], said[:] = [[40_000]], []
     watch = Watch(Away(), Some(), Ports(), said.append, Unsteered("timed out"))  # type: ignore[arg-type]
-    watch.look()
-    assert said == [] and watch.has_told
+    watch.check()
+    assert said == [] and watch.has_seen
 
 
 def test_a_controller_that_is_away_from_the_start_is_complained_of_once(

@@ -178,7 +178,7 @@ def test_a_bad_controller_is_logged_once(
     [
         ("MPX_CONTROLLER", "", "MPX_CONTROLLER is not set"),
         ("MPX_CONTROLLER", "http://127.0.0.1:1", "Connection refused"),
-        ("MPX_PATHS", "many", "MPX_PATHS is to be 0 to 64"),
+        ("MPX_PATHS", "many", "MPX_PATHS must be 0 to 64"),
         ("MPX_NETWORKS", "10.0.0.0/33", "10.0.0.0/33"),
         ("MPX_CONTROLLER_TOKEN", "no\nsuch", "Invalid header value"),
     ],
@@ -219,7 +219,7 @@ def test_a_module_that_cannot_be_loaded_ends_no_transfer(
     assert len(log()) == 1 and "not steered" in log()[0]
 
 
-def test_who_is_concerned() -> None:
+def test_who_is_affected() -> None:
     told = read_settings({"MPX_CONTROLLER": "http://c", "MPX_NETWORKS": "10.0.0.0/8, fd00::/8"})
     assert [told.concerns(each) for each in ("10.1.1.1", "fd00::1", "192.0.2.1", "::1")] == [
         True,

@@ -116,18 +116,18 @@ def test_the_library_of_the_thesis_reads_the_answers(
 @pytest.mark.parametrize(
     ("members", "code", "says"),
     [
-        ({"src_ip": "10.0.0.300"}, -32602, "src_ip is to be an IP address"),
-        ({"src_ip": "<i4>5</i4>"}, -32602, "src_ip is to be an IP address"),
-        ({"src_ip": "<boolean>1</boolean>"}, -32602, "src_ip is to be an IP address"),
-        ({"path_num": "<i4>65</i4>"}, -32602, "path_num is to be an int from 0 to 64"),
-        ({"path_num": "<i4>-1</i4>"}, -32602, "path_num is to be an int from 0 to 64"),
-        ({"path_num": "2"}, -32602, "path_num is to be an int from 0 to 64"),
+        ({"src_ip": "10.0.0.300"}, -32602, "src_ip must be an IP address"),
+        ({"src_ip": "<i4>5</i4>"}, -32602, "src_ip must be an IP address"),
+        ({"src_ip": "<boolean>1</boolean>"}, -32602, "src_ip must be an IP address"),
+        ({"path_num": "<i4>65</i4>"}, -32602, "path_num must be an int from 0 to 64"),
+        ({"path_num": "<i4>-1</i4>"}, -32602, "path_num must be an int from 0 to 64"),
+        ({"path_num": "2"}, -32602, "path_num must be an int from 0 to 64"),
         ({"path_num": "<double>nan</double>"}, -32602, "path_num"),
-        ({"path_num": f"<int>{'9' * 6000}</int>"}, -32700, "that is no call"),
-        ({"path_num": "<i4>many</i4>"}, -32700, "that is no call"),
+        ({"path_num": f"<int>{'9' * 6000}</int>"}, -32700, "not a method call"),
+        ({"path_num": "<i4>many</i4>"}, -32700, "not a method call"),
         ({"path_num": "<nil/>"}, -32602, "path_num"),
-        ({"path_num": "<array><data>" * 1000}, -32700, "that is no call"),
-        ({"dst_ip": SRC}, 1, "source and sink are both"),
+        ({"path_num": "<array><data>" * 1000}, -32700, "not a method call"),
+        ({"dst_ip": SRC}, 1, "source and sink are the same address"),
     ],
 )
 def test_members_that_cannot_be(network: Network, members: dict[str, str], code: int, says: str) -> None:

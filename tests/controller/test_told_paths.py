@@ -10,7 +10,7 @@ from test_path_sets import DST, SRC, put, steered
 
 def shown(wan: Wan, sets: PathSets, number: int) -> list[str]:
     known = sets.all[number]
-    told = path_set_out(known, 60, 256, sets.alive(known), sets.ways(number)).model_dump()
+    told = path_set_out(known, 60, 256, sets.alive(known), sets.current_paths(number)).model_dump()
     return list(paths_lines([told]))
 
 

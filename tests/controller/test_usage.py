@@ -8,7 +8,7 @@ from mpx_controller.flows import Gone
 from mpx_controller.path_sets.path_set import StreamKey
 from mpx_controller.path_sets.sets import Limits
 from mpx_controller.path_sets.usage import Counter, used
-from test_path_sets import DST, SRC, put, steered, ways
+from test_path_sets import DST, SRC, current_paths, put, steered
 
 ENTRIES = st.dictionaries(st.integers(0, 5), st.integers(0, 1000), max_size=4)  # of one path set: their bytes
 HERE = Counter(1, 1)
@@ -62,7 +62,7 @@ def test_what_a_switch_has_idled_out_comes_back_while_the_set_is_there() -> None
         assert wan.network.entry_gone(4, Gone(entry.key, entry.cookie + 1, 600, 1)) == []
         wan.do(wan.network.entry_gone(4, Gone(entry.key, entry.cookie, 600, 1)))
     assert [third.get(entry.key) for entry in idled] == idled
-    assert ways(wan, 4002) == ([1, 4, 6], [6, 4, 1])
+    assert current_paths(wan, 4002) == ([1, 4, 6], [6, 4, 1])
     wan.do(sets.remove_streams(made.number, [StreamKey(4002, "source")], "me"))
     for entry in idled:
         assert wan.network.entry_gone(4, Gone(entry.key, entry.cookie, 600, 1)) == []

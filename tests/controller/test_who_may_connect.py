@@ -43,7 +43,7 @@ def test_a_file_and_the_command_line_count_together(tmp_path: Path, eventually: 
         assert running.get("healthz") == {"switches": 0}
     file = tmp_path / "own.toml"
     file.write_text('[openflow]\naddress = "0.0.0.0"\ninsecure = true\n')
-    refused(mpx("controller", "--config", file, *consent), 2, "insecure needs allow_from")
+    refused(mpx("controller", "--config", file, *consent), 2, "insecure and allow_from need each other")
     file.write_text("openflow = 3\n")
     refused(mpx("controller", "--config", file, *consent), 2, "openflow")
 

@@ -54,7 +54,7 @@ def test_what_is_printed(site: str, tmp_path: Path) -> None:
     assert lines["loss"] == LOSS[site]
     assert re.fullmatch(r"min \S+ ms, median \S+ ms, P99 \S+ ms", lines["RTT"])
     assert lines["mix"].startswith("not known: ")  # in half a second
-    assert lines["decision"].startswith("cubic (fair): nobody knows")
+    assert lines["decision"].startswith("cubic (fair): the background is not known")
 
 
 def test_json(far: Site) -> None:

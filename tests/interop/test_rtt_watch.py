@@ -26,7 +26,7 @@ def test_it_watches_until_it_is_told_to_end(tmp_path: Path, eventually: Eventual
         series = watch.series(0.0)
         watch.end()
         assert not watch.is_alive()
-    assert "echo of mpx serve" in watch.way and watch.trouble == ""
+    assert "echo of mpx serve" in watch.method and watch.trouble == ""
     assert all(began_s < probe.t_s < time.monotonic() and probe.rtt_s for probe in series)
     assert watch.base_s == min(probe.rtt_s for probe in series if probe.rtt_s)
     assert watch.series(series[2].t_s)[:1] == [series[2]]
@@ -74,7 +74,7 @@ def test_a_server_that_has_no_session_to_spare_is_asked_again(tmp_path: Path, ev
         with session:
             session.sendall(b"421 Too many sessions.\r\n")
             eventually(lambda: watch.trouble)
-    assert "takes no further session" in watch.trouble and "Too many sessions" in watch.trouble
+    assert "accepts no further session" in watch.trouble and "Too many sessions" in watch.trouble
     with Server(tmp_path, port=address[1]):
         eventually(lambda: watch.series(0.0))
         watch.end()
@@ -90,10 +90,10 @@ def test_a_way_that_is_lost_for_good_is_told(
         watch.start()
         eventually(lambda: watch.series(0.0))
     eventually(lambda: watch.trouble)
-    assert watch.way == ""
+    assert watch.method == ""
     with Server(tmp_path, port=server.port):
         eventually(lambda: watch.series(0.0))
-        assert watch.trouble == "" and watch.way
+        assert watch.trouble == "" and watch.method
         watch.end()
 
 
@@ -129,7 +129,7 @@ class Scripted(RttWatch):
         if finds is None:
             raise Interrupted
         if finds:
-            self.way, self.trouble = "a way", ""
+            self.method, self.trouble = "a way", ""
         raise ConnectionLost("lost" if finds else "none")
 
 

@@ -134,10 +134,10 @@ def test_it_switches_in_the_middle(
     assert cmp(source if way == "up" else here, there, shallow=False)
     assert report.decisions["congestion"] == "cubic"
     (switch,) = [event for event in report.timeline if event.reason.startswith("switched to bbr")]
-    assert switch.congestion == "bbr" and "looks like B" in switch.reason
+    assert switch.congestion == "bbr" and "probably B" in switch.reason
     assert says.asked[0] == Own("cubic", 2, dips=True) and says.asked[-1] == Own("bbr", 2, dips=True)
     (note,) = report.notes
-    assert note == f"the background was read {len(says.asked)} times: B {len(says.asked)}"
+    assert note == f"background classified {len(says.asked)} times: B {len(says.asked)}"
 
 
 @pytest.mark.usefixtures("to_the_end")

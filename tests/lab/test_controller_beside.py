@@ -36,7 +36,8 @@ def test_hosts_that_have_not_spoken_are_asked_for(
         with pytest.raises(urllib.error.HTTPError) as refused:
             running.ask("POST", "path-sets", {"source": src, "sink": nobody})
         assert (
-            refused.value.code == 404 and f"no host has the address {nobody}" in refused.value.read().decode()
+            refused.value.code == 404
+            and f"no host with the address {nobody}" in refused.value.read().decode()
         )
 
 

@@ -146,7 +146,9 @@ def test_a_path_that_is_cut_in_the_middle_costs_no_byte_and_no_session(
     if upload:  # a download may fetch what is late over the others, and begin the session of that path anew
         assert not [note for note in report["notes"] if "trying again" in note], report["notes"]
     if silent:
-        lost = (event["path"] for event in report["timeline"] if "no data comes" in event["reason"])
+        lost = (
+            event["path"] for event in report["timeline"] if "; its streams moved to other" in event["reason"]
+        )
         assert "2" in lost
 
 
@@ -175,7 +177,7 @@ def test_streams_leave_a_path_that_loses_everything_and_take_it_again_when_it_an
     assert report["status"] == "done", report["error"]
     assert (far / "b").read_bytes() == content
     reasons = [event["reason"] for event in report["timeline"] if event["path"] == "2"]
-    assert any("no data comes" in reason for reason in reasons)
+    assert any("; its streams moved to other" in reason for reason in reasons)
     assert any("its streams moved back" in reason for reason in reasons)
 
 

@@ -127,7 +127,7 @@ def test_hosts_are_known_by_their_addresses_and_ask_for_paths_of_their_own(runni
     assert placed == (200, {"paths": [0, 1, 2, 3]})
     other = "dst" if host == "src" else "src"
     status, refused = ask(running, other, "DELETE", f"path-sets/{told['id']}")
-    assert status == 403 and "somebody else" in refused["detail"]
+    assert status == 403 and "another owner" in refused["detail"]
     assert ask(running, host, "DELETE", f"path-sets/{told['id']}") == (204, None)
 
 
@@ -136,7 +136,7 @@ def test_the_path_of_another_host_is_refused(make_lab: Make) -> None:
     others = [lab.host(name).addresses[0] for name in ("src2", "dst1")]
     ends = dict(zip(("source", "sink"), others, strict=True))
     status, refused = ask(lab, "src1", "POST", "path-sets", ends)
-    assert status == 403 and "10.0.0.1 may ask for paths of its own address only" in refused["detail"]
+    assert status == 403 and "10.0.0.1 may request paths of its own address only" in refused["detail"]
     told: dict[str, object] = {"src_ip": others[0], "dst_ip": others[1], "path_num": 1}
     (refused,) = call(lab, "src1", ("AssignMultipath", told))
     assert "of its own address only" in refused

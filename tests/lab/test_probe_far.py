@@ -15,11 +15,11 @@ from mpx_lab.topology import Topology, wan
 
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
-from mpx.rtt.method import Way
+from mpx.rtt.method import Method
 from mpx.rtt.methods.choose import Chosen, choose
-from mpx.rtt.methods.handshake import HandshakeWay
-from mpx.rtt.methods.icmp import IcmpWay
-from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.methods.handshake import HandshakeMethod
+from mpx.rtt.methods.icmp import IcmpMethod
+from mpx.rtt.methods.session import SessionMethod
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single, trains
 from mpx.rtt.series import Probe, summary
@@ -64,7 +64,7 @@ def permit_icmp(lab: Lab, is_permitted: bool) -> None:
     lab.host("src").run(["sh", "-c", f"echo {groups} > {PING_RANGE}"], check=True)
 
 
-def ran(lab: Lab, way: Way, due: list[float]) -> list[Probe]:
+def ran(lab: Lab, way: Method, due: list[float]) -> list[Probe]:
     run = Run(way)
     inside(lab.host("src").netns, lambda: run.go(due, lambda: False))
     return run.probes()
@@ -83,15 +83,15 @@ def test_many_echoes_under_way(lab: Lab, server: Server, address: str) -> None:
     chosen = choose_from(lab, address, server.port)
     with chosen.opened:
         assert chosen.reason == "the server announces it"
-        assert_long(ran(lab, chosen.way, single(2.0)), 20)
-        assert_long(ran(lab, chosen.way, trains(2.0)), 20)
+        assert_long(ran(lab, chosen.method, single(2.0)), 20)
+        assert_long(ran(lab, chosen.method, trains(2.0)), 20)
 
 
 def test_many_questions_under_way_on_a_session(lab: Lab, server: Server, address: str) -> None:
     here, location = lab.host("src").netns, Location("ftp", "/", address, server.port)
     with inside(here, lambda: Session(location, SessionOptions())) as session:
         session.greet()
-        way = SessionWay(session)
+        way = SessionMethod(session)
         assert_long(ran(lab, way, single(2.0)), 20)
         assert_long(ran(lab, way, trains(2.0)), 20)
         noise = way.noise()
@@ -102,7 +102,7 @@ def test_many_questions_under_way_on_a_session(lab: Lab, server: Server, address
 
 def test_many_handshakes_under_way(lab: Lab, server: Server, address: str) -> None:
     for port, is_open in ((server.port, True), (server.port - 1, False)):
-        with closing(HandshakeWay((address, port))) as way:
+        with closing(HandshakeMethod((address, port))) as way:
             assert_long(ran(lab, way, single(2.0)), 20)
             assert way.is_open is is_open
 
@@ -110,7 +110,7 @@ def test_many_handshakes_under_way(lab: Lab, server: Server, address: str) -> No
 @pytest.mark.parametrize("is_permitted", [False, True])
 def test_icmp_with_and_without_privilege(lab: Lab, address: str, is_permitted: bool) -> None:
     permit_icmp(lab, is_permitted)
-    with closing(inside(lab.host("src").netns, lambda: IcmpWay(address))) as way:
+    with closing(inside(lab.host("src").netns, lambda: IcmpMethod(address))) as way:
         assert way.name == f"ICMP echo ({'unprivileged' if is_permitted else 'raw'} socket)"
         assert_long(ran(lab, way, single(2.0)), 20)
 
@@ -120,7 +120,7 @@ def test_what_the_link_loses_is_told(lab: Lab, server: Server, address: str) -> 
     chosen = choose_from(lab, address, server.port)
     with chosen.opened:
         link.change(loss=0.1)
-        told = summary(ran(lab, chosen.way, single(6.0)))
+        told = summary(ran(lab, chosen.method, single(6.0)))
     stats = link.stats()
     assert told.sent <= 60
     assert 0 < told.lost <= stats.a_to_b.dropped_loss.frames + stats.b_to_a.dropped_loss.frames
@@ -132,7 +132,7 @@ def test_a_session_does_not_see_what_the_link_loses_and_tells_what_it_sent_again
     here, location = lab.host("src").netns, Location("ftp", "/", address, server.port)
     with inside(here, lambda: Session(location, SessionOptions())) as session:
         session.greet()
-        way = SessionWay(session)
+        way = SessionMethod(session)
         assert way.retransmissions == 0
         lab.link("wan").change(loss=0.2)
         ran(lab, way, single(6.0))

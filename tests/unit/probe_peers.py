@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.errors import ConnectionLost
 from mpx.location import Location
-from mpx.rtt.method import Answer, Way
+from mpx.rtt.method import Answer, Method
 
 HOSTS = ("127.0.0.1", "::1")
 WITHIN_S = 30  # far above what anything here takes
@@ -19,7 +19,7 @@ def family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def answered(way: Way, count: int) -> list[Answer]:
+def answered(way: Method, count: int) -> list[Answer]:
     """Wait for so many answers."""
     found: list[Answer] = []
     until_s = time.monotonic() + WITHIN_S
@@ -29,7 +29,7 @@ def answered(way: Way, count: int) -> list[Answer]:
     return found
 
 
-def asks_many(way: Way) -> None:
+def asks_many(way: Method) -> None:
     """Ten probes at once are each answered once, and the RTT is that of loopback."""
     sent = {number: way.ask(number) for number in range(10)}
     answers = answered(way, 10)
@@ -39,7 +39,7 @@ def asks_many(way: Way) -> None:
     assert_noise(way)
 
 
-def assert_noise(way: Way) -> None:
+def assert_noise(way: Method) -> None:
     """It is known; where this host is too busy for that, it says so."""
     try:
         noise = way.noise()

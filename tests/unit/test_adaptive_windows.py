@@ -23,7 +23,7 @@ def test_while_windows_bind_and_each_stream_carries_as_before_there_is_room() ->
     path.extra = dict(WINDOWS_BIND)
     log = [decision for _, decision in drive(AutoTuner(), {"p": path}, 6)]
     assert [decision.streams for decision in log[:5]] == [10, 40, 60, 90, 135]
-    assert all("there is room" in decision.reason for decision in log[2:5])
+    assert all("more streams carry more" in decision.reason for decision in log[2:5])
 
 
 def test_a_receiver_that_reads_slowly_closes_windows_too_and_gets_no_more_streams() -> None:

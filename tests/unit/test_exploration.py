@@ -99,7 +99,7 @@ def test_forgetting_makes_looks_quick_again() -> None:
 
 def test_after_a_look_that_told_nothing_the_next_goes_the_other_way() -> None:
     looks = after_a_look(0.0)
-    looks.told_nothing(-4)
+    looks.without_result(-4)
     assert looks.sides(8, {2, 4, 11, 16}) == {11, 16}
     assert looks.sides(8, {2, 4}) == {2, 4}, "better there than nowhere"
     looks.begin(100.0, 10**9)

@@ -190,7 +190,7 @@ def test_every_array_has_to_be_what_it_should(
     (part,) = read.parts["passive"]
     row = np.zeros(len(part.places.centre))
     assert part.trees.shares(row).sum() == pytest.approx(1)
-    assert 0 <= part.ranks.less_strange(part.places.distances(row[None])[0], 0.0) <= 1
+    assert 0 <= part.ranks.novelty(part.places.distances(row[None])[0], 0.0) <= 1
 
 
 @pytest.mark.parametrize("name", [*TREES, *PLACES, *RANKS])
@@ -241,7 +241,7 @@ def test_a_bomb_is_not_unpacked(model: Path) -> None:
 
 def test_a_json_that_is_too_deep_or_too_long(model: Path) -> None:
     (model / JSON_NAME).write_text("[" * 200_000)
-    refused(model, "is no JSON")
+    refused(model, "is not JSON")
     (model / JSON_NAME).write_text(" " * (2**20 + 1))
     refused(model, "larger than any model's")
 
@@ -250,7 +250,7 @@ def test_arrays_of_another_model(model: Path, tmp_path: Path) -> None:
     other = write_small_model(tmp_path / "other")
     repacked(other, lambda arrays: arrays["0.threshold"].__iadd__(1))
     shutil.copy(other / ARRAYS_NAME, model / ARRAYS_NAME)
-    refused(model, "not the file")
+    refused(model, "does not belong to")
 
 
 def test_a_model_for_other_features(model: Path) -> None:

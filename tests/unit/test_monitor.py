@@ -65,7 +65,7 @@ class Scripted:
         known = round((self.now_s - RTT_S - first_s) / TICK_S) + 1
         return [Probe(first_s + number * TICK_S, RTT_S) for number in range(known)]
 
-    def falls(self, from_s: float) -> list[QueueResponse] | None:
+    def responses(self, from_s: float) -> list[QueueResponse] | None:
         return self.told
 
     def classify(
@@ -252,7 +252,7 @@ def test_what_was_read_is_told_in_the_end() -> None:
     copy.model.says = certain("none")
     copy.run(3)
     said = len(copy.model.asked)
-    assert copy.selection.summary == f"the background was read {said} times: C {said - 3}, none 3"
+    assert copy.selection.summary == f"background classified {said} times: C {said - 3}, none 3"
 
 
 def test_what_is_neither_cubic_nor_bbr_is_watched_as_cubic() -> None:

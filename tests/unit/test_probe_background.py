@@ -61,7 +61,7 @@ def test_the_least_of_the_window_is_its_base() -> None:
 def test_the_decision_is_the_policys(policy: str, group: str, wants: str) -> None:
     found = told(of(group), policy)
     assert (found.decision.congestion, found.decision.policy) == (wants, policy)
-    assert f"looks like {group}" in found.decision.reason and found.trouble == ""
+    assert f"probably {group}" in found.decision.reason and found.trouble == ""
 
 
 def test_what_is_not_permitted_is_not_decided() -> None:
@@ -76,9 +76,9 @@ def test_it_decides_nothing_that_no_copy_would() -> None:
     likeliest = Mix("B", 0.5, {"none": 0.05, "cubic only": 0.2, "any bbr": 0.75})
     for policy, wants in ("fair", "cubic"), ("fast", "bbr"):
         assert told(likeliest, policy).decision.congestion == wants
-    assert told(likeliest).decision.reason == "who shares the path is not sure (any bbr, 75%)"
+    assert told(likeliest).decision.reason == "the background is not certain (any bbr, 75%)"
     both = told(Mix("none", 0.45, {"none": 0.45, "cubic only": 0.4, "any bbr": 0.15}))
-    assert both.decision == Decision("fair", "cubic", "the background looks like none")
+    assert both.decision == Decision("fair", "cubic", "the background is probably none")
 
 
 @given(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), st.sampled_from(POLICIES))
@@ -112,7 +112,7 @@ def test_what_only_comes_with_the_route_is_had_to_begin_with() -> None:
 def test_beside_the_unknown_it_begins_as_beside_nobody(policy: str) -> None:
     alone = told(of("none"), policy).decision.congestion
     found = told(of("cubic only", UNKNOWN), policy)
-    assert found.decision.congestion == alone and "nobody knows" in found.decision.reason
+    assert found.decision.congestion == alone and "is not known" in found.decision.reason
     assert found.mix is not None and found.mix.name == UNKNOWN
     assert unrecognised("why", policy).mix is None
 
@@ -150,10 +150,11 @@ def test_the_group_that_decides_leads() -> None:
     split = Mix("none", 0.41, {"none": 0.41, "cubic only": 0.58, "any bbr": 0.01})
     found = told(split)
     assert found.in_words() == (
-        "CUBIC only, 58% (none 41%, cubic only 58%, any bbr 1%; of the single mixes nobody (none), 41%)"
+        "CUBIC only, 58% (none 41%, cubic only 58%, any bbr 1%; "
+        "most probable single mix no other traffic (none), 41%)"
     )
     assert found.as_dict()["mix"]["group"] == "cubic only"
-    assert found.decision.congestion == "cubic" and "looks like cubic only" in found.decision.reason
+    assert found.decision.congestion == "cubic" and "probably cubic only" in found.decision.reason
     assert told(of("any bbr", "B")).in_words() == (
         "one BBR stream (B), 90% (none 5%, cubic only 5%, any bbr 90%)"
     )

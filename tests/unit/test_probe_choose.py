@@ -12,7 +12,7 @@ from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.errors import ConnectionLost, Interrupted, UsageError
 from mpx.net import tcp
 from mpx.rtt.methods.choose import ATTEMPTS, choose
-from mpx.rtt.methods.icmp import IcmpWay
+from mpx.rtt.methods.icmp import IcmpMethod
 from mpx.serve import Server
 
 
@@ -21,7 +21,7 @@ def told(host: str, port: int) -> tuple[str, str]:
     chosen = choose(host, addresses(host, port), lambda: False)
     with chosen.opened:
         assert chosen.address[1] == port
-        return chosen.way.name, chosen.reason
+        return chosen.method.name, chosen.reason
 
 
 def addresses(host: str, port: int) -> list[tcp.Address]:
@@ -89,7 +89,7 @@ def echo_at(port: int) -> Callable[[bytes], bytes]:
 
 
 def test_a_session_where_the_echo_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.rtt.methods.echo.EchoWay.lost_after_s", 0.2)
+    monkeypatch.setattr("mpx.rtt.methods.echo.EchoMethod.lost_after_s", 0.2)
     with socket.socket(type=socket.SOCK_DGRAM) as mute:
         mute.bind(("127.0.0.1", 0))
         port = mute.getsockname()[1]
@@ -138,7 +138,7 @@ def test_handshakes_where_nobody_speaks_ftp(said: bytes, why: str, monkeypatch: 
 
 def test_handshakes_where_features_are_answered_as_no_ftp_server_does() -> None:
     with saying(b"220 ready\r\n", lambda _: b"250 whatever you say\r\n") as server:
-        assert told("127.0.0.1", server)[1] == "who answers FEAT with 250 is no FTP server"
+        assert told("127.0.0.1", server)[1] == "the server is not an FTP server: it answers FEAT with 250"
 
 
 def test_an_address_that_listens_comes_before_one_that_refuses(root) -> None:
@@ -147,7 +147,7 @@ def test_an_address_that_listens_comes_before_one_that_refuses(root) -> None:
         both = [("::1", server.port), ("127.0.0.1", server.port)]
         chosen = choose("localhost", both, lambda: False)
         with chosen.opened:
-            assert chosen.way.kind == "echo"
+            assert chosen.method.kind == "echo"
             assert chosen.address == both[1]
 
 
@@ -157,13 +157,13 @@ def test_the_reset_where_nothing_listens() -> None:
         port = closed.getsockname()[1]
         assert told("127.0.0.1", port) == (
             f"TCP handshake (port {port})",
-            "nothing listens there, and the reset is the answer",
+            "the port is closed, and its resets are timed",
         )
 
 
 def test_icmp_where_the_port_is_silent() -> None:
     try:
-        IcmpWay("127.0.0.1").close()
+        IcmpMethod("127.0.0.1").close()
     except UsageError as error:
         pytest.skip(str(error))
     with deaf() as port:

@@ -28,7 +28,7 @@ ECHO = WayTaken(
     kind="echo",
     name="echo of mpx serve (UDP port 2811)",
     reason="the server announces it",
-    noise=Noise(0.0000225, "questions and answers over loopback"),
+    noise=Noise(0.0000225, "measured over loopback"),
 )
 SESSION = WayTaken(
     kind="session",
@@ -39,7 +39,7 @@ SESSION = WayTaken(
     retransmissions=3,
 )
 GROUPS = {"none": 0.02, "cubic only": 0.9, "any bbr": 0.08}
-CUBIC = Decision("fair", "cubic", "the background looks like cubic only")
+CUBIC = Decision("fair", "cubic", "the background is probably cubic only")
 SHARED = Background(Mix("C", 0.81, GROUPS), "", CUBIC)
 RESULT = ProbeResult(
     target="ftp://dtn.example.org/",
@@ -65,14 +65,14 @@ def test_the_lines_fit_a_ticket() -> None:
     assert RESULT.as_lines() == [
         "target    ftp://dtn.example.org/ at 192.0.2.7:2811",
         "way       echo of mpx serve (UDP port 2811): the server announces it",
-        "noise     22.5 us (questions and answers over loopback)",
+        "noise     22.5 us (measured over loopback)",
         "time      2026-09-21 14:13:20Z, 9.96 s, 10 probes a second",
         "probes    4 sent, 1 lost",
         "loss      25.00%",
         "RTT       min 60.100 ms, median 60.500 ms, P99 80.000 ms",
         "jitter    19.500 ms",
         "mix       one CUBIC stream (C), 81% (none 2%, cubic only 90%, any bbr 8%)",
-        "decision  cubic (fair): the background looks like cubic only",
+        "decision  cubic (fair): the background is probably cubic only",
     ]
 
 
@@ -88,19 +88,19 @@ def test_what_bursts_tell_is_told() -> None:
     halfway = replace(ACTIVE, bottleneck=replace(ACTIVE.bottleneck, dropped=False))
     assert "link      at least 48 Mbit/s; its queue holds at least 21 ms" in halfway.as_lines()
     nothing = replace(ACTIVE, goodput=(), bottleneck=None)
-    assert "link      the bursts brought nothing" in nothing.as_lines()
+    assert "link      no data of the bursts arrived" in nothing.as_lines()
     VALIDATOR.validate(nothing.as_dict())
 
 
 def test_a_background_that_is_not_known_is_no_mix() -> None:
-    decision = Decision("fast", None, "nobody knows who shares the path; bbr is not permitted")
+    decision = Decision("fast", None, "the background is not known; bbr is not permitted")
     told = replace(RESULT, background=Background(None, "5 s of probes are needed at least", decision))
     assert "mix       not known: 5 s of probes are needed at least" in told.as_lines()
-    assert f"decision  as the kernel chooses (fast): {decision.reason}" in told.as_lines()
+    assert f"decision  the default of the kernel (fast): {decision.reason}" in told.as_lines()
     VALIDATOR.validate(told.as_dict())
     assert (told.as_dict()["mix"], told.as_dict()["decision"]["congestion"]) == (None, None)
     strange = replace(RESULT, background=replace(SHARED, mix=Mix(UNKNOWN, 0.99, GROUPS)))
-    assert any(line.startswith("mix       unknown, like nothing") for line in strange.as_lines())
+    assert any(line.startswith("mix       unknown: unlike all") for line in strange.as_lines())
     VALIDATOR.validate(strange.as_dict())
 
 

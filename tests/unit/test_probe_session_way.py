@@ -6,13 +6,13 @@ import pytest
 from probe_peers import answered, asks_many, hold, scripted_ftp, session_at
 
 from mpx.errors import ConnectionLost
-from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.methods.session import SessionMethod
 from mpx.serve import Server
 
 
 def test_the_session_of_mpx_serve(server: Server) -> None:
     with session_at("127.0.0.1", server.port) as session:
-        way = SessionWay(session)
+        way = SessionMethod(session)
         asks_many(way)
         noise = way.noise()
         assert noise.is_estimate
@@ -22,7 +22,7 @@ def test_the_session_of_mpx_serve(server: Server) -> None:
 
 def test_the_time_of_the_server_is_in_the_rtt_of_a_session_and_told() -> None:
     with scripted_ftp() as (session, server):
-        way = SessionWay(session)
+        way = SessionMethod(session)
         assert way.noise().rtt_s is None
         began_s = way.ask(0)
         server.recv(100)
@@ -37,7 +37,7 @@ def test_the_time_of_the_server_is_in_the_rtt_of_a_session_and_told() -> None:
 
 def test_replies_belong_to_the_commands_in_their_order() -> None:
     with scripted_ftp() as (session, server):
-        way = SessionWay(session)
+        way = SessionMethod(session)
         for number in (7, 8, 9):
             way.ask(number)
         server.sendall(b"200 one\r\n530-not\r\n")
@@ -51,7 +51,7 @@ def test_replies_belong_to_the_commands_in_their_order() -> None:
 )
 def test_a_session_that_ends_is_lost(said: bytes) -> None:
     with scripted_ftp() as (session, server):
-        way = SessionWay(session)
+        way = SessionMethod(session)
         way.ask(0)
         server.recv(100)
         server.sendall(said) if said else server.close()

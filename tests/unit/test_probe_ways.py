@@ -28,8 +28,8 @@ from mpx.endpoints.ftp.wire import command, parse_features
 from mpx.errors import ConnectionLost, Interrupted, UsageError
 from mpx.location import Location
 from mpx.rtt.methods import datagrams
-from mpx.rtt.methods.echo import EchoWay
-from mpx.rtt.methods.icmp import IcmpWay, checksum
+from mpx.rtt.methods.echo import EchoMethod
+from mpx.rtt.methods.icmp import IcmpMethod, checksum
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single
 from mpx.rtt.series import summary
@@ -50,9 +50,9 @@ def test_what_is_lost_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def icmp(host: str, *, raw: bool = False) -> Iterator[IcmpWay]:
+def icmp(host: str, *, raw: bool = False) -> Iterator[IcmpMethod]:
     try:
-        way = IcmpWay(host)
+        way = IcmpMethod(host)
     except UsageError as error:
         pytest.skip(str(error))
     with closing(way):
@@ -98,22 +98,22 @@ def place_of(session: Session) -> EchoPlace:
 def test_the_echo_of_mpx_serve(root, host: str) -> None:
     with Server(root, host=host) as server, session_at(host, server.port) as session:
         place = place_of(session)
-        with closing(EchoWay(session, host, place)) as way:
+        with closing(EchoMethod(session, host, place)) as way:
             asks_many(way)
             assert str(place.port) in way.name
 
 
 @pytest.fixture
-def echoing(server: Server) -> Iterator[tuple[EchoWay, socket.socket]]:
+def echoing(server: Server) -> Iterator[tuple[EchoMethod, socket.socket]]:
     """A way to an echo that the test plays."""
     with session_at("127.0.0.1", server.port) as session, socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
         echo.settimeout(WITHIN_S)
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
             yield way, echo
 
 
-def test_answers_in_any_order_and_twice(echoing: tuple[EchoWay, socket.socket]) -> None:
+def test_answers_in_any_order_and_twice(echoing: tuple[EchoMethod, socket.socket]) -> None:
     way, echo = echoing
     for number in range(3):
         way.ask(number)
@@ -125,7 +125,7 @@ def test_answers_in_any_order_and_twice(echoing: tuple[EchoWay, socket.socket]) 
 
 
 def test_the_time_that_the_server_held_a_question_is_taken_out(
-    echoing: tuple[EchoWay, socket.socket],
+    echoing: tuple[EchoMethod, socket.socket],
 ) -> None:
     way, echo = echoing
     for says_so in (False, True):
@@ -142,7 +142,7 @@ def test_the_time_that_the_server_held_a_question_is_taken_out(
 
 
 def test_an_echo_that_claims_to_have_held_a_question_for_longer_than_it_took_is_not_believed(
-    echoing: tuple[EchoWay, socket.socket],
+    echoing: tuple[EchoMethod, socket.socket],
 ) -> None:
     way, echo = echoing
     way.ask(0)
@@ -152,7 +152,7 @@ def test_an_echo_that_claims_to_have_held_a_question_for_longer_than_it_took_is_
     assert "longer" in way.trouble
 
 
-def test_what_is_no_answer_to_us_does_not_count(echoing: tuple[EchoWay, socket.socket]) -> None:
+def test_what_is_no_answer_to_us_does_not_count(echoing: tuple[EchoMethod, socket.socket]) -> None:
     way, echo = echoing
     way.ask(5)
     data, sender = echo.recvfrom(100)
@@ -179,7 +179,7 @@ def test_an_echo_that_was_not_there_and_comes(server: Server) -> None:
         address = gone.getsockname()
         place = EchoPlace(address[1], TOKEN)
         with (
-            closing(EchoWay(session, "127.0.0.1", place)) as way,
+            closing(EchoMethod(session, "127.0.0.1", place)) as way,
             socket.socket(type=socket.SOCK_DGRAM) as echo,
         ):
             gone.close()
@@ -193,7 +193,9 @@ def test_an_echo_that_was_not_there_and_comes(server: Server) -> None:
             assert [answer.number for answer in answered(way, 1)] == [1]
 
 
-def test_however_much_comes_it_stops_to_send_the_next_probe(echoing: tuple[EchoWay, socket.socket]) -> None:
+def test_however_much_comes_it_stops_to_send_the_next_probe(
+    echoing: tuple[EchoMethod, socket.socket],
+) -> None:
     """An unfriendly echo must not keep us, nor fill our memory."""
     way, echo = echoing
     way.ask(0)
@@ -209,7 +211,7 @@ def test_where_no_way_leads_the_first_reason_stays(server: Server) -> None:
     place = EchoPlace(9, TOKEN)
     with (
         session_at("127.0.0.1", server.port) as session,
-        closing(EchoWay(session, "255.255.255.255", place)) as way,
+        closing(EchoMethod(session, "255.255.255.255", place)) as way,
     ):
         assert (why := way.trouble)
         way.ask(0)
@@ -219,7 +221,7 @@ def test_where_no_way_leads_the_first_reason_stays(server: Server) -> None:
 def test_a_session_that_keeps_an_echo_is_not_idle() -> None:
     with scripted_ftp() as (session, server), pytest.MonkeyPatch.context() as patch:
         patch.setattr("mpx.rtt.methods.echo.KEEP_ALIVE_S", -1.0)
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(9, TOKEN))) as way:
             way.ask(0)
             assert server.recv(100) == b"NOOP\r\n"
             server.sendall(b"200 one\r\n")
@@ -235,7 +237,7 @@ def test_a_session_that_never_falls_silent_holds_nobody_up(monkeypatch: pytest.M
     """Of a reply that does not end there is always more to be read."""
     with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
             monkeypatch.setattr("mpx.net.tcp.receive", lambda *_: b"200-goes on\r\n")
             server.sendall(b"200-begins\r\n")
             assert way.answers(time.monotonic()) == []
@@ -259,7 +261,7 @@ def test_an_echo_whose_session_ends_is_lost(said: bytes) -> None:
     """At once, though nothing was to be said over the session."""
     with scripted_ftp() as (session, server), socket.socket(type=socket.SOCK_DGRAM) as echo:
         echo.bind(("127.0.0.1", 0))
-        with closing(EchoWay(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
+        with closing(EchoMethod(session, "127.0.0.1", EchoPlace(echo.getsockname()[1], TOKEN))) as way:
             way.ask(0)
             server.sendall(said) if said else server.close()
             with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1"):
@@ -279,7 +281,7 @@ def test_when_the_server_goes_away_what_was_under_way_is_not_lost(server: Server
 
     with (
         session_at("127.0.0.1", server.port) as session,
-        closing(EchoWay(session, "127.0.0.1", place_of(session))) as way,
+        closing(EchoMethod(session, "127.0.0.1", place_of(session))) as way,
     ):
         run = Run(way)
         with pytest.raises(ConnectionLost):

@@ -1,4 +1,4 @@
-"""Dips: what the fall of a queue tells of our share, connections that send less, and probes around both."""
+"""Rate pulses: what the queue shows of our share, connections that send less, and probes around both."""
 
 import socket
 import struct
@@ -15,7 +15,7 @@ from mpx.errors import Interrupted
 from mpx.net.tcp_info import tcp_info
 from mpx.recognition.pulses.local_pacing import LocalPacer
 from mpx.recognition.pulses.maker import EVERY, PulseMaker
-from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Look, RatePulse, fall, length_s
+from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Moved, RatePulse, length_s, response
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single_s
 from mpx.rtt.series import Probe
@@ -35,7 +35,7 @@ def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> RatePuls
     due_s, over_s = 5.0 + rtt_s - 0.005, 5.0 + seconds + rtt_s + 0.005
     missing = 1e6 * depth * (1 - share) * seconds
     acked = round(1e6 * (over_s - 5.0) - missing)
-    looks = Look(5.0, 7), Look(due_s, 7 + round(1e6 * (due_s - 5.0))), Look(over_s, 7 + acked)
+    looks = Moved(5.0, 7), Moved(due_s, 7 + round(1e6 * (due_s - 5.0))), Moved(over_s, 7 + acked)
     return RatePulse(5.0, 5.0 + seconds, depth, looks)
 
 
@@ -52,7 +52,7 @@ def test_the_fall_of_the_queue_is_our_share(full_s: float, share: float, depth: 
     around = [5.0 - n * 0.001 for n in range(PROBES)] + [dip.until_s - n * 0.001 for n in range(PROBES)]
     elsewhere = [1.0, 4.9, dip.until_s + 0.01, 7.0]
     probes = [Probe(t_s, BASE_S + queue_s(t_s, full_s, dip, share)) for t_s in sorted(around + elsewhere)]
-    told = fall(dip, probes)
+    told = response(dip, probes)
     assert told is not None and told.t_s == 5.0
     assert told.share == pytest.approx(share, rel=0.02)
     assert told.kept == pytest.approx(share, abs=0.01)
@@ -64,11 +64,11 @@ def test_a_dip_whose_probes_are_lost_tells_nothing() -> None:
     dip = dip_of(0.02, DEPTH, 0.5, 0.05)
     before, end = [4.997, 4.998, 4.999, 5.0], [5.017, 5.018, 5.019, 5.02]
     sent = [Probe(t_s, 0.05) for t_s in before + end]
-    assert fall(dip, sent) is not None
-    assert fall(dip, [*sent[:4], *(Probe(t_s, None) for t_s in end[:3]), sent[7]]) is None
-    assert fall(dip, [Probe(t_s, None) for t_s in before] + sent[4:]) is None
-    nothing = Look(5.0, 7), Look(5.045, 7), Look(5.075, 7)  # of our data arrived before
-    assert fall(replace(dip, looks=nothing), sent) is None
+    assert response(dip, sent) is not None
+    assert response(dip, [*sent[:4], *(Probe(t_s, None) for t_s in end[:3]), sent[7]]) is None
+    assert response(dip, [Probe(t_s, None) for t_s in before] + sent[4:]) is None
+    nothing = Moved(5.0, 7), Moved(5.045, 7), Moved(5.075, 7)  # of our data arrived before
+    assert response(replace(dip, moved=nothing), sent) is None
 
 
 @given(st.floats(0, 1), st.floats(0, 0.2))
@@ -127,14 +127,14 @@ def sending(count: int) -> Iterator[Sent]:
 def test_each_connection_sends_a_part_of_what_it_sent_and_then_all_again(eventually) -> None:
     with sending(2) as sent:
         slowed = LocalPacer(sent.connections, lambda: sent.now_s)
-        slowed.look()
+        slowed.measure()
         assert not slowed.slow(0.25, 1.0)  # nobody knows yet what they send
         free = sent.paces()
         sent.pass_on(400_000, 800_000)
         sent.now_s += 2.0
 
         eventually(lambda: sent.acked() == [400_000, 800_000])
-        slowed.look()
+        slowed.measure()
         assert slowed.slow(0.25, 1.0) and slowed.depth() == pytest.approx(0.75)
         assert sent.paces()[1] == pytest.approx(2 * sent.paces()[0], rel=0.05)
         assert sent.paces()[0] == pytest.approx(0.25 * 200_000, rel=0.05)
@@ -146,15 +146,15 @@ def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
     with sending(2) as sent:
         new = sent.pairs.pop()
         slowed = LocalPacer(sent.connections, lambda: sent.now_s)
-        slowed.look()
+        slowed.measure()
         sent.pass_on(400_000)
         sent.now_s += 1.0
         sent.pairs.append(new)
-        slowed.look()
+        slowed.measure()
         assert not slowed.slow(0.25, 1.0)
         new[0].close()
         sent.now_s += 1.0
-        slowed.look()  # closed: does not count
+        slowed.measure()  # closed: does not count
         assert not slowed.slow(0.25, 1.0) or slowed.depth() == 0.75
 
 
@@ -164,11 +164,11 @@ def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyP
     with sending(1) as sent:
         slowed = LocalPacer(sent.connections, lambda: sent.now_s)
         free = sent.paces()
-        slowed.look()
+        slowed.measure()
         sent.pass_on(400_000)
         sent.now_s += 1.0
         eventually(lambda: sent.acked() == [400_000])
-        slowed.look()
+        slowed.measure()
         assert not slowed.slow(0.25, 1.0)
         slowed.restore()
         assert sent.paces() == free
@@ -177,10 +177,10 @@ def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyP
 def test_what_is_too_slow_to_be_slowed_is_not() -> None:
     with sending(1) as sent:
         slowed = LocalPacer(sent.connections, lambda: sent.now_s)
-        slowed.look()
+        slowed.measure()
         sent.pass_on(2_000)
         sent.now_s += 1.0
-        slowed.look()
+        slowed.measure()
         assert not slowed.slow(0.25, 0.01)  # two segments last longer
 
 
@@ -216,10 +216,10 @@ def test_dips_between_probes_tell_our_share(share: float) -> None:
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 12)
         probes = [Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()]
-        told = dips.falls(probes, BEGAN_S)
+        told = dips.responses(probes, BEGAN_S)
         assert 8 <= len(told) <= 12
         assert [each.share for each in told] == pytest.approx([share] * len(told), rel=0.1)
-        assert dips.falls(probes, BEGAN_S + 6) == [each for each in told if each.t_s >= BEGAN_S + 6]
+        assert dips.responses(probes, BEGAN_S + 6) == [each for each in told if each.t_s >= BEGAN_S + 6]
         single = dips.without(probes)
         assert len(probes) - len(single) >= 8 * 2 * (PROBES + 1)
         due = [single_s(number) for number in range(len(single))]
@@ -252,7 +252,7 @@ def test_who_is_late_to_end_a_dip_makes_none_for_a_while(monkeypatch: pytest.Mon
         monkeypatch.setattr(way, "ask", late)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 45)
-        told = dips.falls([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
+        told = dips.responses([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
         first, *later = [each.t_s - BEGAN_S for each in told]
         assert first < 5 and 30 < later[0] - first < 35 and len(later) > 5
 
@@ -304,7 +304,7 @@ def test_while_they_rest_there_are_none() -> None:
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 10)
-        falls = dips.falls([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
+        falls = dips.responses([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
         assert len(falls) > 2 and min(each.t_s for each in falls) >= BEGAN_S + 5
 
 
@@ -316,4 +316,6 @@ def test_where_the_round_trip_is_too_short_there_are_no_dips() -> None:
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: 0.004), lambda: way.now_s > BEGAN_S + 5)
         assert len(way.sent_s) == pytest.approx(5 * EVERY, abs=2)
-        assert dips.falls([Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()], BEGAN_S) == []
+        assert (
+            dips.responses([Probe(BEGAN_S + probe.t_s, probe.rtt_s) for probe in run.probes()], BEGAN_S) == []
+        )

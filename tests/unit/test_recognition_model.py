@@ -97,7 +97,7 @@ def test_our_own_data_has_to_be_told_whole(model: Model) -> None:
     quiet = series(*[0.05] * STEPS)
     with pytest.raises(UsageError, match="'active' probing needs its goodput"):
         Model({"active": [small_part()]}, {}).classify(quiet, 0.05, kind="active")
-    with pytest.raises(UsageError, match="say by `kind` or `own` what we send"):
+    with pytest.raises(UsageError, match="give `kind` or `own`"):
         model.classify(quiet, 0.05, [(3.0, 1e6)])
 
 

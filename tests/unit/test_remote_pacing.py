@@ -14,8 +14,8 @@ from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.endpoints.ftp.session import Session, SessionOptions
 from mpx.location import Location
 from mpx.recognition.pulses.remote_pacing import RemotePacer
-from mpx.rtt.methods.echo import EchoWay
-from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.methods.echo import EchoMethod
+from mpx.rtt.methods.session import SessionMethod
 from mpx.serve import Server
 
 
@@ -31,10 +31,10 @@ def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> N
     assert not slowed.can and not slowed.slow(0.25, 0.02) and slowed.depth() == 0
     place = place_of(client)
     for can in (False, True, False):
-        with closing(EchoWay(session, "127.0.0.1", place, can_dip=can)) as way:
+        with closing(EchoMethod(session, "127.0.0.1", place, can_pulse=can)) as way:
             slowed.over(way)
             assert slowed.can is can
-    slowed.over(SessionWay(session))
+    slowed.over(SessionMethod(session))
     assert not slowed.can
 
 
@@ -43,7 +43,9 @@ def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) 
     """Our share of the link is what the queue fell by, divided by it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
-        way = EchoWay(session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_dip=True)
+        way = EchoMethod(
+            session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_pulse=True
+        )
         slowed = RemotePacer(lambda: [])
         slowed.over(way)
         for told, believed in (0.75, 0.75), (depth, 0.0):
@@ -58,7 +60,9 @@ def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) 
 def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
-        way = EchoWay(session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_dip=True)
+        way = EchoMethod(
+            session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_pulse=True
+        )
         slowed = RemotePacer(lambda: [])
         slowed.over(way)
 

@@ -12,7 +12,7 @@ from mpx.recognition.pulses.rests import (
     LATEST_S,
     LONGEST_S,
     MORE,
-    DipRests,
+    PulseRests,
 )
 
 BPS = 80e6
@@ -22,8 +22,8 @@ def steady(until_s: float, bps: float = BPS) -> list[tuple[float, float]]:
     return [(until_s - 20 + number / 10, bps) for number in range(201)]
 
 
-def resting(now_s: float = 100.0) -> DipRests:
-    rests = DipRests()
+def resting(now_s: float = 100.0) -> PulseRests:
+    rests = PulseRests()
     for number in range(AFTER):
         began = rests.read(now_s - AFTER + 1 + number, 0, steady(now_s))
     assert began and rests.until_s == now_s + FIRST_S
@@ -31,14 +31,14 @@ def resting(now_s: float = 100.0) -> DipRests:
 
 
 def test_a_rest_begins_after_some_readings_if_then_nothing_asks_for_a_change() -> None:
-    rests = DipRests()
+    rests = PulseRests()
     unsure = [3] * (AFTER - 1) + [None] * 15
     assert not any(rests.read(float(number), each, steady(number)) for number, each in enumerate(unsure))
     assert rests.read(20.0, 0, steady(20.0))
 
 
 def test_rests_grow_up_to_a_bound_and_are_short_again_for_other_streams() -> None:
-    rests, lasted, now_s = DipRests(), [], 0.0
+    rests, lasted, now_s = PulseRests(), [], 0.0
     for _ in range(5 * AFTER):
         now_s += 1
         if rests.read(now_s, 0, steady(now_s)):
@@ -66,7 +66,7 @@ def test_the_next_rest_after_one_that_was_cut_short_is_short() -> None:
 
 
 def test_without_any_goodput_before_a_rest_none_ends_it() -> None:
-    rests = DipRests()
+    rests = PulseRests()
     assert any(rests.read(float(number), 0, []) for number in range(AFTER))
     assert not rests.cut_short(20.0, steady(20.0))
 

@@ -51,16 +51,19 @@ def test_it_begins_slowly_and_speeds_up_where_there_is_no_queue() -> None:
     assert pacer.rate_bps > 100e6 and watch.begun
 
 
-def test_it_gives_way_once_and_comes_back_once() -> None:
+def test_it_yields_once_and_comes_back_once() -> None:
     watch, pacer, scavenger = paced()
     goes_on(watch, pacer, scavenger, 0, 5, 0.0)
     assert pacer.rate_bps is not None
     before_bps = pacer.rate_bps
     assert goes_on(watch, pacer, scavenger, 5, 9, 0.030) == []  # which may be a queue of its own
     said = goes_on(watch, pacer, scavenger, 9, 13, 0.030)
-    assert said == ["gives way: others keep a queue of 30 ms"] and pacer.rate_bps < 0.05 * before_bps
+    assert said == ["yielding: other traffic keeps a queue of 30 ms"] and pacer.rate_bps < 0.05 * before_bps
     said = goes_on(watch, pacer, scavenger, 13, 23, 0.0)
-    assert said == ["the queue of the others is gone"] and pacer.rate_bps > 0.5 * before_bps
+    assert (
+        said == ["other traffic leaves no queue any more: sending at the rate of the path again"]
+        and pacer.rate_bps > 0.5 * before_bps
+    )
 
 
 def test_it_is_never_faster_than_was_asked_for() -> None:

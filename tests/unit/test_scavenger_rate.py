@@ -180,7 +180,7 @@ def test_a_single_late_probe_costs_hardly_anything() -> None:
     yielding.observe(link.now_s, [Probe(link.now_s - 0.06, 0.5)], int(link.arrived_bytes))
     after_bps = yielding.observe(link.now_s, [Probe(link.now_s - 0.05, 0.05)], int(link.arrived_bytes))
     assert after_bps == before_bps
-    assert not yielding.gives_way
+    assert not yielding.yields
 
 
 def test_two_late_probes_are_others_also_with_a_good_one_between_them() -> None:
@@ -189,15 +189,15 @@ def test_two_late_probes_are_others_also_with_a_good_one_between_them() -> None:
     while yielding.phase is not Phase.HOLD:
         link.run(yielding, link.now_s + 0.1)
 
-    def gives_way(after_s: float, rtt_s: float) -> bool:
+    def yields(after_s: float, rtt_s: float) -> bool:
         now_s = link.now_s + after_s
         yielding.observe(now_s, [Probe(now_s - 0.05, rtt_s)], int(link.arrived_bytes))
-        return yielding.gives_way
+        return yielding.yields
 
-    assert [gives_way(0.1, 0.25), gives_way(0.2, 0.05), gives_way(0.3, 0.25)] == [False, False, True]
+    assert [yields(0.1, 0.25), yields(0.2, 0.05), yields(0.3, 0.25)] == [False, False, True]
     assert yielding.queue_s == pytest.approx(0.2)
-    assert gives_way(0.4, 0.05) and gives_way(ARRIVED_S, 0.05)  # who has just come may be slow to begin
-    assert not gives_way(ARRIVED_S + 0.4, 0.05)
+    assert yields(0.4, 0.05) and yields(ARRIVED_S, 0.05)  # who has just come may be slow to begin
+    assert not yields(ARRIVED_S + 0.4, 0.05)
 
 
 def test_a_slow_source_stores_up_no_rate() -> None:
@@ -275,9 +275,9 @@ def test_without_probes_the_rate_stays() -> None:
 def test_a_path_that_has_become_longer_is_known_after_some_minutes() -> None:
     path = Path()
     path.goes_on(60, 0.04)
-    assert path.rate_bps < 0.05 * path.before_bps and path.yielding.gives_way
+    assert path.rate_bps < 0.05 * path.before_bps and path.yielding.yields
     path.goes_on(800, 0.04)
-    assert path.rate_bps > 0.5 * path.before_bps and not path.yielding.gives_way
+    assert path.rate_bps > 0.5 * path.before_bps and not path.yielding.yields
 
 
 def test_while_nothing_is_sent_the_rate_does_not_grow() -> None:

@@ -71,7 +71,7 @@ def test_a_token_is_not_sent_where_others_can_read_it(monkeypatch: pytest.Monkey
     monkeypatch.setenv(sdn_client.TOKEN_VARIABLE, "of-somebody")
     ControllerClient("https://192.0.2.1:6680")
     ControllerClient("http://localhost:6680")
-    with pytest.raises(UsageError, match="anybody on the way"):
+    with pytest.raises(UsageError, match="read on the way"):
         ControllerClient("http://192.0.2.1:6680")
 
 

@@ -36,7 +36,7 @@ def test_it_switches_once_when_it_is_sure() -> None:
 def test_what_it_says_names_the_mix_and_the_policy() -> None:
     chooser = SwitchHysteresis("fair", "cubic", permitted)
     (switch,) = (found for found in (chooser.read(mix("BC")) for _ in range(IN_A_ROW)) if found)
-    assert switch.reason == "the background looks like BC (any bbr with 97%); fair"
+    assert switch.reason == "the background is probably BC (any bbr with 97%); policy fair"
 
 
 def test_what_asks_for_the_same_need_not_be_told_apart() -> None:
@@ -44,7 +44,7 @@ def test_what_asks_for_the_same_need_not_be_told_apart() -> None:
     chooser = SwitchHysteresis("fair", "cubic", permitted)
     assert switches(chooser, [mix("B")] * 3) == [(3, "bbr")]
     assert [switch.reason for switch in map(chooser.read, [doubtful] * 3) if switch] == [
-        "the background looks like none (none or cubic only with 94%); fair"
+        "the background is probably none (none or cubic only with 94%); policy fair"
     ]
 
 

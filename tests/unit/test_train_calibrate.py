@@ -47,10 +47,10 @@ def test_one_in_twenty_of_the_known_is_a_false_alarm() -> None:
     """Of new ones as of those that were calibrated on, and of what is far away nearly all."""
     known, new = (DICE.normal(size=(4000, 2)) ** 2 for _ in range(2))
     ranks = ranks_of(known[:, 0], known[:, 1])
-    alarms = [ranks.less_strange(float(a), float(b)) > 1 - FALSE_ALARMS for a, b in new]
+    alarms = [ranks.novelty(float(a), float(b)) > 1 - FALSE_ALARMS for a, b in new]
     assert np.mean(alarms) == pytest.approx(FALSE_ALARMS, abs=0.015)
-    assert ranks.less_strange(100.0, 0.0) > 0.99 and ranks.less_strange(0.0, 100.0) > 0.99
-    assert ranks.less_strange(0.0, 0.0) == 0.0
+    assert ranks.novelty(100.0, 0.0) > 0.99 and ranks.novelty(0.0, 100.0) > 0.99
+    assert ranks.novelty(0.0, 0.0) == 0.0
 
 
 def test_distances_are_from_the_nearest_mix() -> None:

@@ -44,9 +44,9 @@ def test_a_link_that_is_unlike_all_others_is_a_false_alarm_throughout() -> None:
     """Were it among what calibrates, its windows would be an eighth of the known, and so not strange."""
     said = heard(judged((3,)))
     strange = said.judged.windows.link == "link 3"
-    assert said.is_strange[strange].all() and said.is_strange[~strange].mean() < 0.1
+    assert said.is_novel[strange].all() and said.is_novel[~strange].mean() < 0.1
     told = alarms(said)
-    assert told.most == 1.0 and told.mean == pytest.approx(said.is_strange.mean())
+    assert told.most == 1.0 and told.mean == pytest.approx(said.is_novel.mean())
     assert told.links_with_many == pytest.approx(1 / LINKS, abs=0.13)
 
 
@@ -97,7 +97,7 @@ def test_outside_traffic_is_right_as_unknown_or_as_what_it_is_like() -> None:
     assert told["many"] == 0.0
     truth = plain.mix[outside & (mixes == "reno")]
     assert told["reno"] == pytest.approx((truth == "C").mean()) and told["reno"] > 0
-    strange = replace(some, is_strange=np.ones(len(mixes), bool))
+    strange = replace(some, is_novel=np.ones(len(mixes), bool))
     assert set(said_to_be_unknown(strange).values()) == {1.0}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from mpx.recognition.mix import MIXES
 from mpx.recognition.neighbours import Texts
-from mpx.recognition.novelty import FARTHEST, Places, Ranks, strangeness
+from mpx.recognition.novelty import FARTHEST, Places, Ranks, novelty_score
 from mpx.recognition.window_classifier import tempered
 from mpx.recognition.windows import Floats
 
@@ -41,7 +41,7 @@ def ranks_of(distances: Floats, outsides: Floats) -> Ranks:
     """Return the distribution of known windows over distances and shares of outside traffic."""
     by_distance, by_trees = at_even_shares(distances), at_even_shares(outsides)
     both = [
-        strangeness(by_distance, by_trees, float(distance), float(outside))
+        novelty_score(by_distance, by_trees, float(distance), float(outside))
         for distance, outside in zip(distances, outsides, strict=True)
     ]
     return Ranks(by_distance, by_trees, at_even_shares(np.array(both)))

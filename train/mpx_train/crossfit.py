@@ -23,7 +23,7 @@ class Heard:
 
     judged: Judged
     probabilities: Floats  # of MIXES
-    is_strange: Booleans  # said to be unknown
+    is_novel: Booleans  # said to be unknown
 
     @property
     def likeliest(self) -> Texts:
@@ -33,11 +33,11 @@ class Heard:
     @property
     def said(self) -> Texts:
         """The mix that was named, or `unknown`."""
-        return np.where(self.is_strange, UNKNOWN, self.likeliest)
+        return np.where(self.is_novel, UNKNOWN, self.likeliest)
 
     def where(self, rows: Booleans) -> "Heard":
         """Return some of them."""
-        return Heard(self.judged.where(rows), self.probabilities[rows], self.is_strange[rows])
+        return Heard(self.judged.where(rows), self.probabilities[rows], self.is_novel[rows])
 
 
 def heard(judged: Judged) -> Heard:
@@ -46,14 +46,14 @@ def heard(judged: Judged) -> Heard:
     if len(folds) < 2:
         raise ValueError("calibration needs at least one other fold than the one that is judged")
     probabilities = np.empty((len(judged.fold), len(MIXES)))
-    less_strange = np.empty(len(judged.fold))
+    novelty = np.empty(len(judged.fold))
     for fold in folds:
         here = judged.fold == fold
         other = judged.where(~here & judged.is_known)
         temperature, ranks = calibrated(other.shares, other.distances, other.mix)
         probabilities[here] = tempered(judged.shares[here, : len(MIXES)], temperature)
-        less_strange[here] = [
-            ranks.less_strange(float(distance), float(outside))
+        novelty[here] = [
+            ranks.novelty(float(distance), float(outside))
             for distance, outside in zip(judged.distances[here], judged.shares[here, -1], strict=True)
         ]
-    return Heard(judged, probabilities, less_strange > 1 - FALSE_ALARMS)
+    return Heard(judged, probabilities, novelty > 1 - FALSE_ALARMS)

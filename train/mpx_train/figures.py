@@ -67,7 +67,7 @@ def likeliest_scores(known: Heard) -> Scores:
 
 def accepted_scores(known: Heard) -> Scores:
     """Return what was said where it was not `unknown`."""
-    return said_scores(known.where(~known.is_strange))
+    return said_scores(known.where(~known.is_novel))
 
 
 def _by_condition(known: Heard) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ def _all(known: Heard, rows: Booleans) -> Mapping[str, Any]:
         "said": _both(said_scores(some)),
         "likeliest": _both(likeliest_scores(some)),
         "where it was not unknown": _both(accepted_scores(some)),
-        UNKNOWN: round(float(some.is_strange.mean()), 4) if len(some.is_strange) else None,
+        UNKNOWN: round(float(some.is_novel.mean()), 4) if len(some.is_novel) else None,
     }
 
 

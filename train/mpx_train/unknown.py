@@ -28,8 +28,8 @@ def alarms(said: Heard) -> Alarms:
     """Return how many known windows are said to be unknown, overall and by link."""
     known = said.where(said.judged.is_known)
     links = known.judged.windows.link
-    each = np.array([known.is_strange[links == link].mean() for link in np.unique(links)])
-    return Alarms(float(known.is_strange.mean()), float(each.max()), float((each > MANY_ALARMS).mean()))
+    each = np.array([known.is_novel[links == link].mean() for link in np.unique(links)])
+    return Alarms(float(known.is_novel.mean()), float(each.max()), float((each > MANY_ALARMS).mean()))
 
 
 def said_to_be_unknown(said: Heard) -> dict[str, float]:
@@ -38,5 +38,5 @@ def said_to_be_unknown(said: Heard) -> dict[str, float]:
     found = {}
     for name in np.unique(others.judged.mix).tolist():
         rows = others.where(others.judged.mix == name)
-        found[name] = float((rows.is_strange | np.isin(rows.likeliest, LIKE.get(name, ()))).mean())
+        found[name] = float((rows.is_novel | np.isin(rows.likeliest, LIKE.get(name, ()))).mean())
     return found

@@ -1,1 +1,1 @@
-"""How callers ask: REST, and XML-RPC with the names of the thesis."""
+"""The interfaces for callers: REST, and XML-RPC with the names of the thesis."""

@@ -1,4 +1,4 @@
-"""Who asks, and how much: tokens, addresses, and a budget for each caller."""
+"""Identifies callers by token or address, and limits their requests."""
 
 import hmac
 import ipaddress
@@ -15,8 +15,8 @@ BURST_S = 2.0  # a caller may ask for so many seconds' worth at once
 MOST_CALLERS = 10_000
 
 
-class WhoIsThat(Refused):
-    """No token, or one that nobody has."""
+class UnknownToken(Refused):
+    """No token, or an unknown one."""
 
     status = 401
 
@@ -29,20 +29,20 @@ class Callers:
         self.refused = 0  # requests that were too many
         self._tokens: list[tuple[bytes, str, Networks | None]] = []
         self._budgets: dict[str, TokenBucket] = {}
-        for told in config.tokens:
+        for token in config.tokens:
             try:
-                secret = told.file.read_text().strip().encode()
+                secret = token.file.read_text().strip().encode()
             except (OSError, UnicodeDecodeError) as error:
                 why = getattr(error, "strerror", None) or error
-                raise UsageError(f"the token of {told.owner}, {told.file}, cannot be read: {why}") from None
+                raise UsageError(f"the token of {token.owner}, {token.file}, cannot be read: {why}") from None
             if len(secret) < 16:
                 raise UsageError(
-                    f"the token in {told.file} has less than 16 characters; anybody could guess it"
+                    f"the token in {token.file} has less than 16 characters, so it could be guessed"
                 )
-            self._tokens.append((secret, told.owner, Networks(told.networks) if told.networks else None))
+            self._tokens.append((secret, token.owner, Networks(token.networks) if token.networks else None))
 
     def caller(self, address: str, authorization: str | None) -> Caller:
-        """Return who that is; raises WhoIsThat or NotYours."""
+        """Return who that is; raises UnknownToken or NotYours."""
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
             return self._by_token(token.strip().encode() if scheme.lower() == BEARER else b"", address)
@@ -51,24 +51,24 @@ class Callers:
         if self._config.insecure and Networks(self._config.allow_from)(address):
             return Caller(address, address.__eq__)
         if self._config.insecure:
-            raise NotYours(f"{address} is not among those allowed to ask")
-        raise WhoIsThat("give a token: 'Authorization: Bearer TOKEN'")
+            raise NotYours(f"{address} is not among the addresses of api.allow_from")
+        raise UnknownToken("give a token: 'Authorization: Bearer TOKEN'")
 
     def spend(self, address: str, now_s: float) -> None:
-        """Somebody asks; raises TooMany where that is too often."""
+        """Count a request; raises TooMany where there are too many."""
         rate = self._config.requests_per_s
         if len(self._budgets) > MOST_CALLERS:
             self._budgets.clear()
         budget = self._budgets.setdefault(address, TokenBucket(rate, max(1.0, rate * BURST_S)))
         if not budget.take(now_s):
             self.refused += 1
-            raise TooMany(f"more than {rate:g} requests a second from {address}; ask more slowly")
+            raise TooMany(f"more than {rate:g} requests a second from {address}; send fewer")
 
     def _by_token(self, secret: bytes, address: str) -> Caller:
         found = None
-        for known, owner, networks in self._tokens:  # all of them, so that time does not tell which is alike
+        for known, owner, networks in self._tokens:  # all of them, so that the time shows nothing
             if hmac.compare_digest(known, secret):
                 found = Caller(owner, networks or address.__eq__)
         if found is None:
-            raise WhoIsThat("nobody has that token")
+            raise UnknownToken("unknown token")
         return found

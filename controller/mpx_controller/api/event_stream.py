@@ -1,4 +1,4 @@
-"""What happens to path sets, as server-sent events."""
+"""Events of path sets, as server-sent events."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Stands before all that callers ask: how many connections, how slow, how large and how often."""
+"""Limits of the interfaces for callers: connections, slow clients, sizes and rates."""
 
 import asyncio
 import ipaddress
@@ -42,7 +42,7 @@ class Guarded(H11Protocol):
     _served = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody has connected."""
+        """A client has connected."""
         super().connection_made(transport)  # type: ignore[arg-type]
         here = sum(isinstance(each, Guarded) and each.address == self.address for each in self.connections)
         if here > CONNECTIONS or len(self.connections) > ALL_CONNECTIONS:
@@ -98,23 +98,23 @@ class Guard:
         self._callers.spend(scope["client"][0], asyncio.get_running_loop().time())
         length = headers.get(b"content-length", b"0")
         if b"transfer-encoding" in headers or not _DIGITS.fullmatch(length) or int(length) > MOST_BODY:
-            raise TooLarge(f"a request has at most {MOST_BODY} bytes, and says how many")
+            raise TooLarge(f"a request body may have at most {MOST_BODY} bytes, and needs Content-Length")
         if b"origin" in headers:
-            raise NotYours("no page of a browser may ask")
+            raise NotYours("requests of web pages are refused (Origin header)")
         if b"authorization" not in headers and scope["scheme"] == "http":
             _check_host(headers.get(b"host"), scope)
 
 
-def _check_host(told: bytes | None, scope: Message) -> None:
+def _check_host(header: bytes | None, scope: Message) -> None:
     """Raise NotYours where who asks on our own host has found us by another's name.
 
     Such is a page of a browser whose name has been made to mean this host: it would see all. With TLS it
     would have no certificate for that name, and one without a name is no browser.
     """
-    if told is None or not _is_loopback(scope["client"][0]):
+    if header is None or not _is_loopback(scope["client"][0]):
         return
     try:
-        named = urllib.parse.urlsplit(f"//{told.decode('ascii')}").hostname or ""
+        named = urllib.parse.urlsplit(f"//{header.decode('ascii')}").hostname or ""
     except ValueError:
         named = ""
     if named != "localhost" and not _is_loopback(named) and named != scope["server"][0]:

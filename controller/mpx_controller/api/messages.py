@@ -1,4 +1,4 @@
-"""What REST is asked and answers; the OpenAPI description is made of these."""
+"""Requests and answers of REST, from which the OpenAPI description is generated."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
@@ -16,12 +16,12 @@ from mpx_controller.path_sets.sets import MOST_PATHS
 from mpx_controller.steering import stream_of
 
 
-def _text(told: object) -> object:
-    if not isinstance(told, str):
-        raise ValueError("an address is to be a string")
-    if "%" in told:
-        raise ValueError("an address is to be without a zone")
-    return told
+def _text(text: object) -> object:
+    if not isinstance(text, str):
+        raise ValueError("an address must be a string")
+    if "%" in text:
+        raise ValueError("an address must have no zone")
+    return text
 
 
 Address = Annotated[IPvAnyAddress, BeforeValidator(_text)]
@@ -140,11 +140,11 @@ class Problem(BaseModel):
 
 def what_is_wrong(error: RequestValidationError) -> str:
     """Return what is wrong with a request, without what was in it, as that can be anything."""
-    told = (
+    text = (
         f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}"
         for each in error.errors()[:3]
     )
-    return ascii_text("; ".join(told))
+    return ascii_text("; ".join(text))
 
 
 def ascii_text(text: str) -> str:
@@ -153,7 +153,7 @@ def ascii_text(text: str) -> str:
 
 
 def flows_out(known: PathSet, found: Mapping[int, Iterable[Counted]], away: Iterable[int]) -> FlowsOut:
-    """Return the entries of a path set by its streams, as switches have told them."""
+    """Return the entries of a path set by its streams, as switches report them."""
     streams = {
         key: StreamOut(stream=f"{key.side}:{key.port}", path=place, entries=[])
         for key, place in known.placed.items()
@@ -193,7 +193,7 @@ class ConnectionOut(BaseModel):
 
 
 def connection_out(known: Connection, steered: Mapping[FourTuple, Subflow]) -> ConnectionOut:
-    """Return a connection as it is told."""
+    """Return a connection for an answer."""
     return ConnectionOut(
         id=known.number,
         version=known.version,
@@ -219,7 +219,7 @@ def path_set_out(
     alive: frozenset[int],
     ways: Mapping[StreamKey, int | None],
 ) -> PathSetOut:
-    """Return a path set as it is told.
+    """Return a path set for an answer.
 
     `most_streams`: that may be on it; `alive`: the places of the paths that are there; `ways`: on which
     each stream is now.

@@ -1,4 +1,4 @@
-"""REST: path sets, their streams, what the network looks like. `/openapi.json` describes all of it."""
+"""REST: path sets, their streams, the network. `/openapi.json` describes all of it."""
 
 from typing import Annotated, Any
 
@@ -36,19 +36,19 @@ from mpx_controller.path_sets.path_set import PathSet, StreamKey
 
 TOKENS = "Not needed on the controller's own host."
 PROBLEMS = {
-    400: "These cannot be two hosts.",
-    401: "No token, or one that nobody has.",
-    403: "It belongs to somebody else, or concerns hosts that you may not ask for.",
+    400: "These cannot be the addresses of two hosts.",
+    401: "No token, or an unknown one.",
+    403: "It belongs to another owner, or you may not have paths of these hosts.",
     404: "There is no such path set, path or host.",
     409: "Another path set steers that port.",
-    413: "That is too much at once.",
-    422: "What was asked is not well-formed.",
+    413: "The request is too large.",
+    422: "The request is not well-formed.",
     429: "More requests, path sets or streams than you may have.",
-    503: "Nothing leads there now, or a switch has not confirmed entries; try again.",
+    503: "There is no path at present, or a switch has not confirmed entries; try again.",
 }
 
 NOT_CONFIRMED: dict[int | str, dict[str, Any]] = {
-    202: {"model": Problem, "description": "Given back, though a switch has not confirmed; do not ask again."}
+    202: {"model": Problem, "description": "Released, though a switch has not confirmed; do not repeat."}
 }
 
 Number = Annotated[int, PathParameter(ge=1, le=2**31 - 1)]
@@ -65,13 +65,13 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
         dependencies=[Depends(HTTPBearer(auto_error=False, description=TOKENS))],
     )
 
-    def told(known: PathSet) -> PathSetOut:
-        alive, ways = controller.sets.alive(known), controller.sets.ways(known.number)
+    def shown_set(known: PathSet) -> PathSetOut:
+        alive, paths = controller.sets.alive(known), controller.sets.current_paths(known.number)
         most = controller.config.limits.streams
-        return path_set_out(known, controller.lease_left_s(known), most, alive, ways)
+        return path_set_out(known, controller.lease_left_s(known), most, alive, paths)
 
     def whose(who: Caller) -> str | None:
-        """Return whose path sets a caller may look at and end; None: everybody's."""
+        """Return whose path sets a caller may see and release; None: all."""
         return None if who.owner == LOCAL else who.owner
 
     def given_back(note: str | None) -> Response:
@@ -89,7 +89,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.exception_handler(ClientDisconnect)
     async def gone(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=400)  # nobody reads it; without it the log would have where we were
+        return Response(status_code=400)  # it is not read; without it the log would have a traceback
 
     @app.exception_handler(RequestValidationError)
     async def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -97,26 +97,26 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.post("/path-sets", status_code=201)
     async def assign(asked: NewPathSet, who: Asking) -> PathSetOut:
-        """Get a path set; it is yours until its lease ends."""
+        """Create a path set; it is yours until its lease ends."""
         made = await controller.assign(str(asked.source), str(asked.sink), asked.paths, who)
-        return told(made)
+        return shown_set(made)
 
     @app.get("/path-sets")
     async def path_sets(who: Asking) -> list[PathSetOut]:
         """Your path sets; on the controller's own host all there are."""
         every = controller.sets.all.values()
         mine = [each for each in every if whose(who) in (None, each.owner)]
-        return [told(each) for each in mine]
+        return [shown_set(each) for each in mine]
 
     @app.get("/path-sets/{number}")
     async def path_set(number: Number, who: Asking) -> PathSetOut:
         """One of them."""
         known = controller.sets.get(number, whose(who))
-        return told(known)
+        return shown_set(known)
 
     @app.get("/path-sets/{number}/flows")
     async def flows(number: Number, who: Asking) -> FlowsOut:
-        """What switches hold for it, and have counted."""
+        """Its entries in switches, with their counters."""
         known, found, away = await controller.flows(number, whose(who))
         return flows_out(known, found, away)
 
@@ -134,18 +134,18 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.post("/path-sets/{number}/renew")
     async def renew(number: Number, who: Asking) -> PathSetOut:
-        """Keep it for one more lease."""
+        """Renew its lease."""
         known = controller.renew(number, who.owner)
-        return told(known)
+        return shown_set(known)
 
     @app.post("/path-sets/{number}/feedback", status_code=204)
     async def feedback(number: Number, asked: Feedback, who: Asking) -> None:
-        """Tell what was found out about a path; predictions learn from it."""
+        """Report the best number of streams of a path; predictions learn from it."""
         controller.sets.feedback(number, who.owner, asked.path, asked.streams, asked.rate_bps, asked.rtt_s)
 
     @app.delete("/path-sets/{number}", status_code=204, responses=NOT_CONFIRMED)
     async def release(number: Number, who: Asking) -> Response:
-        """Give it back; on the controller's own host anybody's, whose owner is told so as an event."""
+        """Release it; on the controller's own host any, and its owner gets an event."""
         return given_back(await controller.release(number, whose(who)))
 
     @app.get("/events", response_class=StreamingResponse, responses={200: EVENTS})
@@ -155,7 +155,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.get("/topology")
     async def topology(_: Asking) -> dict[str, Any]:
-        """Switches, links and hosts, as they are seen now."""
+        """Switches, links and hosts at present."""
         graph = controller.network.graph
         return {
             "switches": [
@@ -180,7 +180,7 @@ def rest_of(controller: Controller, callers: Callers, version: str) -> FastAPI:
 
     @app.get("/mptcp")
     async def mptcp(who: Asking) -> list[ConnectionOut]:
-        """Connections of Multipath TCP of hosts that you may ask for, and where their subflows are."""
+        """Connections of Multipath TCP of your hosts, and the paths of their subflows."""
         known = controller.mptcp
         if known is None:
             return []

@@ -21,8 +21,8 @@ NOTHING: dict[str, int] = {}  # no members; some clients, such as XmlRpc++, take
 async def answered(body: bytes, controller: Controller, caller: Caller) -> Response:
     """Return the answer to a call, which is a fault where it is refused."""
     try:
-        told = await _called(body, controller, caller)
-        text = xmlrpc.client.dumps((told,), methodresponse=True).encode()
+        value = await _called(body, controller, caller)
+        text = xmlrpc.client.dumps((value,), methodresponse=True).encode()
     except xmlrpc.client.Fault as fault:
         text = xmlrpc.client.dumps(fault).encode()
     except Refused as error:
@@ -37,7 +37,7 @@ async def _called(body: bytes, controller: Controller, caller: Caller) -> dict[s
             NO_METHOD, f"there is no method {method[:64]!r}; there are {' and '.join(METHODS)}"
         )
     if len(parameters) != 1 or not isinstance(parameters[0], dict):
-        raise xmlrpc.client.Fault(BAD_PARAMETERS, "one struct is expected")
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, "expected one struct")
     asked = parameters[0]
     if method == "AssignMultipath":
         source, sink = (_address(asked, name) for name in ("src_ip", "dst_ip"))
@@ -53,9 +53,9 @@ def _read(body: bytes) -> tuple[str, tuple[Any, ...]]:
         _check_declarations(body)
         parameters, method = xmlrpc.client.loads(body)
     except Exception as error:  # expat and xmlrpc have many
-        raise xmlrpc.client.Fault(NOT_XML, f"that is no call: {error}") from None
+        raise xmlrpc.client.Fault(NOT_XML, f"not a method call: {error}") from None
     if method is None:
-        raise xmlrpc.client.Fault(NOT_XML, "that is no call: it names no method")
+        raise xmlrpc.client.Fault(NOT_XML, "not a method call: it names no method")
     return method, parameters
 
 
@@ -63,7 +63,7 @@ def _check_declarations(body: bytes) -> None:
     """Raise ValueError for what has a document type, in any encoding: entities could grow without bound."""
 
     def refuse(*_: object) -> None:
-        raise ValueError("it has a document type")
+        raise ValueError("a document type is not allowed")
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = refuse
@@ -72,16 +72,16 @@ def _check_declarations(body: bytes) -> None:
 
 def _address(asked: dict[str, Any], name: str) -> str:
     try:
-        told = asked[name]
-        if not isinstance(told, str):
+        value = asked[name]
+        if not isinstance(value, str):
             raise ValueError(name)
-        return str(ipaddress.ip_address(told))
+        return str(ipaddress.ip_address(value))
     except (KeyError, ValueError):
-        raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} is to be an IP address, as a string") from None
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} must be an IP address, as a string") from None
 
 
 def _number(asked: dict[str, Any], name: str, least: int, most: int) -> int:
-    told = asked.get(name)
-    if not isinstance(told, int) or isinstance(told, bool) or not least <= told <= most:
-        raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} is to be an int from {least} to {most}")
-    return told
+    value = asked.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise xmlrpc.client.Fault(BAD_PARAMETERS, f"{name} must be an int from {least} to {most}")
+    return value

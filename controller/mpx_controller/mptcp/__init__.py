@@ -1,1 +1,1 @@
-"""Multipath TCP: which subflows belong together, and on which paths they go (nakasan: smoc)."""
+"""Multipath TCP: the subflows of each connection, and their paths (nakasan: smoc)."""

@@ -1,4 +1,4 @@
-"""Which subflows are of one connection, by the keys and tokens of their handshakes.
+"""Assigns subflows to connections, by the keys and tokens of their handshakes.
 
 After nakasan (algorithm 3; smoc, algorithm 2), with its slips corrected, and three differences. A subflow
 counts once it is answered, so that a flood of SYNs leaves nothing behind, and a peer without Multipath TCP
@@ -45,7 +45,7 @@ class _Half(NamedTuple):
 
 
 class Connections:
-    """All that are known. Numbers are bounded, as anybody can open thousands."""
+    """All known connections. Their number is bounded, as a host may open thousands."""
 
     def __init__(self) -> None:
         self._waiting: dict[Port, dict[tuple[FourTuple, bool], _Half]] = {}
@@ -147,7 +147,7 @@ class Connections:
             self._subflows_at[known.port] -= 1
 
     def expire(self, now_s: float) -> None:
-        """Forget SYNs that nobody has answered, and connections that have had no subflow for too long."""
+        """Forget unanswered SYNs, and connections without a subflow for too long."""
         for port, waiting in list(self._waiting.items()):
             for key, half in list(waiting.items()):
                 if half.until_s > now_s:

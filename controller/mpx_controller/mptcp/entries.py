@@ -1,4 +1,4 @@
-"""The entries for Multipath TCP: what hands us copies, and what keeps one subflow on its path.
+"""The entries for Multipath TCP: those that send us copies, and those that keep a subflow on its path.
 
     SYN         from a host               to us as well, and on in the second table
     RST, FIN    of a subflow, its host's  to us as well, and on its path
@@ -7,7 +7,7 @@
 in the first table, from the top down. Matching on flags is an extension (of the ONF) that Open vSwitch knows.
 Those of a subflow match frames between the hardware addresses that its handshake had, and so none of others
 who have not spoken: addresses of IP are whatever a host writes into its frames.
-All but the first have idle timeouts, as nobody removes them when we are gone.
+All but the first have idle timeouts, for when no controller runs.
 """
 
 import ipaddress
@@ -26,7 +26,7 @@ ENDING_IDLE_S = 43_200  # of what waits for the end of a subflow, where nothing 
 
 
 def copies(bands: Bands, edges: Iterable[Port]) -> list[Entry]:
-    """Return what hands us the SYNs that come in at these ports of one switch."""
+    """Return the entries that send us the SYNs from these ports of a switch."""
     return [
         Entry(
             bands.table,
@@ -42,14 +42,14 @@ def copies(bands: Bands, edges: Iterable[Port]) -> list[Entry]:
 
 
 def subflow_entries(
-    bands: Bands, four: FourTuple, subflow: Subflow, ways: tuple[Path, Path], number: int
+    bands: Bands, four: FourTuple, subflow: Subflow, paths: tuple[Path, Path], number: int
 ) -> dict[int, list[Entry]]:
-    """Return for each switch on the way the entries of a subflow of connection `number`, in both directions.
+    """Return the entries of a subflow of connection `number`, in both directions, for each switch.
 
-    `ways`: from the source's switch to the sink's, and back.
+    `paths`: from the source's switch to the sink's, and back.
     """
     found: dict[int, list[Entry]] = {}
-    there, back = ways
+    there, back = paths
     ends, (source, sink) = subflow.ends, subflow.hardware
     for fields, path, start, out in (
         (_fields(four, source, sink), there, ends.source_port, ends.sink_port),
@@ -81,10 +81,15 @@ def subflow_entries(
 
 def four_tuple_of(entry_match: Iterable[tuple[str, Value]]) -> FourTuple | None:
     """Return whose an entry for one direction of a subflow is, as its sender has it; None for all others."""
-    told = dict(entry_match)
-    version = 4 if "ipv4_src" in told else 6
+    fields = dict(entry_match)
+    version = 4 if "ipv4_src" in fields else 6
     try:
-        found = [told[f"ipv{version}_src"], told["tcp_src"], told[f"ipv{version}_dst"], told["tcp_dst"]]
+        found = [
+            fields[f"ipv{version}_src"],
+            fields["tcp_src"],
+            fields[f"ipv{version}_dst"],
+            fields["tcp_dst"],
+        ]
     except KeyError:
         return None
     return FourTuple(str(found[0]), int(str(found[1])), str(found[2]), int(str(found[3])))

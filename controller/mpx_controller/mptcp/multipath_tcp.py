@@ -1,4 +1,4 @@
-"""Puts the subflows of each connection on different paths; what it returns as messages is for switches.
+"""Puts the subflows of each connection on different paths; the messages that it returns are for switches.
 
 Each new subflow goes where its connection has the fewest, in the order in which the paths were chosen.
 """
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class MultipathTcp:
-    """Decides and remembers. Copies of SYNs come from ports where hosts are, all else from subflows' own."""
+    """Decides, and keeps the state. SYNs come from edge ports, all else from entries of subflows."""
 
     def __init__(self, network: Network, bands: Bands, select: Select) -> None:
         self._network, self._bands, self._select = network, bands, select
@@ -48,7 +48,7 @@ class MultipathTcp:
         return dict(self._subflows)
 
     def frame_in(self, port: Port, data: bytes, now_s: float) -> Messages:
-        """A switch hands us a copy of a frame that has come in on one of its ports."""
+        """A switch has sent us a copy of a frame from one of its ports."""
         segment = read_segment(data)
         if segment is None or not segment.flags & (SYN | FIN | RST):
             return []
@@ -76,13 +76,13 @@ class MultipathTcp:
         self._seen = seen
         messages = [] if is_same else self._copies()
         if not is_same:
-            concerned = list(self._subflows)
+            affected = list(self._subflows)
         elif self._moves != self._network.hosts.moves:
-            concerned = [four for four, known in self._subflows.items() if self._where_it_is(known) != known]
+            affected = [four for four, known in self._subflows.items() if self._where_it_is(known) != known]
         else:
-            concerned = []
+            affected = []
         self._moves = self._network.hosts.moves
-        for four in concerned:
+        for four in affected:
             messages += self._steer(four, now_s)
         return messages
 
@@ -96,7 +96,7 @@ class MultipathTcp:
         if known is None or gone.idle_s != known.idle_s:
             return []
         if known.is_used or gone.packets < FEW_PACKETS or self.connections.has_begun_to_end(four):
-            return self._end(four, f"nothing was sent for {gone.idle_s} s", now_s)
+            return self._end(four, f"no data for {gone.idle_s} s", now_s)
         self._subflows[four] = replace(known, is_used=True)
         return self._steer(four, now_s)
 
@@ -113,7 +113,9 @@ class MultipathTcp:
             return self._copies()
         lost = [four for four in self._subflows if self._number(four) == number]
         return [
-            message for four in lost for message in self._end(four, f"switch {switch:x} refuses it", now_s)
+            message
+            for four in lost
+            for message in self._end(four, f"switch {switch:x} refuses its entries", now_s)
         ]
 
     def expire(self, now_s: float) -> Messages:
@@ -123,7 +125,7 @@ class MultipathTcp:
             for four, known in self._subflows.items()
             if known.lost_s is not None and known.lost_s + LOST_S <= now_s
         ]
-        messages = [message for four in lost for message in self._end(four, "there is no way", now_s)]
+        messages = [message for four in lost for message in self._end(four, "there is no path", now_s)]
         self.connections.expire(now_s)
         return messages
 
@@ -139,7 +141,7 @@ class MultipathTcp:
     def _is_anothers(self, segment: Segment) -> bool:
         """Whether its sender has no right to open this: its address, or the connection, is another host's.
 
-        An address that nobody is known to have is believed.
+        An address of no known host is accepted.
         """
         owner = self._network.hosts.at(segment.ends.source)
         if owner is not None and owner.hardware != segment.sender:

@@ -1,4 +1,4 @@
-"""The option of TCP (kind 30) by which the subflows of Multipath TCP are told apart, and tokens.
+"""The option of TCP (kind 30) that identifies the subflows of Multipath TCP, and tokens.
 
 Version 0 is RFC 6824, which nakasan had; version 1 is RFC 8684, which Linux speaks.
 """

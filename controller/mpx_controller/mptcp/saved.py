@@ -1,4 +1,4 @@
-"""What of Multipath TCP outlives a restart, as values for JSON."""
+"""The state of Multipath TCP across restarts, as values for JSON."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[st
     }
 
 
-def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Path]) -> Saved:
+def read_mptcp(value: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Path]) -> Saved:
     """Return what `mptcp_told` was given; raises ValueError, KeyError or TypeError if it is broken."""
     connections = [
         Connection(
@@ -45,36 +45,36 @@ def read_mptcp(told: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Pat
             frozenset(map(int, tokens)),
             frozenset(map(_four, subflows)),
         )
-        for number, version, port, first, tokens, subflows in told["connections"]
+        for number, version, port, first, tokens, subflows in value["connections"]
     ]
     subflows = {}
-    for four, hardware, source, sink, home, is_used in told["subflows"]:
+    for four, hardware, source, sink, home, is_used in value["subflows"]:
         name, path = _four(four), path_read(home)
         source_mac, sink_mac = map(_hardware, hardware)
         ends = Ends(name.source, name.sink, port_of(source), port_of(sink))
         subflows[name] = Subflow((source_mac, sink_mac), ends, path, path, is_used=bool(is_used))
     if {four for each in connections for four in each.subflows} != subflows.keys():
         raise ValueError(
-            "it has subflows that are of no connection, or connections with subflows that are not"
+            "it has subflows without a connection, or connections with subflows that do not exist"
         )
-    return connections, int(told["last"]), subflows
+    return connections, int(value["last"]), subflows
 
 
-def port_of(told: Iterable[Any]) -> Port:
+def port_of(value: Iterable[Any]) -> Port:
     """Return a port of a switch; raises ValueError, TypeError or OverflowError if it is broken."""
-    switch, number = told
+    switch, number = value
     return Port(int(switch), int(number))
 
 
-def _hardware(told: Any) -> str:
-    if not isinstance(told, str) or not re.fullmatch("[0-9a-f]{2}(:[0-9a-f]{2}){5}", told):
-        raise ValueError(f"it has a hardware address that cannot be: {told!r}")
-    return told
+def _hardware(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{2}(:[0-9a-f]{2}){5}", value):
+        raise ValueError(f"it has a hardware address that is not valid: {value!r}")
+    return value
 
 
-def _four(told: Iterable[Any]) -> FourTuple:
-    source, source_port, sink, sink_port = told
+def _four(value: Iterable[Any]) -> FourTuple:
+    source, source_port, sink, sink_port = value
     found = FourTuple(str(ip_address(source)), int(source_port), str(ip_address(sink)), int(sink_port))
     if not (0 < found.source_port < 65536 and 0 < found.sink_port < 65536):
-        raise ValueError(f"it has a subflow that cannot be: {found}")
+        raise ValueError(f"it has a subflow that is not valid: {found}")
     return found

@@ -1,4 +1,4 @@
-"""What a frame tells of a TCP connection that opens or ends. It may be hostile: any bytes are read."""
+"""Reads the begin and the end of TCP connections in frames. They may be hostile: any bytes can be read."""
 
 import ipaddress
 import struct
@@ -43,13 +43,13 @@ class Segment(NamedTuple):
 
 
 def is_tcp(data: bytes) -> bool:
-    """Whether a frame says that it carries TCP."""
+    """Whether a frame carries TCP, by its header."""
     ipv4, ipv6 = (kind.to_bytes(2, "big") + bytes([TCP]) for kind in (ETH_IPV4, ETH_IPV6))
     return data[12:14] + data[23:24] == ipv4 or data[12:14] + data[20:21] == ipv6
 
 
 def read_segment(data: bytes) -> Segment | None:
-    """Return what a frame tells; None for all that is not the beginning of a TCP segment."""
+    """Return the TCP segment of a frame; None for all else."""
     try:
         receiver, sender, kind = _ETHERNET.unpack_from(data)
         packet = data[_ETHERNET.size :]

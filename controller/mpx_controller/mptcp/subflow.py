@@ -1,11 +1,11 @@
-"""One subflow of a connection that is steered."""
+"""One steered subflow of a connection."""
 
 from dataclasses import dataclass
 
 from mpx_controller.graph import Path, switches_of
 from mpx_controller.steering import Ends
 
-FIRST_IDLE_S = 10  # many connections are over when their entries come, and nobody sees their ends
+FIRST_IDLE_S = 10  # many connections end before their entries are installed, so their end is not seen
 IDLE_S = 600  # of a subflow that has been used; after so long it has ended, or lost its host
 
 
@@ -18,7 +18,7 @@ class Subflow:
     home: Path = ()  # that it was put on
     path: Path = ()  # that it is on while its own is not there
     on: frozenset[int] = frozenset()  # switches that have entries of it
-    lost_s: float | None = None  # since when there is no way
+    lost_s: float | None = None  # since when there is no path
     is_used: bool = False  # it has had more than a few packets
 
     @property

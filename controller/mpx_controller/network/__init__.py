@@ -1,1 +1,1 @@
-"""A network first: what there is, where hosts are, and how what nobody has assigned is forwarded."""
+"""The network: switches, links, hosts, and the forwarding of unassigned traffic."""

@@ -1,27 +1,27 @@
-"""Which ports ordinary bridges join, and which of these are not used, so that no frame circles over bridges.
+"""Ports that ordinary bridges join, and which of these are not used, so that no frame loops over bridges.
 
-A bridge does not hand LLDP on, so the ports that it joins look like edges. A question to all passes it: where
-that of another port comes in, frames that leave by either come in on the other.
+A bridge does not forward LLDP, so the ports that it joins look like edges. A broadcast discovery frame passes
+it: where that of one port arrives on another, a bridge joins the two.
 """
 
 from collections.abc import Collection, Hashable, Iterable
 
 from mpx_controller.graph import Link, Port
 
-LOST_S = 10.0  # two ports are not joined any more when nothing has come from one to the other for so long
+LOST_S = 10.0  # two ports count as joined for so long after the last broadcast between them
 
 
 class Bridged:
-    """On which ports questions to all of which others come in."""
+    """Which ports receive the broadcast discovery frames of which others."""
 
     def __init__(self) -> None:
-        self._heard: dict[Port, dict[Port, float]] = {}  # on each: when that of each other has come last
+        self._heard: dict[Port, dict[Port, float]] = {}  # on each: when that of each other arrived last
 
     def heard(self, port: Port, sender: Port | None, now_s: float) -> bool:
-        """Note that a question has come in; return whether that joins ports anew.
+        """Note that such a frame has arrived; return whether that joins two ports anew.
 
-        `sender`: None where it is not one of ours. It leaves what is known as it is then: whoever sends many
-        has ours dropped, and frames must not circle for that.
+        `sender`: None where it is not one of ours. Then what is known is kept: whoever sends many of them has
+        ours dropped, and frames must not loop for that.
         """
         known = self._heard.get(port, {})
         if sender is None:
@@ -58,7 +58,7 @@ class Bridged:
         )
 
     def stood_still(self, gap_s: float, now_s: float) -> None:
-        """Note that nobody has listened for so long until now: that does not count as silence."""
+        """Note that this program was suspended for so long until now, which does not count as silence."""
         for known in self._heard.values():
             for sender, last_s in known.items():
                 known[sender] = min(now_s, last_s + gap_s)
@@ -84,7 +84,7 @@ class Bridged:
 def closes_a_loop(
     edges: Iterable[Port], tree: Iterable[Link], pairs: Iterable[tuple[Port, Port]]
 ) -> frozenset[Port]:
-    """Return the edges over which frames would circle, were they used beside the tree and all other edges.
+    """Return the edges over which frames would loop, were they used beside the tree and all other edges.
 
     Of those that bridges join the least is used. Where switches meet nowhere but at bridges each part of the
     network uses one of its own, unless another bridge joins these parts already.
@@ -100,7 +100,7 @@ def closes_a_loop(
 
 
 class _Joined:
-    """What hangs together: switches, and ports for the bridges behind them."""
+    """Connected components of switches, and of ports for the bridges behind them."""
 
     def __init__(self) -> None:
         self._towards: dict[Hashable, Hashable] = {}

@@ -1,10 +1,10 @@
-"""Which links there are: each port is asked in turn, and a link is what hands a question on.
+"""Link discovery: a frame is sent out of each port, and a link is what carries it to another switch.
 
-A port is *undecided* for a moment after it has come up, then an *edge* where no question of ours has come
-in on it. Nothing is flooded to undecided ports, so a new link cannot close a loop before it is known. A port
-that has had a link stays no edge until it has been down: should questions get lost, frames must not circle.
+A port is *undecided* for a moment after it has come up, then an *edge* where no discovery frame has arrived.
+Nothing is flooded to undecided ports, so a new link cannot close a loop before it is known. A port that has
+had a link does not become an edge until it has been down: if discovery frames get lost, frames must not loop.
 
-Each port that has had none is asked with frames to all as well, by which we learn what bridges join.
+Ports without a link also send broadcast discovery frames, which show the ports that bridges join.
 """
 
 import logging
@@ -25,12 +25,12 @@ from mpx_controller.network.discovery_frame import (
 from mpx_controller.network.ports import PortState
 
 ASK_EVERY_S = 1.0
-TO_ALL_EACH = 3  # of so many questions, and each of the first, goes to all as well
+TO_ALL_EACH = 3  # every so many discovery frames, and with each of the first, a broadcast one is sent
 FIRST_S = (0.0, 0.1, 0.3)  # after a port has come up
 UNDECIDED_S = 0.6  # after the last of these has been sent, which may be late
-LOST_S = 3.2  # a link is gone when nothing has come over it for so long
-MOST_AGE_S = 5.0  # of a question that is taken: links of 1 s, and switches and us that are late, fit
-MOST_PORTS = 512  # of a switch, that are up: each is in the entry that floods what comes in on another
+LOST_S = 3.2  # a link is lost when no frame has arrived over it for so long
+MOST_AGE_S = 5.0  # of a discovery frame: allows for links of 1 s, and slow switches
+MOST_PORTS = 512  # of a switch: each is part of the flood entries of all others
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,9 @@ class _Seen:
 
 
 class Discovery:
-    """What is known of ports and links by now; `secret` signs our questions.
+    """The known ports and links; `secret` signs discovery frames.
 
-    `to_all`: whether there are questions to all.
+    `to_all`: whether broadcast ones are sent, too.
     """
 
     def __init__(self, secret: bytes, *, to_all: bool = True) -> None:
@@ -102,11 +102,11 @@ class Discovery:
         due = []
         for port, watched in self._ports.items():
             if watched.next_s <= now_s:
-                told = port, watched.state.hardware, now_s, self._secret
-                due.append((port, discovery_frame(*told)))
+                sent = port, watched.state.hardware, now_s, self._secret
+                due.append((port, discovery_frame(*sent)))
                 first = watched.asked < len(FIRST_S)
                 if self._to_all and not watched.had_link and (first or watched.asked % TO_ALL_EACH == 0):
-                    due.append((port, to_all_frame(*told)))
+                    due.append((port, to_all_frame(*sent)))
                 watched.asked += 1
                 if watched.asked < len(FIRST_S):
                     watched.next_s = max(now_s, watched.since_s + FIRST_S[watched.asked])
@@ -153,7 +153,7 @@ class Discovery:
         return self._bridged.lost(now_s, silent) or bool(gone)
 
     def stood_still(self, gap_s: float, now_s: float) -> None:
-        """Note that nobody has listened for so long until now; what has come is still to be read."""
+        """Note that this program was suspended for so long until now; frames may be waiting to be read."""
         for seen in self._links.values():
             seen.last_s = min(now_s, seen.last_s + gap_s)
         self._bridged.stood_still(gap_s, now_s)
@@ -179,8 +179,8 @@ class Discovery:
     def delays_s(self, answers_s: Mapping[int, float]) -> dict[tuple[Port, Port], float]:
         """Return for each link how long a frame takes, at least 0.
 
-        That is the least time from telling one switch to being told by the other, without half of what each
-        of them takes to answer us (`answers_s`), as the question has come one way and gone the other.
+        That is the least time from sending to one switch until the other forwards the frame, less half of the
+        response time of each (`answers_s`), as the frame passes each control connection in one direction.
         """
         return {
             ends: max(0.0, seen.delay_s - sum(answers_s.get(end.switch, 0.0) for end in ends) / 2)
@@ -209,12 +209,12 @@ class Discovery:
         if port.switch not in self._too_many:
             self._too_many.add(port.switch)
             log.warning(
-                "switch %x has more than %d ports that are up; port %d and others are not used",
+                "switch %x has more than %d ports; port %d and others are not used",
                 *(port.switch, MOST_PORTS, port.number),
             )
 
     def _taken(self, port: Port, found: Found | None, now_s: float) -> Found | None:
-        """Return what a question tells, if it is of another port that is there, and of now."""
+        """Return a discovery frame if it is recent, and of another port that exists."""
         if found is None or found.sender == port or not {port, found.sender} <= self._ports.keys():
             return None
         return found if 0.0 <= now_s - found.sent_s <= MOST_AGE_S else None

@@ -1,11 +1,11 @@
-"""How what nobody has assigned is forwarded: entries that work whether we are there or not.
+"""The entries that forward unassigned traffic; they also work while no controller runs.
 
-Two tables. In the first are what steers assigned streams (mpx_controller.steering) and what hands us copies
-of what we must know; all else goes on to the second, where each known host has an entry towards it in every
-switch, and what is left is flooded over a tree. Nothing waits for us, and nothing has a timeout.
+Two tables. The first has the entries of assigned streams (mpx_controller.steering), and those that send us
+copies of frames; all else goes to the second, where each switch has an entry for each known host, and the
+rest is flooded over a tree. No frame waits for us, and no entry has a timeout.
 
-    first   TOP          our questions about links, and       to us only
-                         answers to those about hosts
+    first   TOP          discovery frames, and                to us only
+                         answers to host questions
             UNUSED       comes in on an edge that would       dropped
                          close a loop over a bridge
             path sets    streams of transfers                 on their paths
@@ -44,7 +44,7 @@ class Bands:
 
     @property
     def top(self) -> int:
-        """Of our questions."""
+        """Of discovery frames."""
         return self.priority + 199
 
     @property
@@ -59,12 +59,12 @@ class Bands:
 
     @property
     def mptcp(self) -> int:
-        """Of subflows that nobody has assigned."""
+        """Of unassigned subflows."""
         return self.priority + 50
 
     @property
     def copies(self) -> int:
-        """Of what we are told of."""
+        """Of frames of which we get copies."""
         return self.priority + 10
 
 
@@ -72,7 +72,7 @@ HOSTS, FLOOD = 20, 10
 
 
 def questions_entries(bands: Bands) -> list[Entry]:
-    """Return what hands us our questions about links, and answers to us, whoever forwards the rest."""
+    """Return the entries that send us discovery frames and answers to host questions."""
     ours = (
         match(eth_type=ETH_LLDP),
         match(eth_dst=OUR_HARDWARE, eth_type=ETH_ARP),
@@ -83,10 +83,12 @@ def questions_entries(bands: Bands) -> list[Entry]:
 
 def base_entries(bands: Bands) -> list[Entry]:
     """Return what every switch holds whatever the network looks like."""
-    told = [match(eth_type=ETH_ARP)]
-    told += [match(eth_type=ETH_IPV6, ip_proto=ICMPV6, icmpv6_type=kind) for kind in (ND_SOLICIT, ND_ADVERT)]
+    copied = [match(eth_type=ETH_ARP)]
+    copied += [
+        match(eth_type=ETH_IPV6, ip_proto=ICMPV6, icmpv6_type=kind) for kind in (ND_SOLICIT, ND_ADVERT)
+    ]
     copies = [
-        Entry(bands.table, bands.copies, each, COOKIE, (CONTROLLER,), goto=bands.second) for each in told
+        Entry(bands.table, bands.copies, each, COOKIE, (CONTROLLER,), goto=bands.second) for each in copied
     ]
     to_all = Entry(bands.table, bands.top, match(eth_type=ETH_TO_ALL), COOKIE, (CONTROLLER,))
     return [to_all, *copies, Entry(bands.table, 0, (), COOKIE, goto=bands.second)]
@@ -122,7 +124,7 @@ def flood_entries(
 
 
 def host_entry(bands: Bands, host: Host, switch: int, towards: Mapping[int, Port]) -> Entry | None:
-    """Return what sends frames for a host out of a switch towards it; None where no way is known.
+    """Return what sends frames for a host out of a switch towards it; None where no path is known.
 
     `towards` has for each switch the port where its shortest path to the host's begins.
     """

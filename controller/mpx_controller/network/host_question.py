@@ -1,7 +1,7 @@
-"""The frames by which a host is asked for that has not spoken yet.
+"""The frames that ask for an unknown host.
 
 For IPv4 an ARP probe (RFC 5227), whose sender has no address, so that no host notes one for us; for IPv6 a
-neighbour solicitation from a link-local address, as one without a sender would mean that somebody is about
+neighbour solicitation from a link-local address, as one without a sender would mean that a host is about
 to take the address. Answers come to a hardware address that is ours alone.
 """
 

@@ -1,4 +1,4 @@
-"""Where hosts are: learnt from what they say of themselves in ARP and in neighbour discovery. No clock."""
+"""Where hosts are: learnt from what they announce in ARP and neighbour discovery. No clock."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -9,9 +9,9 @@ from mpx_controller.graph import Port
 MOST_HOSTS = 20_000
 MOST_AT_A_PORT = 4_000
 MOST_ADDRESSES = 64  # of one host
-SILENT_S = 4 * 3600.0  # who has said nothing for so long is asked for, and forgotten if it does not answer
-ASKED_AT_ONCE = 100  # of these: their answers are within what a port may hand us
-ROOM_S = 300.0  # who has said nothing for so long makes room for another where there are too many
+SILENT_S = 4 * 3600.0  # a host that is silent for so long is asked for, and forgotten without an answer
+ASKED_AT_ONCE = 100  # of these: their answers fit the limits of a port
+ROOM_S = 300.0  # a host that is silent for so long is forgotten where there are too many
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Host:
 
 
 class Hosts:
-    """All that are known by now. Numbers are bounded, as anybody can say to be thousands of hosts.
+    """All known hosts. Their number is bounded, as a host can claim to be thousands.
 
     Where there are too many the one that has been silent for longest makes room.
     """

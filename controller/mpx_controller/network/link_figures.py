@@ -1,4 +1,4 @@
-"""What links carry and how long they take: as we were told, or else as discovery frames have taken. Pure."""
+"""Rates and delays of links: as configured, or else as measured with discovery frames. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,13 +19,13 @@ class LinkFigures:
     def __init__(self, discovery: Discovery, now_s: float) -> None:
         self._discovery = discovery
         self._rates_bps: Rates = {}
-        self._told_delays_s: Rates = {}
+        self._configured_delays_s: Rates = {}
         self._answers_s: dict[int, float] = {}  # the least time in which each switch has answered
         self._compared_s = now_s
 
-    def tell(self, rates_bps: Rates, delays_s: Rates) -> None:
+    def configure(self, rates_bps: Rates, delays_s: Rates) -> None:
         """Take the rates and delays that the operator gives."""
-        self._rates_bps, self._told_delays_s = rates_bps, delays_s
+        self._rates_bps, self._configured_delays_s = rates_bps, delays_s
 
     def switch_answers(self, switch: int, within_s: float) -> None:
         """Note how soon a switch has answered a question that it does nothing for."""
@@ -54,4 +54,4 @@ class LinkFigures:
         return any(abs(now - before) > max(LEAST_CHANGE_S, CHANGE * before) for before, now in delays)
 
     def _delays_s(self) -> Rates:
-        return {**self._discovery.delays_s(self._answers_s), **self._told_delays_s}
+        return {**self._discovery.delays_s(self._answers_s), **self._configured_delays_s}

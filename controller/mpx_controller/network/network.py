@@ -16,7 +16,7 @@ from mpx_controller.network.forwarding import (
     questions_entries,
     unused_entries,
 )
-from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.heard_frame import announced_by
 from mpx_controller.network.host_entries import HostEntries
 from mpx_controller.network.host_question import host_question
 from mpx_controller.network.hosts import Hosts
@@ -26,14 +26,14 @@ from mpx_controller.network.stray_hosts import StrayHosts
 from mpx_controller.network.switch_tables import SwitchTables
 from mpx_controller.shortest import tree_links
 
-SETTLED_S = 5.0  # after a start: until then a switch that holds entries of ours forwards as they say
+SETTLED_S = 5.0  # after a start: until then a switch with entries of ours is left alone
 SILENT_S = 10.0  # a switch whose connection to us is lost counts as there for so long: it goes on forwarding
-MOST_ASKED = 3  # addresses of a host that is silent, the newest
-STILL_S = 2.0  # without a tick, while questions are due each second: we were stopped, or had no processor
+MOST_ASKED = 3  # addresses of a silent host that are asked for, the newest
+STILL_S = 2.0  # without a tick, although there is one each second: this program was suspended
 
 
 class Network:
-    """Switches, links and hosts, and the entries that forward what nobody has assigned.
+    """Switches, links and hosts, and the entries that forward unassigned traffic.
 
     Every method that changes something returns what is to be sent, in order, to switches that are connected.
     `forwarding`: False beside another controller, whose entries do that.
@@ -173,12 +173,12 @@ class Network:
         return self._questions(now_s)
 
     def port_gone(self, port: Port) -> None:
-        """A port is no more."""
+        """A port was removed."""
         self.hosts.gone([port])
         self._stale |= self._discovery.port_gone(port)
 
     def frame_in(self, port: Port, data: bytes, now_s: float) -> Messages:
-        """A switch hands us a frame that has come in on one of its ports."""
+        """A switch has forwarded a frame to us from one of its ports."""
         if self._discovery.heard(port, data, now_s):
             self.hosts.gone(end for link in self._discovery.links for end in (link.start, link.end))
             self._stale = True
@@ -186,9 +186,9 @@ class Network:
         changes: Messages = []
         may_be_there = self._discovery.may_be_edge(port) and port not in self._unused
         if may_be_there and not is_to_all(data) and not self._stray.is_stray(port, data, now_s):
-            for told in told_by(data):
+            for announced in announced_by(data):
                 sure = self._discovery.is_edge(port, now_s)
-                host = self.hosts.heard(told.hardware, told.address, port, now_s, sure=sure)
+                host = self.hosts.heard(announced.hardware, announced.address, port, now_s, sure=sure)
                 changes += self._host_entries.remove(self.hosts.take_forgotten())
                 if host is not None and port in self._edges and self._forwarding:
                     changes += self._host_entries.place(host)
@@ -202,13 +202,13 @@ class Network:
         return [(switch, Add(entry))]
 
     def refused(self, switch: int, entry: Entry) -> None:
-        """A switch does not take an entry that it was told to add."""
+        """A switch has refused an entry."""
         self.rules(switch).refused(entry)
 
     def tick(self, now_s: float) -> Messages:
         """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.
 
-        What was told meanwhile takes effect here, all of it at once: call it when `next_s` says so.
+        Changes since the last call take effect here, all at once. Call it at `next_s`.
         """
         if now_s - self._ticked_s > STILL_S:
             self._discovery.stood_still(now_s - self._ticked_s, now_s)
@@ -224,7 +224,7 @@ class Network:
             changes += self._settle(now_s)
         return changes + self._tables.clear() + self._questions(now_s)
 
-    # --- what follows --------------------------------------------------------------------------------
+    # --- decisions ----------------------------------------------------------------------------------
 
     def host_questions(self, address: str) -> Messages:
         """Return what asks for the host with an address, at all ports where hosts may be."""
@@ -269,8 +269,8 @@ class Network:
         return self._tables.change(switch, owner, entries)
 
     def rates_changed(self, rates_bps: Rates, delays_s: Rates) -> None:
-        """What links carry and how long they take has been told anew."""
-        self._figures.tell(rates_bps, delays_s)
+        """Take new rates and delays of links."""
+        self._figures.configure(rates_bps, delays_s)
         self._stale = True
 
     def _rebuild(self, now_s: float) -> Messages:
@@ -299,7 +299,7 @@ class Network:
     ) -> None:
         """Forget hosts at ports that are not used, and at all that bridges join where others are used now.
 
-        At all: whoever is heard over one bridge may be beyond another. `edges`, `unused`: before.
+        At all: a host that is heard over one bridge may be behind another. `edges`, `unused`: before.
         """
         gone = self.hosts.gone(self._unused) if self._unused else []
         ports, self._bridged = self._bridged | bridged, bridged
@@ -309,7 +309,7 @@ class Network:
             self._stray.forgotten(gone, ports if no_more else (), now_s)
 
     def _settle(self, now_s: float) -> Messages:
-        """Have what is wanted in the switches that were left alone; their entries tell of hosts, too."""
+        """Update the switches that were left alone; the entries that they held also show where hosts are."""
         changes: Messages = []
         left_alone, self._tables.left_alone = self._tables.left_alone, {}
         for switch, found in left_alone.items():

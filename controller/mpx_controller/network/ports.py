@@ -7,7 +7,7 @@ from mpx_controller.graph import Port
 
 @dataclass(frozen=True)
 class PortState:
-    """One port: `up` means its carrier is there and nobody has shut it down."""
+    """One port: `up` if it has a carrier and is not shut down."""
 
     port: Port
     hardware: str

@@ -1,6 +1,6 @@
-"""What each switch is to hold, and what becomes of the entries that it held when it connected. Pure.
+"""The entries of each switch, and the removal of others that it held when it connected. Pure.
 
-A switch forwards while no controller is there. So entries that are not wanted are removed bit by bit, and for
+A switch forwards while no controller is there. So entries that are not wanted are removed in parts, and for
 a while after our start a switch that forwards is left alone.
 """
 
@@ -41,12 +41,12 @@ class SwitchTables:
         return [(switch, change) for change in changes] if switch in self.connected else []
 
     def forward(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
-        """Change entries that forward what nobody has assigned; later where the switch is left alone."""
+        """Change entries that forward unassigned traffic; later where the switch is left alone."""
         changes = self.change(switch, owner, entries)
         return changes if switch not in self.left_alone else []
 
     def reconcile(self, switch: int, found: Mapping[Key, Entry]) -> Messages:
-        """Have what is wanted in a switch that holds `found`; `clear` removes what it holds besides."""
+        """Add what is missing in a switch that holds `found`; `clear` removes what is not wanted."""
         changes = self.rules(switch).reconciled(found)
         self._cleared.add(switch)
         return [(switch, change) for change in changes] + self._clear(switch)

@@ -1,1 +1,1 @@
-"""Path sets: which paths, how many streams on each, and who has them for how long."""
+"""Path sets: their paths, the streams on each, owners and leases."""

@@ -1,4 +1,4 @@
-"""Which path sets a change of the network concerns: those with a path over what has changed."""
+"""The path sets that a change of the network affects: those with a path over what has changed."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
@@ -17,7 +17,7 @@ class _Connection(NamedTuple):
 
 
 class AffectedSets:
-    """Path sets by the switches and links of their paths, and what of these was there when last looked at."""
+    """Path sets by the switches and links of their paths, and those that there were at the last `take`."""
 
     def __init__(self) -> None:
         self._by: defaultdict[Hashable, set[int]] = defaultdict(set)
@@ -29,7 +29,7 @@ class AffectedSets:
             self._by[each].add(known.number)
 
     def remove(self, known: PathSet) -> None:
-        """There is one less."""
+        """Remove a set."""
         for each in _used(known):
             self._by[each].discard(known.number)
             if not self._by[each]:

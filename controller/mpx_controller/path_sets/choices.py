@@ -1,4 +1,4 @@
-"""Which paths lead from one switch to another, chosen once for each network."""
+"""The chosen paths between switches, cached for each graph."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

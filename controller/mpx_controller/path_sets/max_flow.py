@@ -1,4 +1,4 @@
-"""What a network can carry between two switches at most, and over which paths.
+"""The maximum flow between two switches, and its paths.
 
 Room and flow are lists of bit/s, one number for each of `graph.links`, as in a mesh of 64 switches the links
 themselves would be slow to look up.
@@ -19,7 +19,7 @@ def rates_of(graph: Graph) -> list[float]:
 
 
 def max_flow(graph: Graph, start: int, destination: int) -> list[float]:
-    """Return a flow of the largest rate there is (Dinic), with nothing both ways on one link."""
+    """Return a flow of the largest rate there is (Dinic), in one direction only of each link."""
     room, flow = rates_of(graph), [0.0] * len(graph.links)
     while (away := _away(graph, room, flow, start, destination)) is not None:
         _fill_shortest(graph, room, flow, away, start, destination)
@@ -118,23 +118,23 @@ def _away(
 def _fill_shortest(
     graph: Graph, room: list[float], flow: list[float], away: dict[int, int], start: int, destination: int
 ) -> None:
-    """Let more flow on ways that lead one step further each time, until none of them has room."""
+    """Add flow along paths that lead one level further with each link, until none of them has room."""
     closer: dict[
         int, list[tuple[int, int, bool]]
     ] = {}  # steps onwards from a switch, those that still lead on
-    way: list[tuple[int, int, bool]] = []  # links, where each leads, and whether onwards (or taken back)
+    path: list[tuple[int, int, bool]] = []  # links, where each leads, and whether onwards (or taken back)
     at = start
     while True:
         if at == destination:
-            rate = min(room[link] if onwards else flow[link] for link, _, onwards in way)
-            for link, _, onwards in way:
+            rate = min(room[link] if onwards else flow[link] for link, _, onwards in path)
+            for link, _, onwards in path:
                 take(graph, room, link, rate if onwards else -rate)
                 carried, least = graph.links[link].rate_bps - room[link], FULL * graph.links[link].rate_bps
                 flow[link] = carried if carried > least else 0.0
             full = next(
-                i for i, (link, _, onwards) in enumerate(way) if (room if onwards else flow)[link] <= 0
+                i for i, (link, _, onwards) in enumerate(path) if (room if onwards else flow)[link] <= 0
             )
-            del way[full:]
+            del path[full:]
         else:
             if at not in closer:
                 closer[at] = list(_steps(graph, at, away))
@@ -142,13 +142,13 @@ def _fill_shortest(
             while steps and (room if steps[-1][2] else flow)[steps[-1][0]] <= 0:
                 steps.pop()
             if steps:
-                way.append(steps[-1])
-            elif way:
-                way.pop()
-                closer[way[-1][1] if way else start].pop()  # it leads nowhere
+                path.append(steps[-1])
+            elif path:
+                path.pop()
+                closer[path[-1][1] if path else start].pop()  # it leads nowhere
             else:
                 return
-        at = way[-1][1] if way else start
+        at = path[-1][1] if path else start
 
 
 def _steps(graph: Graph, at: int, away: dict[int, int]) -> Iterator[tuple[int, int, bool]]:

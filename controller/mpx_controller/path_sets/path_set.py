@@ -1,4 +1,4 @@
-"""One path set: its paths, the streams on them, and until when somebody has it."""
+"""One path set: its paths, the streams on them, and the end of its lease."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class PathSet:
     """See the head of this file.
 
     `placed`: on which path each stream was put, by its place in `paths`. `hardware`: that of source and sink,
-    where known: these are followed, and nobody who says later to have the IP address of one.
+    where known: these are followed, and not another host that later claims the IP address of one.
     """
 
     number: int

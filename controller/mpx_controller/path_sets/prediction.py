@@ -1,4 +1,4 @@
-"""How many streams a path needs, and which stream goes on which path."""
+"""Prediction of the streams of a path, and assignment of streams to paths."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from mpx.engine.path_set import interleaved
 
 BYTES_PER_STREAM = 1_900_000.0  # of bandwidth times round-trip time: the fewest that huang found (PRAGMA)
 LEARNS = 0.25  # weight of what one transfer reports, and ...
-MOST_STEP = 2.0  # ... by what factor it changes what is believed at most
+MOST_STEP = 2.0  # ... the largest factor by which one transfer changes it
 LEAST_RATE = 0.01  # of what a path carries: who reports less was held up by something else
 LEAST_BYTES, MOST_BYTES = 16e3, 1e9  # that a stream is ever believed to carry
 
@@ -39,8 +39,8 @@ def thesis_a(bytes_each: float) -> float:
 def learnt(bytes_each: float, rate_bps: float, rtt_s: float, best_streams: int) -> float:
     """Return bytes for each stream after a transfer found `best_streams` on a path of that rate and RTT.
 
-    A moving mean of its logarithm, as numbers of streams are told apart by factors; a path whose product is
-    less than one stream's tells nothing of more than one. No transfer changes it by more than `MOST_STEP`.
+    A moving mean of its logarithm, as numbers of streams differ by factors; a path whose product is
+    less than one stream's shows nothing about more than one. No transfer changes it by more than `MOST_STEP`.
     """
     if best_streams < 1 or rate_bps <= 0 or rtt_s <= 0:
         return bytes_each
@@ -79,7 +79,7 @@ def round_robin(paths: int, count: int) -> list[int]:
 
 def _by_largest_remainder(weights: Sequence[float], count: int) -> list[int]:
     if not weights or not all(0 < weight < math.inf for weight in weights):
-        raise ValueError(f"no streams can be given out by {list(weights)}: each weight is to be above 0")
+        raise ValueError(f"cannot share streams by {list(weights)}: each weight must be above 0")
     total = math.fsum(weights)
     least = 1 if count >= len(weights) else 0
     exact = [weight / total * count for weight in weights]

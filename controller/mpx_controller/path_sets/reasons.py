@@ -1,4 +1,4 @@
-"""Why something was decided, in words: for the log, and for those who listen to events."""
+"""The reasons of decisions in words, for the log and for event streams."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,9 @@ from mpx_controller.path_sets.prediction import thesis_a
 
 MOST_LINKS = 4  # that are named as a cause
 
-Ways = Mapping[StreamKey, int | None]  # on which path of its set each stream is; None: on none of them
+CurrentPaths = Mapping[
+    StreamKey, int | None
+]  # on which path of its set each stream is; None: on none of them
 
 
 def why_these(known: PathSet, selection: str, asked: int) -> str:
@@ -40,15 +42,17 @@ def why_so_many(known: PathSet, place: int, bytes_per_stream: float) -> str:
     )
 
 
-def where_they_are(known: PathSet, ways: Ways) -> str:
+def where_they_are(known: PathSet, paths: CurrentPaths) -> str:
     """Return streams by the path that each is on."""
     by_path: dict[int | None, list[str]] = {}
-    for key, place in ways.items():
+    for key, place in paths.items():
         by_path.setdefault(place, []).append(f"{key.side}:{key.port}")
     return "; ".join(f"{' '.join(keys)} on {named(known, place)}" for place, keys in by_path.items())
 
 
-def why_moved(known: PathSet, was: Ways, now: Ways, lost: list[Link], found: list[Link]) -> str:
+def why_moved(
+    known: PathSet, was: CurrentPaths, now: CurrentPaths, lost: list[Link], found: list[Link]
+) -> str:
     """Return where streams go now, and which links have been lost or found since; empty where none moves."""
     moved = {key: place for key, place in now.items() if key in was and was[key] != place}
     if not moved:

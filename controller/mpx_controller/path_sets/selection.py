@@ -1,4 +1,4 @@
-"""Which paths a path set consists of: three ways to choose, one interface.
+"""The choice of the paths of a path set: three selectors with one interface.
 
 `breadth_first` is that of huang (algorithm 1), `least_shared` that of nakasan (smoc, algorithm 1), and
 `widest_apart` ours, which knows what links carry: it takes what adds most, and nothing that adds little.
@@ -64,9 +64,9 @@ def widest_apart(graph: Graph, start: int, destination: int, count: int = 0) -> 
     """Return at most `count` paths (0: as many as help) that together carry most, the widest first.
 
     One after the other that with the most room beside those before it, of equal ones that with the least
-    delay. Where the paths of a maximum flow carry more, or as much on shorter ways, it is those: the widest
+    delay. Where the paths of a maximum flow carry more, or as much with less delay, it is those: the widest
     can lie across two others. A path that adds less than `ADDS` of what is there already is left out: a
-    stream on it would take from the others what it brings.
+    stream on it would take what it carries from the others.
     """
     if start == destination:
         return [()]

@@ -1,11 +1,11 @@
-"""All path sets: who has which, on which paths their streams are, and what switches are to hold for them."""
+"""All path sets: their owners, the paths of their streams, and the entries of switches for them."""
 
 import math
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mpx.units import counted
-from mpx_controller.errors import NotThere, NotYours, NoWay, Taken, TooMany
+from mpx_controller.errors import NoPath, NotThere, NotYours, Taken, TooMany
 from mpx_controller.flows import Messages
 from mpx_controller.graph import Path, Route, delay_s, route
 from mpx_controller.network.forwarding import Bands
@@ -28,14 +28,14 @@ from mpx_controller.steering import Ends
 LEASES, LEAST_IDLE_S = (
     10,
     600,
-)  # leases and seconds: a stream that rests so long has to be far behind its lease
-MOST_IDLE_S = 65_535  # OpenFlow knows no more
-MOST_PATHS = 64  # of one set, also where as many as help are asked for
+)  # leases and seconds: a stream that is idle for so long has no lease any more
+MOST_IDLE_S = 65_535  # the maximum of OpenFlow
+MOST_PATHS = 64  # of one set, also with `count` 0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one owner may have, and for how long without a sign of use."""
+    """Limits of one owner, and the length of a lease."""
 
     lease_s: float = 60.0
     streams: int = 256  # of one set
@@ -44,19 +44,19 @@ class Limits:
 
     @property
     def idle_s(self) -> int:
-        """For how long nothing matches an entry until its switch removes it, should we be gone for good."""
+        """The idle timeout of entries: switches remove them where no controller is left to do so."""
         return min(MOST_IDLE_S, max(LEAST_IDLE_S, math.ceil(LEASES * self.lease_s)))
 
 
 class PathSets:
-    """Decides and remembers; what it returns as messages is for the switches."""
+    """Decides, and keeps the state; the messages that it returns are for the switches."""
 
     def __init__(self, network: Network, bands: Bands, limits: Limits, select: Select = widest_apart) -> None:
         self._network, self._limits = network, limits
         self._choices = Choices(select)
         self._steered = StreamEntries(network, bands, limits.idle_s)
-        self._concerned = AffectedSets()
-        self._moves = 0  # of hosts, when the network was last looked at
+        self._affected = AffectedSets()
+        self._moves = 0  # of hosts, at the last call of `affected`
         self._sets: dict[int, PathSet] = {}
         self._taken: dict[tuple[str, str, int], int] = {}
         self._bytes_each: dict[Route, float] = {}
@@ -64,16 +64,16 @@ class PathSets:
 
     @property
     def all(self) -> Mapping[int, PathSet]:
-        """All that there are, by number."""
+        """All path sets, by number."""
         return dict(self._sets)
 
     def restore(self, sets: Iterable[PathSet], last: int) -> Messages:
-        """Have again what was there before a restart, once hosts are; numbers go on after `last`."""
+        """Restore the sets of before a restart, after the hosts; numbers go on after `last`."""
         self._last = last
         messages: Messages = []
         for each in map(self._with_hardware, sets):
             self._sets[each.number] = each
-            self._concerned.add(each)
+            self._affected.add(each)
             for key in each.placed:
                 self._taken[_claim(each, key)] = each.number
             messages += self._steered.steer(each, each.placed)
@@ -87,19 +87,19 @@ class PathSets:
     def assign(self, source: str, sink: str, count: int, owner: str, now_s: float) -> PathSet:
         """Return a new path set of at most `count` paths (0: as many as help) between two hosts.
 
-        Raises NotThere for a host that has not been seen, NoWay where nothing leads from one to the other,
+        Raises NotThere for a host that has not been seen, NoPath where nothing leads from one to the other,
         TooMany beyond the owner's quota.
         """
         if sum(each.owner == owner for each in self._sets.values()) >= self._limits.sets:
-            raise TooMany(f"{owner} has {counted(self._limits.sets, 'path set')} already; release some")
+            raise TooMany(f"{owner} has {counted(self._limits.sets, 'path set')}, the maximum; release some")
         if len(self._sets) >= self._limits.all_sets:
             raise TooMany(f"there are {self._limits.all_sets} path sets already; try again later")
         ends = self._ends(source, sink)
         choice = self._choice(ends, count)
-        most = min(MOST_PATHS, self._limits.streams)  # a path on which no stream may be is of no use
+        most = min(MOST_PATHS, self._limits.streams)  # a path without a stream is of no use
         paths = list(choice.paths)[:most]
         if not paths:
-            raise NoWay(f"no path leads from {source} to {sink} and back now")
+            raise NoPath(f"there is no path from {source} to {sink} and back at present")
         back_s = [delay_s(self._network.graph.reverse(path) or ()) for path in paths]
         rates = shares_bps(paths)
         streams = [
@@ -119,40 +119,40 @@ class PathSets:
             )
         )
         self._sets[made.number] = made
-        self._concerned.add(made)
+        self._affected.add(made)
         return made
 
     def get(self, number: int, owner: str | None = None) -> PathSet:
-        """Return a set; raises NotThere, or NotYours where it belongs to somebody else than `owner`."""
+        """Return a set; raises NotThere, or NotYours where its owner is not `owner`."""
         found = self._sets.get(number)
         if found is None:
             raise NotThere(f"there is no path set {number}; it may have expired")
         if owner is not None and found.owner != owner:
-            raise NotYours(f"path set {number} belongs to somebody else")
+            raise NotYours(f"path set {number} belongs to another owner")
         return found
 
     def place(
         self, number: int, keys: Sequence[StreamKey], owner: str | None, now_s: float, path: int | None = None
     ) -> tuple[list[int], Messages]:
-        """Put streams on paths; return the place of the path of each, and what switches are to be told.
+        """Put streams on paths; return the number of the path of each, and messages for switches.
 
-        `path`: on this one; None: each on that which is furthest behind its share. A stream that is there
-        already is moved if another path is asked for. Raises NotThere, NotYours, Taken, TooMany, NoWay.
+        `path`: on this one; None: each on the path that is furthest behind its share. A stream that is in the
+        set already is moved if another path is given. Raises NotThere, NotYours, Taken, TooMany, NoPath.
         """
         known = self.get(number, owner)
         if path is not None and not 0 <= path < len(known.paths):
-            raise NotThere(f"path set {number} has the paths 0 to {len(known.paths) - 1}, not {path}")
+            raise NotThere(f"path set {number} has paths 0 to {len(known.paths) - 1}, and no path {path}")
         new = set(keys) - set(known.placed)
         if len(known.placed) + len(new) > self._limits.streams:
             raise TooMany(
-                f"path set {number} may have {counted(self._limits.streams, 'stream')}; release some"
+                f"path set {number} may have at most {counted(self._limits.streams, 'stream')}; remove some"
             )
         for key in new:
             other = self._taken.get(_claim(known, key), number)
             if other != number:
                 raise Taken(f"port {key.port} of the {key.side} is steered by another path set")
         if new and not self._steered.leads(known):
-            raise NoWay(f"no path of path set {number} has all its switches connected; try again")
+            raise NoPath(f"no path of path set {number} has all its switches connected; try again")
         usable = self._steered.ready(known)
         for key in keys:
             if key in new or path is not None:
@@ -167,17 +167,17 @@ class PathSets:
         return [known.placed[key] for key in keys], messages
 
     def check_held(self, number: int, keys: Iterable[StreamKey]) -> None:
-        """Raise NotThere or NoWay unless the switches that have confirmed hold what these streams need."""
+        """Raise NotThere or NoPath unless the switches that have confirmed hold what these streams need."""
         placed = self.get(number).placed
         if any(key not in placed or self._steered.lacks(number, key) for key in keys):
-            raise NoWay(f"a switch refuses entries of path set {number}; see the controller's log")
+            raise NoPath(f"a switch refuses entries of path set {number}; see the controller's log")
 
     def take_back(
         self, number: int, keys: Iterable[StreamKey], before: Mapping[StreamKey, int], now_s: float
     ) -> Messages:
-        """Have streams that could not be placed where they were `before`: on those paths, or not at all.
+        """Undo a failed placement: streams return to where they were `before`, or are removed.
 
-        They go round switches that have just refused them.
+        They avoid switches that have just refused them.
         """
         messages: Messages = []
         known = self._sets.get(number)
@@ -195,7 +195,7 @@ class PathSets:
         return messages
 
     def remove_streams(self, number: int, keys: Iterable[StreamKey], owner: str | None) -> Messages:
-        """Streams have ended; those that are not there are passed over."""
+        """Remove streams that have ended; unknown ones are ignored."""
         known = self.get(number, owner)
         messages: Messages = []
         for key in keys:
@@ -205,22 +205,22 @@ class PathSets:
         return messages
 
     def renew(self, number: int, owner: str | None, now_s: float) -> PathSet:
-        """Somebody still needs it."""
+        """Renew the lease of a set."""
         self._sets[number] = replace(self.get(number, owner), expires_s=now_s + self._limits.lease_s)
         return self._sets[number]
 
     def used(self, numbers: Iterable[int], now_s: float) -> None:
-        """Bytes were counted on the entries of these."""
+        """Renew the leases of sets whose entries have counted bytes."""
         for number in numbers:
             if number in self._sets:
                 self.renew(number, None, now_s)
 
-    def ways(self, number: int) -> dict[StreamKey, int | None]:
-        """Return on which path of its set each stream is now; None: on none of them."""
-        return self._steered.ways(number)
+    def current_paths(self, number: int) -> dict[StreamKey, int | None]:
+        """Return the path that each stream takes now; None: none of the set."""
+        return self._steered.current_paths(number)
 
     def bytes_per_stream(self, path: Path) -> float:
-        """Return 1/a of a path, as far as transfers have told."""
+        """Return 1/a of a path, as learnt from feedback."""
         return self._bytes_each.get(route(path), BYTES_PER_STREAM)
 
     def switches_of(self, number: int, keys: Sequence[StreamKey] | None = None) -> frozenset[int]:
@@ -228,17 +228,17 @@ class PathSets:
         return self._steered.switches_of(number, keys)
 
     def release(self, number: int, owner: str | None = None) -> Messages:
-        """It is not needed any more."""
+        """Release a set."""
         known = self.get(number, owner)
         messages: Messages = []
         for key in known.placed:
             messages += self._unsteer(known, key)
         del self._sets[number]
-        self._concerned.remove(known)
+        self._affected.remove(known)
         return messages
 
     def expire(self, now_s: float) -> tuple[list[int], Messages]:
-        """Release what nobody has used for too long; return the numbers."""
+        """Release sets whose lease has ended; return their numbers."""
         ended = [number for number, known in self._sets.items() if known.expires_s <= now_s]
         return ended, [message for number in ended for message in self.release(number)]
 
@@ -247,30 +247,30 @@ class PathSets:
         return min((known.expires_s for known in self._sets.values()), default=float("inf"))
 
     def alive(self, known: PathSet) -> frozenset[int]:
-        """Return the places of the paths of a set that the network has now."""
+        """Return the numbers of the paths of a set that the network has now."""
         return self._steered.alive(known)
 
-    def concerned(self, now_s: float) -> list[int]:
-        """Return the sets that changes of the network since the last call concern, what was lost first.
+    def affected(self, now_s: float) -> list[int]:
+        """Return the sets affected by changes of the network since the last call, lost paths first.
 
-        Then those with streams on none of their paths, or whose hosts have moved, and what was found.
+        Then those with streams on none of their paths, or whose hosts have moved, and those with found paths.
         """
-        lost, found = self._concerned.take(self._network)
+        lost, found = self._affected.take(self._network)
         moved = self._network.hosts.moves != self._moves
         self._moves = self._network.hosts.moves
         hosts = [number for number, known in self._sets.items() if moved and self._steered.has_moved(known)]
         refused = self._steered.ask_again(now_s)
-        return list(dict.fromkeys((*lost, *self._steered.astray, *hosts, *refused, *found)))
+        return list(dict.fromkeys((*lost, *self._steered.off_path, *hosts, *refused, *found)))
 
     def reroute(self, now_s: float, numbers: Iterable[int] | None = None) -> Messages:
-        """The network has changed: have all streams on paths that are there.
+        """Put all streams on paths that the network has now.
 
-        After a restart the network is found piece by piece, and streams would go wherever the first pieces
-        lead: switches that are left alone until it has settled are then told what is different. `numbers`:
-        only in these sets, of those that are `concerned`.
+        After a restart the network is found piece by piece, and streams would take whatever the first pieces
+        allow: so switches that are left alone get changes only when it has settled. `numbers`: only these
+        sets, of those of `affected`.
         """
         messages: Messages = []
-        for number in self.concerned(now_s) if numbers is None else numbers:
+        for number in self.affected(now_s) if numbers is None else numbers:
             if (known := self._sets.get(number)) is not None:
                 messages += self._steered.steer(known, known.placed)
         return self._without_left_alone(messages)
@@ -278,9 +278,9 @@ class PathSets:
     def route_around(
         self, number: int, but: Container[Hashable], now_s: float
     ) -> tuple[list[StreamKey], Messages]:
-        """Have the streams of a set go round switches that have refused them; return which these are.
+        """Route the streams of a set around switches that have refused them; return these streams.
 
-        `but`: set and stream of those that somebody is placing.
+        `but`: set and stream of placements under way.
         """
         known = self._sets.get(number)
         if known is None:
@@ -290,7 +290,7 @@ class PathSets:
         return keys, self._steered.steer(known, keys) if keys else []
 
     def ask_again(self, now_s: float) -> tuple[dict[int, list[StreamKey]], Messages]:
-        """Have streams on their paths again whose switches refused them long ago; return which these are."""
+        """Put streams on their paths again whose switches refused them long ago; return these streams."""
         asked = self._steered.ask_again(now_s)
         messages: Messages = []
         for number, keys in asked.items():
@@ -298,7 +298,7 @@ class PathSets:
         return asked, self._without_left_alone(messages)
 
     def follow(self) -> tuple[list[int], Messages]:
-        """Have streams lead to where hosts are now; return the sets one of whose hosts has moved."""
+        """Follow hosts that have moved; return the sets that this affects."""
         moved = [known for known in self._sets.values() if self._steered.has_moved(known)]
         messages = [message for known in moved for message in self._steered.steer(known, known.placed)]
         return [known.number for known in moved], self._without_left_alone(messages)
@@ -306,10 +306,10 @@ class PathSets:
     def feedback(
         self, number: int, owner: str | None, path: int, streams: int, rate_bps: float, rtt_s: float
     ) -> None:
-        """A transfer has found how many streams are best on a path: the next prediction knows.
+        """Learn from a transfer how many streams are best on a path, for later predictions.
 
-        What cannot be, or tells of something else than the path, is passed over: everybody's predictions
-        follow. Raises NotThere, NotYours.
+        Values that cannot be, or that something else than the path has limited, are ignored, as they would
+        affect the predictions of all. Raises NotThere, NotYours.
         """
         known = self.get(number, owner)
         if not 0 <= path < len(known.paths):
@@ -345,7 +345,7 @@ class PathSets:
         for address in (source, sink):
             host = self._network.hosts.at(address)
             if host is None:
-                raise NotThere(f"no host has the address {address}, as far as has been seen")
+                raise NotThere(f"no host with the address {address} is known")
             found.append(host.port)
         return Ends(source, sink, found[0], found[1])
 
@@ -362,7 +362,7 @@ class PathSets:
 
 
 def _claim(known: PathSet, key: StreamKey) -> tuple[str, str, int]:
-    """Return whose TCP port a stream has, and to whom: nobody else may steer these connections."""
+    """Return the port and the hosts of a stream, which only one path set may steer."""
     ends = known.ends
     host, other = (ends.source, ends.sink) if key.side == "source" else (ends.sink, ends.source)
     return host, other, key.port

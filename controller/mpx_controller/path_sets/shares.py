@@ -1,4 +1,4 @@
-"""What each of several paths gets where they share links."""
+"""The max-min fair shares of paths that share links."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ from mpx_controller.graph import Link, Path
 
 
 def shares_bps(paths: Sequence[Path]) -> list[float]:
-    """Return for each path its max-min fair share: nobody can have more but from somebody with less.
+    """Return for each path its max-min fair share: none can have more without one that has less losing some.
 
-    All rise together, until a link is full; who is on it stays there, the others go on rising.
+    All grow together until a link is full; the paths over it stop, the others go on.
     A path without links gets infinitely much.
     """
     shares = [float("inf") if not path else 0.0 for path in paths]
@@ -16,7 +16,7 @@ def shares_bps(paths: Sequence[Path]) -> list[float]:
     for index, path in enumerate(paths):
         for link in path:
             users.setdefault(link, []).append(index)
-    on = list(users.values())  # for each link who on it is still rising
+    on = list(users.values())  # for each link: its paths that still grow
     room = [link.rate_bps for link in users]
     full = [1e-9 * link.rate_bps for link in users]
     rising = {index for index, path in enumerate(paths) if path}

@@ -1,4 +1,4 @@
-"""What switches hold for the streams of path sets."""
+"""The entries of the streams of path sets in switches."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class StreamEntries:
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
         self._network, self._bands, self._idle_s = network, bands, idle_s
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
-        self.astray: set[int] = set()  # sets with streams that are on none of their paths
+        self.off_path: set[int] = set()  # sets with streams on none of their paths
         self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
         # of each stream the switches that have refused it
@@ -44,7 +44,7 @@ class StreamEntries:
         return frozenset().union(*(held.get(key, ()) for key in (held if keys is None else keys)))
 
     def asked_anew(self, number: int, key: StreamKey) -> None:
-        """Somebody waits for whether switches take the entries of a stream this time."""
+        """Note a new request for a stream, whose caller waits for the switches."""
         for switch in self.switches_of(number, [key]):
             self._network.rules(switch).asked_anew(_owner(number, key))
 
@@ -90,7 +90,7 @@ class StreamEntries:
         for key in keys:
             self._refuse[number].pop(key, None)
 
-    def ways(self, number: int) -> dict[StreamKey, int | None]:
+    def current_paths(self, number: int) -> dict[StreamKey, int | None]:
         """Return on which path of its set each stream is now; None: on none of them."""
         return dict(self._ways[number]) if number in self._ways else {}
 
@@ -119,16 +119,16 @@ class StreamEntries:
         )
 
     def leads(self, known: PathSet) -> bool:
-        """Whether there is any way for a new stream."""
+        """Whether there is any path for a new stream."""
         return bool(self.ready(known)) or self._shortest_ready(self._where_they_are(known)) is not None
 
     def steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
         """Have the entries of streams on their paths; where that is not ready, on another of the set.
 
-        Where none is ready, on the shortest way that is; where nothing leads there, on none. A stream that
+        Where none is ready, on the shortest path that is; where there is none, on none. A stream that
         is on a path stays there while a switch of it is away, as that goes on forwarding. Where a host has
-        moved all streams of the set follow. Where a switch refuses a stream it goes round that, or has no
-        entries: it is forwarded as what nobody has assigned.
+        moved all streams of the set follow. Where a switch refuses a stream, the stream avoids it, or has no
+        entries: then it is forwarded as unassigned traffic.
         """
         there, ready = self.alive(known), self.ready(known)
         ends = self._where_they_are(known)
@@ -175,12 +175,12 @@ class StreamEntries:
 
     def _note_stray(self, number: int) -> None:
         if None in self._ways.get(number, {}).values():
-            self.astray.add(number)
+            self.off_path.add(number)
         else:
-            self.astray.discard(number)
+            self.off_path.discard(number)
 
     def _is_held(self, number: int, key: StreamKey) -> bool:
-        """Whether all switches on its way have the entries of a stream, as far as is known."""
+        """Whether all switches of its path have the entries of a stream, as far as is known."""
         switches = self._on.get(number, {}).get(key, {})
         owner = _owner(number, key)
         return bool(switches) and all(self._network.rules(switch).holds(owner) for switch in switches)
@@ -199,7 +199,7 @@ class StreamEntries:
         return messages
 
     def _shortest(self, known: PathSet, key: StreamKey, ends: Ends) -> dict[int, list[Entry]]:
-        """Return the entries of a stream on the shortest way; switches that are away have theirs already."""
+        """Return the entries of a stream on the shortest path; switches that are away have theirs already."""
         graph = self._network.graph
         path = shortest_path(graph, ends.source_port.switch, ends.sink_port.switch)
         entries = self._entries(known, key, ends, path)
@@ -209,7 +209,7 @@ class StreamEntries:
         return self._entries(known, key, ends, self._shortest_ready(ends))
 
     def _shortest_ready(self, ends: Ends) -> Path | None:
-        """Return the shortest way whose switches are all connected."""
+        """Return the shortest path whose switches are all connected."""
         graph = self._network.ready_graph
         path = None
         if {ends.source_port.switch, ends.sink_port.switch} <= graph.switches:

@@ -1,4 +1,4 @@
-"""Which path sets are used, by the bytes that switches count on their entries."""
+"""Which path sets carry data, by the byte counters of their entries."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ def used(before: Mapping[Counter, int], now: Mapping[Counter, int]) -> frozenset
 
     An entry counts from 0 when it is installed anew, so a sum that has fallen, but not to 0, is use as well:
     where a stream was moved and another is idle that is one lease too many, and none too few. A counter
-    that was not asked before tells nothing.
+    that was not read before is ignored.
     """
     return frozenset(
         counter.number for counter, count in now.items() if count > 0 and count != before.get(counter, count)

@@ -1,1 +1,1 @@
-"""Many paths for GridFTP programs that know of none: a module for servers, a command around clients."""
+"""Several paths for GridFTP programs without support for them: a server module, a wrapper for clients."""

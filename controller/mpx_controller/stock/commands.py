@@ -1,4 +1,4 @@
-"""`mpx controller assign`, `run` and `netmgr`: path sets for GridFTP programs that know of none."""
+"""`mpx controller assign`, `run` and `netmgr`: path sets for GridFTP programs without support for them."""
 
 import ipaddress
 import json
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from mpx.text import shown
 from mpx.units import counted
 from mpx_controller.ask import DEFAULT_URL
 
@@ -22,17 +23,19 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def _asking(command: Any) -> Any:
-    """Add what says which controller is asked, for which hosts and how many paths."""
+    """Add the options of the controller, and the arguments of a path set."""
     options = (
         click.argument("source", metavar="SOURCE"),
         click.argument("sink", metavar="SINK"),
         click.argument("paths", metavar="PATHS", type=click.IntRange(0, 64)),
-        click.option("--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="Where it is."),
+        click.option(
+            "--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="URL of the controller."
+        ),
         click.option(
             "--token-file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="A token to show.  [default: that in MPX_CONTROLLER_TOKEN]",
+            help="File with the token.  [default: the token in MPX_CONTROLLER_TOKEN]",
         ),
     )
     for each in reversed(options):
@@ -42,7 +45,7 @@ def _asking(command: Any) -> Any:
 
 @click.command("assign")
 @_asking
-@click.option("--json", "as_json", is_flag=True, help="All that the controller says.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole answer of the controller as JSON.")
 def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None, as_json: bool) -> None:
     """Get a path set of at most PATHS paths (0: as many as help), as `assign_mpath` of Huang does.
 
@@ -54,21 +57,21 @@ def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None
     try:
         made = _client(url, token_file).assign(*_addresses(source, sink), paths)
     except Unsteered as error:
-        raise ControllerError(f"there is no path set: {error}") from None
+        raise ControllerError(f"no path set was assigned: {error}") from None
     if as_json:
-        click.echo(json.dumps(made.told))
+        click.echo(json.dumps(made.answer))
         return
     click.echo(
         f"path set {made.number}: {counted(made.paths, 'path')}, {counted(made.streams, 'stream')}, "
         f"for {made.lease_s:g} s"
     )
-    for number, path in enumerate(made.told["paths"]):
+    for number, path in enumerate(made.answer["paths"]):
         click.echo(f"  path {number}: {_described(path)}")
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @_asking
-@click.option("--in-turn", is_flag=True, help="One stream after the other on each path, not as predicted.")
+@click.option("--in-turn", is_flag=True, help="Place streams round-robin, not as predicted.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def run(
     source: str,
@@ -89,7 +92,6 @@ def run(
     mpx controller run 10.0.0.1 10.0.0.2 4 -- \\
         globus-url-copy -p {streams} file:///data/run7 ftp://10.0.0.2:2811/data/run7
     """
-    from mpx.commands.output import complain
     from mpx.errors import MpxError, UsageError
     from mpx_controller.stock.connections import Connections
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
@@ -101,13 +103,13 @@ def run(
     wanted = command[1:] if command[0] == "--" else command
     if not wanted or wanted[0].startswith("-"):
         raise UsageError(
-            "options of 'mpx controller run' stand before SOURCE, and a command after PATHS; write for "
+            "options of 'mpx controller run' precede SOURCE, and a command follows PATHS; write for "
             "example: mpx controller run 10.0.0.1 10.0.0.2 4 -- globus-url-copy -p {streams} SRC DST"
         )
     pair = Pair(*_addresses(source, sink))
     we_send = _is_ours(pair.source)
     if not (we_send or _is_ours(pair.sink)):
-        raise UsageError(f"neither {source} nor {sink} is an address of this host; one of them has to be")
+        raise UsageError(f"neither {source} nor {sink} is an address of this host; one of them must be")
     steering = Steering(_client(url, token_file), paths, in_turn)
     try:
         connections = Connections()
@@ -121,26 +123,26 @@ def run(
         ports = chosen_ports(os.environ, SENDS if we_send else RECEIVES, ephemeral, used, random.Random())
     except ValueError as error:
         raise UsageError(str(error)) from None
-    said: Unsteered | None = None
+    failure: Unsteered | None = None
     try:
         count = steering.get(pair, time.monotonic()).streams
     except Unsteered as error:
         complain(f"streams take one path: {error}")
-        count, said = max(1, paths), error
+        count, failure = max(1, paths), error
     streams = Streams(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
-    watch = Watch(steering, streams, connections, complain, said)
+    watch = Watch(steering, streams, connections, complain, failure)
     try:
-        code = run_command(words, {**os.environ, **streams.environment}, watch.look)
+        code = run_command(words, {**os.environ, **streams.environment}, watch.check)
     except OSError as error:
         complain(f"cannot run {words[0]}: {error.strerror}")
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     finally:
         steering.release()
-    if said is None and code == 0 and not watch.has_told:
+    if failure is None and code == 0 and not watch.has_seen:
         complain(
-            f"no stream from {source} to {sink} was seen, so none took several paths: globus-url-copy needs "
-            "-p {streams} or -fast, and a file of more than some blocks"
+            f"no stream from {source} to {sink} was seen: globus-url-copy needs "
+            "-p {streams} or -fast, and a file of several blocks"
         )
     sys.exit(code)
 
@@ -163,6 +165,11 @@ def _client(url: str, token_file: Path | None) -> "Client":
     return StockClient(url, read_token(token_file))
 
 
+def complain(message: str) -> None:
+    """Print one line on stderr."""
+    click.echo(f"mpx: {shown(' '.join(message.split()))}", err=True)
+
+
 def _addresses(source: str, sink: str) -> tuple[str, str]:
     """Return addresses of one kind of two hosts, which may be named, of IPv4 if both have them.
 
@@ -174,7 +181,9 @@ def _addresses(source: str, sink: str) -> tuple[str, str]:
     for family in (socket.AF_INET, socket.AF_INET6):
         if all(family in each for each in known):
             return known[0][family], known[1][family]
-    raise UsageError(f"'{source}' and '{sink}' have no addresses of one kind: {known[0]} and {known[1]}")
+    raise UsageError(
+        f"'{source}' and '{sink}' have no addresses of the same family: {known[0]} and {known[1]}"
+    )
 
 
 def _addresses_of(text: str) -> dict[int, str]:
@@ -184,7 +193,7 @@ def _addresses_of(text: str) -> dict[int, str]:
     try:
         found = socket.getaddrinfo(text, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"no address of '{text}' is known: {error}") from None
+        raise UsageError(f"cannot find the address of '{text}': {error}") from None
     return {
         family: str(ipaddress.ip_address(str(where[0]).partition("%")[0]))
         for family, _, _, _, where in reversed(found)
@@ -192,7 +201,7 @@ def _addresses_of(text: str) -> dict[int, str]:
 
 
 def _is_ours(address: str) -> bool:
-    """Whether it is an address of this host: what goes there comes from there."""
+    """Whether it is an address of this host: the source address of packets to it is itself."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as going:
@@ -204,5 +213,5 @@ def _is_ours(address: str) -> bool:
 
 def _described(path: dict[str, Any]) -> str:
     rate = f"{path['rate_bps'] / 1e6:g} Mbit/s" if path["rate_bps"] is not None else "no limit known"
-    streams, way = counted(path["streams"], "stream"), "-".join(path["switches"])
-    return f"{streams}, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {way}"
+    streams, switches = counted(path["streams"], "stream"), "-".join(path["switches"])
+    return f"{streams}, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {switches}"

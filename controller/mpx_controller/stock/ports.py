@@ -1,4 +1,4 @@
-"""Which connections of this host are streams of a command: they are known by their ports.
+"""Which connections of this host are streams of a command, by their ports.
 
 A client that sends connects to the server, from ports of GLOBUS_TCP_SOURCE_RANGE. It takes them in no order,
 and one is that of its control connection, which begins first. A client that receives listens on ports of
@@ -22,7 +22,7 @@ LAST = 65_536
 
 @dataclass(frozen=True)
 class Streams:
-    """Tells streams between a pair of hosts from all else; this host is the source, or else the sink."""
+    """Recognises the streams between two hosts by their ports; this host is the source, or else the sink."""
 
     pair: Pair
     ports: range
@@ -57,21 +57,23 @@ class Streams:
 
 
 def chosen_ports(
-    told: Mapping[str, str],
+    environment: Mapping[str, str],
     name: str,
     ephemeral: int,
     used: Collection[int],
     chance: random.Random,
 ) -> range:
-    """Return the ports of a command: those that the environment names, or else some that nobody uses.
+    """Return the ports of a command: those that the environment names, or else some that are free.
 
     `used`: ports in use; `ephemeral`: from where on the kernel hands ports to everybody. Raises ValueError
     where the environment names none.
     """
-    if name in told:
-        low, _, high = told[name].replace(" ", ",").partition(",")
+    if name in environment:
+        low, _, high = environment[name].replace(" ", ",").partition(",")
         if not (low.isdecimal() and high.isdecimal() and 0 < int(low) <= int(high) < LAST):
-            raise ValueError(f"{name}={told[name]} is no range of ports; write for example 20000,22000")
+            raise ValueError(
+                f"{name}={environment[name]} is not a range of ports; write for example 20000,22000"
+            )
         return range(int(low), int(high) + 1)
     blocks = [range(low, low + WIDTH) for low in range(FIRST, LAST - WIDTH, WIDTH)]
     own = [block for block in blocks if block.stop <= ephemeral] or blocks

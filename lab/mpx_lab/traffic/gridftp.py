@@ -162,13 +162,13 @@ class GridFtpSender:
             if now_s() < asked_s + TELL_S:
                 return
             asked_s = now_s()
-            for fall in watch.falls(told_s) or ():
+            for fall in watch.responses(told_s) or ():
                 told_s = max(told_s, fall.t_s + TINY_S)
                 log.line(fall.t_s, f"{fall.share:.4f}", f"{fall.kept:.4f}")
 
         with Borrowed(pid, self._address[1]) as borrowed:
             watch = RttWatch(
-                self._address[0], self._address, dips=PulseMaker(LocalPacer(borrowed.connections))
+                self._address[0], self._address, pulses=PulseMaker(LocalPacer(borrowed.connections))
             )
             watch.begin()
             try:

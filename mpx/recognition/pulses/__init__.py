@@ -1,1 +1,1 @@
-"""Short reductions of our own rate, and what the queue makes of them."""
+"""Rate pulses: short reductions of our own rate, and how the queue responds."""

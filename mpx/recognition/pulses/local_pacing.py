@@ -1,4 +1,4 @@
-"""Connections that send more slowly for a moment, by the pace that the kernel keeps (SO_MAX_PACING_RATE)."""
+"""Slows connections of this host down for a moment, by the kernel's pacing (SO_MAX_PACING_RATE)."""
 
 import contextlib
 import math
@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 
 from mpx.net import congestion_control, pacing, tcp_info
 from mpx.recognition.pulses.pulse import LEAST_RTT, LEAST_S
-from mpx.rtt.method import Way
+from mpx.rtt.method import Method
 
-LEAST_BETWEEN_S = 0.3  # two looks at what was acknowledged: a rate over less is mostly chance
-PIECES = 2  # the least that a kernel paces at once, in segments
+LEAST_BETWEEN_S = 0.3  # two readings of what was acknowledged: a rate over less time is mostly noise
+PIECES = 2  # segments that a kernel sends at once at least when it paces
 SEGMENT_BITS = 8 * 1448
-LEAST_DEPTH = 0.3  # what is less tells little
-SHORTEST_RTT_S = LEAST_RTT * LEAST_S  # over shorter ones no dip tells anything, and the pacing would stay on
+LEAST_DEPTH = 0.3  # a smaller reduction shows too little
+SHORTEST_RTT_S = LEAST_RTT * LEAST_S  # over shorter ones a pulse shows nothing, and the pacing would stay on
 
 
 class LocalPacer:
-    """Connections of one copy but for near ones. What they send is known from the second `look` on."""
+    """Connections of one copy but for near ones. Their rates are known from the second `measure` on."""
 
     def __init__(
         self,
@@ -27,61 +27,60 @@ class LocalPacer:
     ) -> None:
         self._connections = connections
         self._clock = clock
-        self._looks: dict[socket.socket, int] = {}  # acknowledged at the last look, bytes
+        self._acknowledged: dict[socket.socket, int] = {}  # bytes, at the last measurement
         self._rates_bps: dict[socket.socket, float] = {}
         self._slow: list[socket.socket] = []
         self._depth = 0.0
-        self._looked_s = -math.inf
+        self._measured_s = -math.inf
 
-    def over(self, way: Way) -> None:
-        """Whatever the way is, we are the sender."""
+    def over(self, method: Method) -> None:
+        """See Pacing: of no importance here, as this host sends."""
 
-    def look(self) -> None:
-        """Note what each has had acknowledged since the last look, unless that was just now."""
-        now_s, before = self._clock(), self._looks
-        since_s = now_s - self._looked_s
+    def measure(self) -> None:
+        """Note what each has had acknowledged since the last call, unless that was just now."""
+        now_s, before = self._clock(), self._acknowledged
+        since_s = now_s - self._measured_s
         if since_s < LEAST_BETWEEN_S:
             return
-        self._looked_s = now_s
-        self._looks, rates = {}, {}
+        self._measured_s = now_s
+        self._acknowledged, rates = {}, {}
         for connection in self._connections():
             info = tcp_info.tcp_info(connection)
             if info is None or info.rtt_s < SHORTEST_RTT_S:
                 continue
-            self._looks[connection] = info.bytes_acked
+            self._acknowledged[connection] = info.bytes_acked
             if connection in before:
                 rates[connection] = 8 * (info.bytes_acked - before[connection]) / since_s
-        self._rates_bps = rates if len(rates) == len(self._looks) else {}  # nothing, where one is too new
+        self._rates_bps = rates if len(rates) == len(self._acknowledged) else {}  # none, where one is too new
 
     @property
     def can(self) -> bool:
-        """Whether there are connections of ours that send at all."""
+        """See Pacing."""
         return True
 
     def moved_bytes(self) -> int:
-        """Return what all of those that were looked at last have had acknowledged."""
-        known = (tcp_info.tcp_info(connection) for connection in self._looks)
+        """Return how much all connections of the last measurement have had acknowledged."""
+        known = (tcp_info.tcp_info(connection) for connection in self._acknowledged)
         return sum(info.bytes_acked for info in known if info is not None)
 
     def sends_by(self, congestion: str) -> bool:
-        """Return whether any of those that were looked at last uses that congestion control."""
-        for connection in self._looks:
+        """Return whether a connection of the last measurement uses that congestion control."""
+        for connection in self._acknowledged:
             with contextlib.suppress(OSError):  # it has ended
                 if congestion_control.congestion_of(connection) == congestion:
                     return True
         return False
 
     def slow(self, share: float, seconds: float) -> bool:
-        """Have each send this share of what it has sent lately, for about so long.
+        """Have each send this share of its recent rate, for about so long.
 
-        Returns False where it is not known what they have sent, or would be too little less: nothing is
-        changed then.
+        Returns False, and changes nothing, where the rates are not known or the reduction would be too small.
         """
         self._depth = self._slow_down(share, seconds)
         return self._depth > 0
 
     def depth(self) -> float:
-        """Return how much less all of them have sent the last time, as a share."""
+        """Return by which share all of them reduced their rate the last time."""
         return self._depth
 
     def _slow_down(self, share: float, seconds: float) -> float:
@@ -89,7 +88,7 @@ class LocalPacer:
         total_bps = sum(rates.values())
         if not total_bps:
             return 0.0
-        least_bps = PIECES * SEGMENT_BITS / seconds  # or the next piece would be late long after
+        least_bps = PIECES * SEGMENT_BITS / seconds  # else the next piece would come long after the pulse
         paces = {each: max(least_bps, share * rate_bps) for each, rate_bps in rates.items()}
         depth = 1 - sum(min(rate_bps, paces[each]) for each, rate_bps in rates.items()) / total_bps
         if depth < LEAST_DEPTH:
@@ -101,7 +100,7 @@ class LocalPacer:
         return depth
 
     def restore(self) -> None:
-        """Let them send as fast as they may again."""
+        """Remove the limit."""
         for connection in self._slow:
             with contextlib.suppress(OSError):
                 pacing.limit_pace(connection, None)

@@ -1,29 +1,29 @@
-"""When a copy on BBR makes no dips: others on BBR take what a dip leaves them, and keep some of it.
+"""When a copy on BBR makes no pulses: other BBR streams take the rate that a pulse leaves, and keep some.
 
-Each rest lasts longer than the one before, while readings between them are sure and ask for nothing. In a
-rest nobody reads the background, but our goodput is there for nothing: where it has become another, so has
-the background, or we, and the rest is over. Pure.
+Each rest is longer than the one before, while readings between them are sure and require no switch. During a
+rest the background is not read; but when goodput changes, the background or our own streams have changed, and
+the rest ends. Pure.
 """
 
 from collections.abc import Iterable
 
-AFTER = 6  # readings that ask for nothing
-LATELY = 30  # readings, among which there has to be a sure one
+AFTER = 6  # readings that require no switch
+LATELY = 30  # readings, one of which has to be sure
 FIRST_S, MORE, LONGEST_S = 30.0, 2.0, 120.0
-USUAL_S = 10.0  # of goodput before a rest is what is usual
-LATEST_S = 5.0  # of goodput in it tells, as in less BBR's own probing shows
-CHANGED = 1.25  # times as much as usual, or as little
+USUAL_S = 10.0  # the usual goodput is the mean of so long before a rest
+LATEST_S = 5.0  # it is compared with the mean of so long: in less, BBR's own probing shows
+CHANGED = 1.25  # factor, up or down, of a change
 AFTER_CHANGE = 20  # readings without a sure one, if a change has ended the rest before
 
 Goodput = Iterable[tuple[float, float]]  # monotonic clock, seconds; bit/s since the one before
 
 
-class DipRests:
-    """Those of one copy, on the clock of whoever asks (seconds)."""
+class PulseRests:
+    """The rests of one copy; times are on the clock of the caller (seconds)."""
 
     def __init__(self) -> None:
         self.until_s = 0.0  # nothing is read before
-        self._lasts_s = 0.0  # the last rest, or the one under way; 0: there was none, or it was cut short
+        self._lasts_s = 0.0  # length of the last rest, or of this one; 0: there was none, or it was cut short
         self._was_cut = False
         self._readings = 0
         self._began_s = 0.0
@@ -32,8 +32,7 @@ class DipRests:
     def read(self, now_s: float, unsure: int | None, goodput: Goodput) -> bool:
         """Note a reading; return whether a rest begins.
 
-        `unsure` is how many readings there were since a sure one for what we use; None where something asks
-        for a change.
+        `unsure` is the number of readings since a sure one for what we use; None where one requires a switch.
         """
         self._readings += 1
         is_sure = unsure is not None and unsure < self._readings
@@ -57,7 +56,7 @@ class DipRests:
         return True
 
     def begin_anew(self) -> None:
-        """Say that our streams are others now: what was read tells nothing of them, and no rest goes on."""
+        """End the rest, and forget readings, as our streams are new ones."""
         self._readings, self.until_s, self._lasts_s, self._was_cut = 0, 0.0, 0.0, False
 
 

@@ -1,1 +1,1 @@
-"""Ways of measuring a round-trip time, a file each."""
+"""Methods of measuring a round-trip time, a file each."""

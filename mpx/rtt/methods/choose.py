@@ -1,9 +1,9 @@
-"""Which way a target is probed: the first of these that is answered.
+"""Which method a target is probed by: the first of these that is answered.
 
-1. The echo of `mpx serve`, where the server announces one: nothing but the network is in the RTT.
-2. An idle GridFTP session, where a GridFTP or FTP server greets.
-3. TCP handshakes, where the port is open, and else where it refuses.
-4. ICMP echo, where TCP stays silent and this user may send it.
+1. The echo of `mpx serve`, where the server announces one: its RTT is that of the network alone.
+2. An idle GridFTP session, where a GridFTP or FTP server listens.
+3. TCP handshakes, where the port is open or refuses connections.
+4. ICMP echo, where TCP is not answered and this user may send it.
 
 The first address whose port is open is taken, then the first that refuses, then the first that answers ICMP
 echo: a name often has an IPv6 address while its server listens at the IPv4 one only.
@@ -20,29 +20,29 @@ from mpx.endpoints.ftp.wire import Reply, command, parse_features
 from mpx.errors import ConnectionLost, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import tcp
-from mpx.rtt.method import Way
-from mpx.rtt.methods.echo import EchoWay
-from mpx.rtt.methods.handshake import HandshakeWay
-from mpx.rtt.methods.icmp import IcmpWay
-from mpx.rtt.methods.session import SessionWay
+from mpx.rtt.method import Method
+from mpx.rtt.methods.echo import EchoMethod
+from mpx.rtt.methods.handshake import HandshakeMethod
+from mpx.rtt.methods.icmp import IcmpMethod
+from mpx.rtt.methods.session import SessionMethod
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SINGLE_INTERVAL_S, single
 
 ATTEMPTS = 3
-_FIRST_NUMBER = 1 << 32  # of attempts: a late answer to one is none to a probe of the run
-TIMEOUT_S = 5.0  # for a greeting; some servers first look up who asks
-_MAIL = re.compile(r"\bE?SMTP\b", re.IGNORECASE)  # they too greet with 220 and answer NOOP, for a while
+_FIRST_NUMBER = 1 << 32  # of attempts, so that a late answer is not taken for one to a probe of the run
+TIMEOUT_S = 5.0  # for a greeting; some servers look up the client's name first
+_MAIL = re.compile(r"\bE?SMTP\b", re.IGNORECASE)  # they, too, greet with 220 and answer NOOP, for a while
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A way that was answered, where, and why it was taken; `opened` closes all that was opened for it."""
+    """The chosen method, its address, and why it was chosen; `opened` closes all that was opened for it."""
 
-    way: Way
+    method: Method
     address: tcp.Address
     reason: str
     opened: ExitStack
-    session: Session | None = None  # that it goes over, or that keeps it
+    session: Session | None = None  # that it uses, or that it needs to stay open
 
 
 def choose(
@@ -50,67 +50,67 @@ def choose(
 ) -> Chosen:
     """Return how to probe a host that has these addresses.
 
-    Where it is known that the port `is_open` nobody knocks there first. Raises ConnectionLost when nothing
-    answers, and Interrupted soon after `stop` says so.
+    Where the port is known to be open (`is_open`), no handshake is tried first. Raises ConnectionLost when
+    nothing answers, and Interrupted soon after `stop` returns True.
     """
     with ExitStack() as opened:
-        refusing: tuple[Way, tcp.Address] | None = None
+        refusing: tuple[Method, tcp.Address] | None = None
         silent: list[tuple[tcp.Address, str]] = []
         for address in addresses:
-            handshake = opened.enter_context(closing(HandshakeWay(address)))
+            handshake = opened.enter_context(closing(HandshakeMethod(address)))
             if is_open:
-                way, reason, session = _at_open_port(handshake, address, opened, stop)
-                return Chosen(way, address, reason, opened.pop_all(), session)
+                method, reason, session = _at_open_port(handshake, address, opened, stop)
+                return Chosen(method, address, reason, opened.pop_all(), session)
             if not _answers(handshake, stop):
                 silent.append((address, f"TCP port {address[1]}: {_trouble(handshake)}"))
             elif handshake.is_open:
-                way, reason, session = _at_open_port(handshake, address, opened, stop)
-                return Chosen(way, address, reason, opened.pop_all(), session)
+                method, reason, session = _at_open_port(handshake, address, opened, stop)
+                return Chosen(method, address, reason, opened.pop_all(), session)
             else:
                 refusing = refusing or (handshake, address)
         if refusing:
-            return Chosen(*refusing, "nothing listens there, and the reset is the answer", opened.pop_all())
-        way, address, reason = _over_icmp(host, silent, opened, stop)
-        return Chosen(way, address, reason, opened.pop_all())
+            return Chosen(*refusing, "the port is closed, and its resets are timed", opened.pop_all())
+        method, address, reason = _over_icmp(host, silent, opened, stop)
+        return Chosen(method, address, reason, opened.pop_all())
 
 
 def _at_open_port(
-    handshake: HandshakeWay, address: tcp.Address, opened: ExitStack, stop: Callable[[], bool]
-) -> tuple[Way, str, Session | None]:
-    """Return the best way to a port where somebody listens, why it is, and the session that it needs."""
+    handshake: HandshakeMethod, address: tcp.Address, opened: ExitStack, stop: Callable[[], bool]
+) -> tuple[Method, str, Session | None]:
+    """Return the best method for an open port, why it is the best, and the session that it needs."""
     try:
         options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop)
         session = opened.enter_context(Session(Location("ftp", "/", *address), options))
         session.greet()
         if _MAIL.search(session.banner):
-            return handshake, "a mail server listens there, and its sessions are not for that", None
-        told = session.call(command("FEAT"))
-        if told.code != 211 and not 500 <= told.code < 600:
-            return handshake, f"who answers FEAT with {told.code} is no FTP server", None
-        echo, why_no_echo = _echo(session, address[0], told, opened, stop)
+            return handshake, "a mail server listens there, whose sessions are not used", None
+        reply = session.call(command("FEAT"))
+        if reply.code != 211 and not 500 <= reply.code < 600:
+            return handshake, f"the server is not an FTP server: it answers FEAT with {reply.code}", None
+        echo, why_no_echo = _echo(session, address[0], reply, opened, stop)
         if echo:
             return echo, "the server announces it", session
-        over_session = SessionWay(session)
+        over_session = SessionMethod(session)
         if _answers(over_session, stop):
             return over_session, why_no_echo, session
         return handshake, f"the server's session: {_trouble(over_session)}", None
     except (ConnectionLost, TransferTimeout, OSError) as error:
-        return handshake, f"no GridFTP session is to be had: {error}", None
+        return handshake, f"no GridFTP session could be opened: {error}", None
 
 
 def _echo(
-    session: Session, host: str, told: Reply, opened: ExitStack, stop: Callable[[], bool]
-) -> tuple[EchoWay | None, str]:
+    session: Session, host: str, reply: Reply, opened: ExitStack, stop: Callable[[], bool]
+) -> tuple[EchoMethod | None, str]:
     """Return the echo that the features of a server announce, if it answers, or else why there is none."""
-    features = parse_features(told) if told.code == 211 else {}
+    features = parse_features(reply) if reply.code == 211 else {}
     place = echo_wire.parse_place(features.get(echo_wire.FEATURE, ""))
     if not place:
         return None, "the server announces no echo"
     for line in (command("USER", "anonymous"), command("PASS", "mpx@")):
-        session.call(line)  # mpx serve lets anybody in, and ends a session without a login after a minute
+        session.call(line)  # mpx serve accepts any name, and ends a session without a login after a minute
     try:
         echo = opened.enter_context(
-            closing(EchoWay(session, host, place, can_dip=echo_wire.DIP_FEATURE in features))
+            closing(EchoMethod(session, host, place, can_pulse=echo_wire.DIP_FEATURE in features))
         )
     except OSError as error:
         return None, f"no socket for the server's echo: {error.strerror}"
@@ -121,12 +121,12 @@ def _echo(
 
 def _over_icmp(
     host: str, silent: list[tuple[tcp.Address, str]], opened: ExitStack, stop: Callable[[], bool]
-) -> tuple[Way, tcp.Address, str]:
-    """Return the way to the first address that answers, and why it is taken; raises ConnectionLost."""
+) -> tuple[Method, tcp.Address, str]:
+    """Return ICMP echo to the first address that answers, and why it is chosen; raises ConnectionLost."""
     failures = []
     for address, why in silent:
         try:
-            icmp = opened.enter_context(closing(IcmpWay(address[0])))
+            icmp = opened.enter_context(closing(IcmpMethod(address[0])))
         except (UsageError, OSError) as error:
             failures.append(f"{address[0]} ({why}; {error})")
             continue
@@ -134,17 +134,16 @@ def _over_icmp(
             return icmp, address, why
         failures.append(f"{address[0]} ({why}; ICMP echo: {_trouble(icmp)})")
     raise ConnectionLost(
-        f"cannot reach {host}: {', '.join(failures)}; if a firewall keeps us out, name a port that it lets "
-        "through, as HOST:22"
+        f"cannot reach {host}: {', '.join(failures)}; behind a firewall, name an open port, as HOST:22"
     )
 
 
-def _answers(way: Way, stop: Callable[[], bool]) -> bool:
-    """Tell whether a way is answered: one of a few probes may be lost."""
-    run = Run(way, first=_FIRST_NUMBER)
+def _answers(method: Method, stop: Callable[[], bool]) -> bool:
+    """Return whether a method is answered: one of a few probes is enough."""
+    run = Run(method, first=_FIRST_NUMBER)
     run.go(single(ATTEMPTS * SINGLE_INTERVAL_S), stop)
     return any(probe.rtt_s is not None for probe in run.probes())
 
 
-def _trouble(way: Way) -> str:
-    return way.trouble or "no answer"
+def _trouble(method: Method) -> str:
+    return method.trouble or "no answer"

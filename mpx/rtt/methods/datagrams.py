@@ -1,4 +1,4 @@
-"""A connected socket of datagrams for ways of probing: what left when, what came when, what went wrong."""
+"""A connected datagram socket for methods of probing: times of sending and arrival, and errors."""
 
 import os
 import select
@@ -9,20 +9,20 @@ from collections.abc import Callable
 from mpx.rtt.method import wait
 from mpx.rtt.timestamps import Arrival, receive, stamp_arrivals
 
-_KEEP_S = 60.0  # whose answer takes longer is lost
-_MOST_AT_ONCE = 64  # however many an unfriendly side sends, the next probe leaves in time
+_KEEP_S = 60.0  # a probe without an answer by then is lost
+_MOST_AT_ONCE = 64  # read at once: however many a hostile peer sends, the next probe leaves in time
 
 
 class Datagrams:
-    """Takes `connection` over. Other sides that refuse or cannot be reached are only told in `trouble`.
+    """Owns `connection`. Where the peer refuses or cannot be reached, only `trouble` says so.
 
-    Raises OSError where the socket cannot be had as it is needed.
+    Raises OSError where the socket lacks what is needed.
     """
 
     def __init__(self, connection: socket.socket, host: str, port: int) -> None:
         self.trouble = ""
         self._sent: dict[int, float] = {}
-        self._heeded: dict[int, Callable[[], object]] = {}  # by descriptor
+        self._watched: dict[int, Callable[[], object]] = {}  # by descriptor
         self._socket = connection
         try:
             self._socket.setblocking(False)
@@ -39,23 +39,23 @@ class Datagrams:
             self._is_connected = False
             self.trouble = failure.strerror or str(failure)
 
-    def heed(self, other: socket.socket, call: Callable[[], object]) -> None:
-        """While waiting, call `call` whenever something comes on another socket."""
-        self._heeded[other.fileno()] = call
+    def watch(self, other: socket.socket, call: Callable[[], object]) -> None:
+        """While waiting, call `call` whenever another socket is readable."""
+        self._watched[other.fileno()] = call
         self._poll.register(other, select.POLLIN)
 
     def send(self, number: int, data: bytes) -> float:
         """Send a probe, and return when it left (monotonic clock, seconds)."""
         if error := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self.trouble = os.strerror(error)  # of an earlier one, and would be in the way of this
+            self.trouble = os.strerror(error)  # of an earlier one: it would be reported for this one
         self._sent[number] = sent_s = time.monotonic()
         while self._sent[oldest := next(iter(self._sent))] < sent_s - _KEEP_S:
             del self._sent[oldest]
-        self.say(data)
+        self.send_other(data)
         return sent_s
 
-    def say(self, data: bytes) -> None:
-        """Send what is no probe."""
+    def send_other(self, data: bytes) -> None:
+        """Send a datagram that is not a probe."""
         if self._is_connected:
             try:
                 self._socket.send(data)
@@ -63,20 +63,20 @@ class Datagrams:
                 self.trouble = failure.strerror or str(failure)
 
     def arrivals(self, until_s: float) -> list[Arrival]:
-        """Return what has come; wait for the first until then at most. Raises what is raised on heeding."""
+        """Return what has arrived; wait for the first until then. Raises what the calls of `watch` raise."""
         found: list[Arrival] = []
         while not found and (ready := wait(self._poll, until_s)):
             for descriptor, _ in ready:
-                if descriptor in self._heeded:
-                    self._heeded[descriptor]()
+                if descriptor in self._watched:
+                    self._watched[descriptor]()
                 else:
                     found += self._received()
-            if time.monotonic() >= until_s:  # there is always more of what an unfriendly side sends
+            if time.monotonic() >= until_s:  # a hostile peer may send without end
                 break
         return found
 
     def take_sent(self, number: int) -> float | None:
-        """Return when a probe left, once: None for one that was answered before, or never sent."""
+        """Return when a probe left; None for one that was answered before, or never sent."""
         return self._sent.pop(number, None)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Probes over the echo of `mpx serve`: datagrams of the User Datagram Protocol (UDP).
 
-Both kernels note when a datagram arrived, and the answer says how long the server held the question: neither
-program's waking up is in the RTT.
+Both kernels note when a datagram arrived, and the answer says how long the server held the probe: so the time
+until either program runs is not in the RTT.
 """
 
 import secrets
@@ -19,13 +19,13 @@ from mpx.rtt.methods.datagrams import Datagrams
 from mpx.rtt.series import p99
 from mpx.rtt.timestamps import receive, stamp_arrivals
 
-KEEP_ALIVE_S = 30.0  # mpx serve ends sessions that say nothing for long, and answers only who has one
+KEEP_ALIVE_S = 30.0  # mpx serve ends idle sessions, and answers only clients that have one
 
 
-class EchoWay:
-    """Asks the echo at `place` of `host`; keeps `session` alive, without which there is no answer.
+class EchoMethod:
+    """Probes the echo at `place` of `host`; keeps `session` alive, without which there is no answer.
 
-    Raises OSError where there is no socket to be had.
+    Raises OSError where no socket can be opened.
     """
 
     kind: Kind = "echo"
@@ -33,9 +33,9 @@ class EchoWay:
     sees_loss = True
     retransmissions = None
 
-    def __init__(self, session: Session, host: str, place: EchoPlace, *, can_dip: bool = False) -> None:
-        self.can_dip = can_dip  # data of the server can be sent more slowly for a moment
-        self._dipped = (0, 0.0)  # the number of the last dip that was answered, and its depth
+    def __init__(self, session: Session, host: str, place: EchoPlace, *, can_pulse: bool = False) -> None:
+        self.can_pulse = can_pulse  # the server can make rate pulses in the data that it sends
+        self._pulse = (0, 0.0)  # the number of the last pulse that was confirmed, and its depth
         self.name = f"echo of mpx serve (UDP port {place.port})"
         self._session = session
         self._alive_s = time.monotonic()
@@ -43,15 +43,15 @@ class EchoWay:
         self._token = place.token
         connection = socket.socket(tcp.family_of(host), socket.SOCK_DGRAM)
         self._datagrams = Datagrams(connection, host, place.port)
-        self._datagrams.heed(session.connection, self._heed_session)
+        self._datagrams.watch(session.connection, self._read_session)
 
     @property
     def trouble(self) -> str:
-        """As Way."""
+        """As Method."""
         return self._datagrams.trouble
 
     def ask(self, number: int) -> float:
-        """As Way."""
+        """As Method."""
         sent_s = self._datagrams.send(number, echo.question(self._token, number))
         if sent_s > self._alive_s + KEEP_ALIVE_S:
             self._alive_s = sent_s
@@ -60,10 +60,10 @@ class EchoWay:
         return sent_s
 
     def answers(self, until_s: float) -> list[Answer]:
-        """As Way."""
+        """As Method."""
         found = []
         for arrival in self._datagrams.arrivals(until_s):
-            self._dipped = echo.parse_dipped(arrival.data, self._token) or self._dipped
+            self._pulse = echo.parse_dipped(arrival.data, self._token) or self._pulse
             answer = echo.parse_answer(arrival.data)
             if answer and answer.token == self._token:
                 sent_s = self._datagrams.take_sent(answer.number)
@@ -72,33 +72,35 @@ class EchoWay:
                     if rtt_s >= 0:
                         found.append(Answer(answer.number, rtt_s))
                     else:
-                        self._datagrams.trouble = "the echo says it held a question for longer than we waited"
+                        self._datagrams.trouble = (
+                            "the echo claims to have held a probe for longer than we waited"
+                        )
         return found
 
-    def ask_to_dip(self, number: int, seconds: float, share: float) -> None:
-        """Ask the server to send this share of its data for so long; numbers rise."""
-        self._datagrams.say(echo.ask_to_dip(self._token, number, seconds, share))
+    def request_pulse(self, number: int, seconds: float, share: float) -> None:
+        """Ask the server to send at this share of its rate for so long; numbers rise."""
+        self._datagrams.send_other(echo.ask_to_dip(self._token, number, seconds, share))
 
-    def dipped(self, number: int) -> float:
-        """Return how much less was sent in that dip, as a share; 0 where it was not made or not answered."""
-        answered, depth = self._dipped
+    def pulse_depth(self, number: int) -> float:
+        """Return by which share the rate was reduced in that pulse; 0 where that was not confirmed."""
+        answered, depth = self._pulse
         return depth if answered == number else 0.0
 
     def noise(self) -> Noise:
-        """As Way."""
-        how = "questions and answers over loopback; the time that the server held a question is taken out"
+        """As Method."""
+        how = "measured over loopback, without the time that the server held a probe"
         return Noise(_loopback_noise_s(), how)
 
     def close(self) -> None:
-        """Close the socket; the session is up to its owner."""
+        """Close the socket; the session is closed by its owner."""
         self._datagrams.close()
 
-    def _heed_session(self) -> None:
-        """Take the replies to our NOOPs; raises ConnectionLost for any other, and where the session ends."""
+    def _read_session(self) -> None:
+        """Read the replies to our NOOPs; raises ConnectionLost for any other, and where the session ends."""
         reply = self._session.poll_reply(0.0)
         while reply:
             if not self._unanswered:
-                raise ConnectionLost(f"{self._session.peer} says what nobody asked for: {reply.reason}")
+                raise ConnectionLost(f"unexpected reply of {self._session.peer}: {reply.reason}")
             self._unanswered -= 1
             reply = self._session.waiting_reply()
 

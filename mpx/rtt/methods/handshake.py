@@ -1,7 +1,7 @@
 """Probes by the handshake of the Transmission Control Protocol (TCP): SYN, and the SYN/ACK or reset to it.
 
-The other side's kernel answers, no program. Where something listens it is the kernel here, too, that tells
-the RTT; a reset is timed when this program sees it.
+The kernel of the target answers, not a program. Where a port is open, the RTT is the one that the kernel here
+has measured; a reset is timed when this program sees it.
 """
 
 import errno
@@ -16,27 +16,27 @@ from mpx.errors import ConnectionLost
 from mpx.net import tcp, tcp_info
 from mpx.rtt.method import CALIBRATIONS, Answer, Kind, Noise, loopback_noise_s, wait, waking_noise_s
 
-MANY_UNANSWERED = 30  # more than can be under way within `lost_after_s`
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # no farewell: neither side remembers the connection
-_TELL_ICMP = {  # IP_RECVERR, IPV6_RECVERR of Linux; the socket module has no names for them
+MANY_UNANSWERED = 30  # more than can be outstanding within `lost_after_s`
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # a reset: neither side keeps state of the connection
+_ICMP_ERRORS = {  # IP_RECVERR, IPV6_RECVERR of Linux; the socket module has no names for them
     socket.AF_INET: (socket.IPPROTO_IP, 11),
     socket.AF_INET6: (socket.IPPROTO_IPV6, 25),
 }
-_TOLD = struct.Struct("=IBBBBII")  # struct sock_extended_err: errno, origin, ...; then who sent it
+_ERROR = struct.Struct("=IBBBBII")  # struct sock_extended_err: errno, origin, ...; then the sender's address
 _FROM_ICMP = (2, 3)  # origins, of either version
 
 
-class HandshakeWay:
-    """Asks at the port of `address`, for each probe with a connection of its own that carries nothing."""
+class HandshakeMethod:
+    """Probes the port of `address`, each time with a new connection that carries no data."""
 
     kind: Kind = "handshake"
-    lost_after_s = 1.0  # then the kernel sends the SYN again, and nobody could tell which one was answered
+    lost_after_s = 1.0  # then the kernel sends the SYN again, and an answer may be to either
     sees_loss = True
     retransmissions = None
 
     def __init__(self, address: tcp.Address) -> None:
         self.name = f"TCP handshake (port {address[1]})"
-        self.is_open = False  # whether somebody listened at last
+        self.is_open = False  # whether the last answer was not a reset
         self._address = address
         self._trouble = ""
         self._unanswered = 0  # since the last answer
@@ -45,15 +45,15 @@ class HandshakeWay:
 
     @property
     def trouble(self) -> str:
-        """As Way."""
+        """As Method."""
         if self.is_open and self._unanswered >= MANY_UNANSWERED:
             return (
-                f"none of the last {self._unanswered}: whoever listens there accepts nobody, or limits them"
+                f"none of the last {self._unanswered}: the server does not accept connections, or limits them"
             )
         return self._trouble
 
     def ask(self, number: int) -> float:
-        """As Way."""
+        """As Method."""
         self._forget(time.monotonic() - self.lost_after_s)
         self._unanswered += 1
         family = tcp.family_of(self._address[0])
@@ -63,7 +63,7 @@ class HandshakeWay:
             raise ConnectionLost(f"cannot probe {tcp.show(self._address)}: {failure.strerror}") from None
         opening.setblocking(False)
         opening.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        opening.setsockopt(*_TELL_ICMP[family], 1)
+        opening.setsockopt(*_ICMP_ERRORS[family], 1)
         sent_s = time.monotonic()
         error = opening.connect_ex(self._address)
         if error in (0, errno.EINPROGRESS):
@@ -75,7 +75,7 @@ class HandshakeWay:
         return sent_s
 
     def answers(self, until_s: float) -> list[Answer]:
-        """As Way."""
+        """As Method."""
         found: list[Answer] = []
         while not found and (ready := wait(self._poll, until_s)):
             now_s = time.monotonic()
@@ -94,24 +94,26 @@ class HandshakeWay:
         return found
 
     def noise(self) -> Noise:
-        """As Way."""
+        """As Method."""
         here = "::1" if ":" in self._address[0] else "127.0.0.1"
         with socket.socket(tcp.family_of(here), socket.SOCK_STREAM) as peer:
             peer.bind((here, 0))
             if self.is_open:
-                peer.listen(2 * CALIBRATIONS)  # for nobody accepts them
-            with closing(HandshakeWay(peer.getsockname()[:2])) as way:
-                noise_s = loopback_noise_s(way)
+                peer.listen(2 * CALIBRATIONS)  # as they are not accepted
+            with closing(HandshakeMethod(peer.getsockname()[:2])) as method:
+                noise_s = loopback_noise_s(method)
         if self.is_open:
             return Noise(noise_s, "handshakes over loopback, timed by the kernel")
-        return Noise(noise_s + waking_noise_s(), "resets over loopback, and how late this program wakes up")
+        return Noise(
+            noise_s + waking_noise_s(), "resets over loopback, and how late this program is woken up"
+        )
 
     def close(self) -> None:
-        """Close what is still opening."""
+        """Close the connections that are still opening."""
         self._forget(float("inf"))
 
     def _forget(self, before_s: float) -> None:
-        """Give up the handshakes that began before."""
+        """Give up the handshakes that began before that time."""
         for descriptor, (_, sent_s, opening) in list(self._opening.items()):
             if sent_s < before_s:
                 del self._opening[descriptor]
@@ -128,22 +130,22 @@ def _refused_on_the_way(opened: socket.socket) -> str:
         _, ancillary, _, _ = opened.recvmsg(0, 256, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
     except OSError:
         return ""
-    for level, kind, told in ancillary:
-        if (level, kind) == _TELL_ICMP[opened.family] and len(told) > _TOLD.size:
-            error, origin, *_ = _TOLD.unpack_from(told)
+    for level, kind, value in ancillary:
+        if (level, kind) == _ICMP_ERRORS[opened.family] and len(value) > _ERROR.size:
+            error, origin, *_ = _ERROR.unpack_from(value)
             if origin in _FROM_ICMP:
                 at, size = (
                     (8, 16) if opened.family == socket.AF_INET6 else (4, 4)
                 )  # within the socket address
-                raw = told[_TOLD.size + at : _TOLD.size + at + size]
-                who = socket.inet_ntop(opened.family, raw) if len(raw) == size else "somebody"
+                raw = value[_ERROR.size + at : _ERROR.size + at + size]
+                who = socket.inet_ntop(opened.family, raw) if len(raw) == size else "an unknown host"
                 how = "a firewall refuses" if error == errno.ECONNREFUSED else os.strerror(error)
                 return f"{how} (ICMP from {who})"
     return ""
 
 
 def _rtt_s(opened: socket.socket, seen_s: float) -> float:
-    """Return what the kernel says the handshake took, where it can, else when this program saw its end."""
+    """Return the RTT of the handshake as the kernel measured it, or else as this program saw it."""
     info = tcp_info.tcp_info(opened)
     if info and not info.retransmits and 0 < info.least_rtt_s < seen_s:
         return info.least_rtt_s

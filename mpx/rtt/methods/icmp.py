@@ -1,4 +1,4 @@
-"""Probes by the echo of the Internet Control Message Protocol (ICMP), which the other side's kernel answers.
+"""Probes by the echo of the Internet Control Message Protocol (ICMP), which the kernel of the target answers.
 
 Unprivileged where the system permits it (net.ipv4.ping_group_range), else over a raw socket.
 """
@@ -15,11 +15,11 @@ from mpx.rtt.methods.datagrams import Datagrams
 
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence number
 _PAYLOAD = struct.Struct("!QQ40x")  # token, number: 64 bytes with the header
-_QUESTION, _ANSWER = {4: 8, 6: 128}, {4: 0, 6: 129}  # types, by version
+_REQUEST, _REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}  # types, by version
 
 
-class IcmpWay:
-    """Asks `host`, an address. Raises UsageError where this user may not, OSError without a socket."""
+class IcmpMethod:
+    """Probes `host`, an address. Raises UsageError where this user may not, OSError without a socket."""
 
     kind: Kind = "icmp"
     lost_after_s = LOST_AFTER_S
@@ -37,15 +37,15 @@ class IcmpWay:
 
     @property
     def trouble(self) -> str:
-        """As Way."""
+        """As Method."""
         return self._datagrams.trouble
 
     def ask(self, number: int) -> float:
-        """As Way."""
+        """As Method."""
         return self._datagrams.send(number, self._question(number))
 
     def answers(self, until_s: float) -> list[Answer]:
-        """As Way."""
+        """As Method."""
         found = []
         for arrival in self._datagrams.arrivals(until_s):
             number = self._number(arrival.data)
@@ -55,26 +55,26 @@ class IcmpWay:
         return found
 
     def noise(self) -> Noise:
-        """As Way."""
-        with closing(IcmpWay("::1" if self._version == 6 else "127.0.0.1")) as way:
-            return Noise(loopback_noise_s(way), "echoes over loopback")
+        """As Method."""
+        with closing(IcmpMethod("::1" if self._version == 6 else "127.0.0.1")) as method:
+            return Noise(loopback_noise_s(method), "echoes over loopback")
 
     def close(self) -> None:
         """Close the socket."""
         self._datagrams.close()
 
     def _question(self, number: int) -> bytes:
-        """Return a question; fields that the kernel knows better, as the checksum of IPv6, it fills in."""
+        """Return a request; the kernel replaces fields that it has to know, as the checksum of IPv6."""
         about = self._identifier, number & 0xFFFF
         payload = _PAYLOAD.pack(self._token, number)
-        unsummed = _HEADER.pack(_QUESTION[self._version], 0, 0, *about) + payload
-        return _HEADER.pack(_QUESTION[self._version], 0, checksum(unsummed), *about) + payload
+        unsummed = _HEADER.pack(_REQUEST[self._version], 0, 0, *about) + payload
+        return _HEADER.pack(_REQUEST[self._version], 0, checksum(unsummed), *about) + payload
 
     def _number(self, data: bytes) -> int | None:
-        """Return which question this answers; a raw socket also sees what is for others, and other kinds."""
+        """Return the number of the request that this answers, else None: raw sockets see all."""
         if self._is_raw and self._version == 4:
             data = data[4 * (data[0] & 0xF) :]  # the header of the Internet Protocol
-        if len(data) != _HEADER.size + _PAYLOAD.size or data[0] != _ANSWER[self._version]:
+        if len(data) != _HEADER.size + _PAYLOAD.size or data[0] != _REPLY[self._version]:
             return None
         token, number = _PAYLOAD.unpack_from(data, _HEADER.size)
         return int(number) if token == self._token else None
@@ -97,7 +97,7 @@ def _opened(family: socket.AddressFamily) -> tuple[socket.socket, bool]:
         except PermissionError:
             continue
         except OSError as failure:
-            raise UsageError(f"this host has no ICMP of that family: {failure.strerror}") from None
+            raise UsageError(f"this host has no ICMP for that address family: {failure.strerror}") from None
     raise UsageError(
         'ICMP echo is not permitted to this user; as root: sysctl -w net.ipv4.ping_group_range="0 2147483647"'
     )

@@ -1,7 +1,7 @@
 """Probes over an idle GridFTP session: NOOP, and the reply to it.
 
-Any server answers that, whether it knows us or not. The server's time to answer is in the RTT, and what the
-network loses comes later, as the Transmission Control Protocol (TCP) sends it again.
+Any server answers that, also before a login. The server's time to answer is in the RTT, and a lost probe is
+answered late, as the Transmission Control Protocol (TCP) retransmits it.
 """
 
 import math
@@ -19,8 +19,8 @@ from mpx.rtt.timestamps import receive, stamp_arrivals
 _NOOP = command("NOOP")
 
 
-class SessionWay:
-    """Asks on `session`, which nobody else uses; closing it is up to its owner."""
+class SessionMethod:
+    """Probes on `session`, which nothing else uses; it is closed by its owner."""
 
     kind: Kind = "session"
     lost_after_s = LOST_AFTER_S
@@ -36,36 +36,36 @@ class SessionWay:
         self._reader = ReplyReader()
         self._waiting: deque[tuple[int, float]] = deque()  # number, when it left; replies keep the order
         self._least_s = math.inf
-        info = tcp_info.tcp_info(self._socket)  # now: later the kernel's RTT has servers and queues in it
+        info = tcp_info.tcp_info(self._socket)  # now: later the kernel's RTT includes servers and queues
         self._handshake_s = info.least_rtt_s if info else None
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
 
     @property
     def retransmissions(self) -> int | None:
-        """As Way."""
+        """As Method."""
         info = tcp_info.tcp_info(self._socket)
         return info.retransmits if info else None
 
     def ask(self, number: int) -> float:
-        """As Way."""
+        """As Method."""
         sent_s = time.monotonic()
         try:
             sent_bytes = self._socket.send(_NOOP)
         except BlockingIOError:
-            self.trouble = "the connection takes no more"
+            self.trouble = "the send buffer of the connection is full"
             return sent_s
         except OSError as failure:
             raise ConnectionLost(
                 f"the session at {self._session.peer} was lost: {failure.strerror}"
             ) from None
         if sent_bytes < len(_NOOP):
-            raise ConnectionLost(f"the session at {self._session.peer} took only a part of a command")
+            raise ConnectionLost(f"the session at {self._session.peer} accepted only a part of a command")
         self._waiting.append((number, sent_s))
         return sent_s
 
     def answers(self, until_s: float) -> list[Answer]:
-        """As Way."""
+        """As Method."""
         if not wait(self._poll, until_s):
             return []
         try:
@@ -87,7 +87,7 @@ class SessionWay:
         return found
 
     def noise(self) -> Noise:
-        """As Way."""
+        """As Method."""
         how = "the server's time to answer: the shortest NOOP less the RTT of the handshake"
         if not self._handshake_s or self._least_s == math.inf:
             return Noise(None, "the server's time to answer is in the RTT")

@@ -1,1 +1,1 @@
-"""The folder for PYTHONPATH of a globus-gridftp-server: nothing but the package mpx_netmgr is in it."""
+"""The folder for PYTHONPATH of a globus-gridftp-server: it holds only the package mpx_netmgr."""

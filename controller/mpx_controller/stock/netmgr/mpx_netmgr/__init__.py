@@ -3,7 +3,7 @@
     PYTHONPATH=... MPX_CONTROLLER=http://... globus-gridftp-server -xnetmgr "manager=python;pymod=mpx_netmgr;"
 
 The server calls the hooks below for each data connection and waits for them. As soon as both ends of a stream
-are known its source port is told to the controller: of a download before any byte flows, as the server
+are known its source port is registered at the controller: of a download before any byte flows, as the server
 connects; of an upload when the client has connected, which may have begun to send. Nothing that goes wrong
 stops a transfer: no hook raises, none waits for much longer than a second, and of several failures in a row
 only the first is waited for and logged.

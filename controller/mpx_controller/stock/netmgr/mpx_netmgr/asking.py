@@ -1,9 +1,9 @@
-"""A process beside a session that does the asking: python -m mpx_netmgr.asking < a socket of the session.
+"""The helper process of a session, which talks to the controller: python -m mpx_netmgr.helper_process.
 
-The session is a C program. It lets no thread of Python run between two hooks, so nobody there could renew a
-lease, and Python's modules for TLS cannot be loaded into it. And only from another process is an answer that
-does not come left behind after a given time, whatever it hangs on. It ends with the session, whichever way
-that ends, and gives the path sets back.
+The session is a C program. It lets no thread of Python run between two hooks, so that leases could not be
+renewed there, and Python's modules for TLS cannot be loaded into it. And only from another process is an
+answer that does not come left behind after a given time, whatever it hangs on. It ends with the session,
+whichever way that ends, and gives the path sets back.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _answer(message: dict[str, Any], steering: Steering) -> dict[str, Any] | Non
 
 def main() -> None:
     """Serve the session on standard input."""
-    told = read_settings(os.environ)
-    client = Client(told.url, told.token, WITHIN_S)
-    serve(socket.socket(fileno=0), Steering(client, told.paths))
+    settings = read_settings(os.environ)
+    client = Client(settings.url, settings.token, WITHIN_S)
+    serve(socket.socket(fileno=0), Steering(client, settings.paths))
 
 
 if __name__ == "__main__":

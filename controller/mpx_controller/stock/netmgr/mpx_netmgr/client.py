@@ -1,4 +1,4 @@
-"""Asks a controller, with nothing but the standard library."""
+"""The client of a controller for the net_manager, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_THERE, TAKEN = 404, 409
 
 
 class Unsteered(Exception):
-    """The controller is not reached, refuses, or answers what cannot be; `status` where it has said one."""
+    """The controller is not reached, refuses, or sends no valid answer; `status` is that of HTTP, or 0."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -30,7 +30,7 @@ class PathSet(NamedTuple):
     paths: int
     streams: int
     lease_s: float
-    told: dict[str, Any]  # all that the controller has said of it
+    answer: dict[str, Any]  # the whole answer of the controller
 
 
 @dataclass
@@ -47,10 +47,10 @@ class Client:
 
     def place(self, number: int, ports: list[int], path: int | None = None) -> list[int]:
         """Put streams with these ports of the source on paths, and return which path each is on."""
-        told = self._ask("POST", f"/{number}/streams", {"ports": ports, "side": "source", "path": path})
-        places = told.get("paths") if isinstance(told, dict) else None
+        answer = self._ask("POST", f"/{number}/streams", {"ports": ports, "side": "source", "path": path})
+        places = answer.get("paths") if isinstance(answer, dict) else None
         if not isinstance(places, list) or [type(each) for each in places] != [int] * len(ports):
-            raise Unsteered(f"the controller answers what cannot be: {_short(told)}")
+            raise Unsteered(f"the controller sends an answer that is not valid: {_short(answer)}")
         return places
 
     def remove(self, number: int, ports: list[int]) -> None:
@@ -68,21 +68,21 @@ class Client:
     def _ask(self, method: str, what: str, body: dict[str, Any] | None = None) -> Any:
         try:
             status, text = self._answer(method, f"/path-sets{what}", body)
-            told = json.loads(text) if text.strip() else None
+            answer = json.loads(text) if text.strip() else None
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unsteered(f"the controller at {self.url} does not answer: {_short(reason)}") from None
         if not 200 <= status < 300:
-            detail = told.get("detail") if isinstance(told, dict) else None
+            detail = answer.get("detail") if isinstance(answer, dict) else None
             raise Unsteered(f"the controller refuses ({status}): {_short(detail)}", status)
-        return told
+        return answer
 
     def _answer(self, method: str, what: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("its URL begins with http:// or https://, and a host")
+            raise ValueError("its URL must begin with http:// or https://, and a host")
         if self.token and parts.scheme == "http" and not _is_loopback(parts.hostname):
-            raise ValueError("a token is sent by https:// only, as anybody on the way could read it")
+            raise ValueError("a token is sent by https:// only, as it could be read on the way")
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=self.timeout_s)
         if parts.scheme == "https":
             context = ssl.create_default_context()
@@ -111,17 +111,17 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _path_set(told: Any) -> PathSet:
+def _path_set(answer: Any) -> PathSet:
     try:
-        lease_s = float(told["lease_s"])
-        made = PathSet(int(told["id"]), len(told["paths"]), int(told["streams"]), lease_s, told)
+        lease_s = float(answer["lease_s"])
+        made = PathSet(int(answer["id"]), len(answer["paths"]), int(answer["streams"]), lease_s, answer)
     except (TypeError, KeyError, ValueError, OverflowError):
-        raise Unsteered(f"the controller answers what cannot be: {_short(told)}") from None
+        raise Unsteered(f"the controller sends an answer that is not valid: {_short(answer)}") from None
     if not (0 < made.lease_s < math.inf and made.paths >= 1 and made.streams >= 1):
-        raise Unsteered(f"the controller answers what cannot be: {_short(told)}")
+        raise Unsteered(f"the controller sends an answer that is not valid: {_short(answer)}")
     return made
 
 
-def _short(told: object) -> str:
-    """Return what was said in one line that a log can hold."""
-    return "".join(c if c.isprintable() else " " for c in str(told))[:200]
+def _short(answer: object) -> str:
+    """Return one line for a log."""
+    return "".join(c if c.isprintable() else " " for c in str(answer))[:200]

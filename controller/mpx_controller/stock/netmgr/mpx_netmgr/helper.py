@@ -1,4 +1,4 @@
-"""The session's end of the process that asks for it (asking.py)."""
+"""The session's end of the helper process (helper_process.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_MESSAGE = 4096
 
 
 class Helper:
-    """Starts that process; it ends when nobody has this any more. Raises OSError where it cannot."""
+    """Starts the process, which ends with this object. Raises OSError where it cannot."""
 
     def __init__(self) -> None:
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -51,9 +51,9 @@ class Helper:
                 break
             if not data:
                 raise ConnectionError("the helper has ended")
-            told = json.loads(data)
-            if told["number"] == self._asked:  # others come too late
-                return dict(told)
+            answer = json.loads(data)
+            if answer["number"] == self._asked:  # others are late answers
+                return dict(answer)
         return {"failed": f"the controller does not answer within {WITHIN_S:g} s"}
 
     def remove(self, pair: Pair, port: int) -> None:

@@ -1,4 +1,4 @@
-"""Lines for the operator: a session has no standard error."""
+"""The log of the module, as a session has no standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between whom streams are."""
+"""The two hosts of a stream."""
 
 from __future__ import annotations
 

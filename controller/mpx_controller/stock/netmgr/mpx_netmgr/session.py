@@ -1,4 +1,4 @@
-"""What one session of a server does about its streams: tells the helper, and logs."""
+"""One session of a server: passes its streams to the helper, and logs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Session:
     def __init__(self) -> None:
         self._settings: Settings | None = None
         self._helper: Helper | None = None
-        self._streams: dict[tuple[str, str], tuple[Pair, int]] = {}  # by the contacts that hooks are told
+        self._streams: dict[tuple[str, str], tuple[Pair, int]] = {}  # by the contacts that hooks get
         self._silent_until_s = 0.0
         self._failing = False
         self._logged: set[tuple[int, Pair]] = set()
 
     def get_ready(self) -> None:
-        """A stream is going to be there: the helper starts while nobody waits for it."""
+        """A stream will follow: start the helper before it is needed."""
         if time.monotonic() >= self._silent_until_s:
             with suppress(Exception):  # the stream says what is wrong
                 self._prepared()
@@ -76,23 +76,25 @@ class Session:
         """Have a stream steered; return why it is not."""
         settings, helper = self._prepared()
         there, there_port = split_contact(remote)
-        if not settings.concerns(there):
+        if not settings.applies_to(there):
             return ""
         here, here_port = split_contact(local) if ours else (own_address(there, there_port), 0)
         name = "" if task in NO_TASK else "".join(filter(str.isprintable, task))[:LONGEST_TASK]
         pair = Pair(here, there, name) if ours else Pair(there, here, name)
         port = here_port if ours else there_port
-        told = helper.place(pair, port)
-        if "failed" in told:
-            return f"{pair.source} to {pair.sink}: {told['failed']}"
+        answer = helper.place(pair, port)
+        if "failed" in answer:
+            return f"{pair.source} to {pair.sink}: {answer['failed']}"
         self._streams[local, remote] = pair, port
-        if (told["path_set"], pair) not in self._logged:
-            self._logged.add((told["path_set"], pair))
+        if (answer["path_set"], pair) not in self._logged:
+            self._logged.add((answer["path_set"], pair))
             of_task = f" of task {name}" if name else ""
-            paths = f"{told['paths']} path{'' if told['paths'] == 1 else 's'}"  # runs where mpx is not there
+            paths = (
+                f"{answer['paths']} path{'' if answer['paths'] == 1 else 's'}"  # runs where mpx is not there
+            )
             log(
                 f"streams{of_task} from {pair.source} to {pair.sink} are on {paths}, "
-                f"path set {told['path_set']}"
+                f"path set {answer['path_set']}"
             )
         return ""
 
@@ -126,4 +128,4 @@ def own_address(remote: str, port: int) -> str:
                 there = found.getpeername() if found.family in INTERNET else ("", 0)
                 if there[1] == port and plain_address(there[0]) == remote:
                     return plain_address(found.getsockname()[0])
-    raise OSError(f"no connection to {remote} port {port} is there")
+    raise OSError(f"there is no connection to {remote} port {port}")

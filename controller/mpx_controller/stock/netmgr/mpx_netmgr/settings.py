@@ -1,4 +1,4 @@
-"""What the module is told by the environment of the server."""
+"""The settings of the module, from the environment of the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Settings:
     paths: int = 0
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
 
-    def concerns(self, address: str) -> bool:
+    def applies_to(self, address: str) -> bool:
         """Whether streams to or from that address are to be steered."""
         asked = ipaddress.ip_address(address)
         return not self.networks or any(
@@ -27,13 +27,13 @@ class Settings:
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return what the environment says; raises ValueError, which says what is wrong."""
+    """Read the environment; raises ValueError, which says what is wrong."""
     url = environment.get("MPX_CONTROLLER", "")
     if not url:
-        raise ValueError("MPX_CONTROLLER is not set: the URL of the controller")
+        raise ValueError("MPX_CONTROLLER is not set; set it to the URL of the controller")
     paths = environment.get("MPX_PATHS", "0")
     if not paths.isdecimal() or int(paths) > MOST_PATHS:
-        raise ValueError(f"MPX_PATHS is to be 0 to {MOST_PATHS}, not {paths!r}")
+        raise ValueError(f"MPX_PATHS must be 0 to {MOST_PATHS}, not {paths!r}")
     return Settings(
         url,
         environment.get("MPX_CONTROLLER_TOKEN", "").strip() or None,

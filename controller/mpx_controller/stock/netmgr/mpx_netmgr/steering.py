@@ -1,4 +1,4 @@
-"""The path sets of one session or command: got at the first stream, kept while streams last, given back."""
+"""The path sets of one session or command: assigned at the first stream, renewed, and released at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNKNOWN = -1  # the path of a stream that the controller was asked to place, and
 @dataclass
 class _Held:
     known: PathSet | None = None  # None: the controller has none for us now
-    paths: dict[int, int | None] = field(default_factory=dict)  # of each port; None: somebody else steers it
+    paths: dict[int, int | None] = field(default_factory=dict)  # of each port; None: another owner steers it
     every_s: float = float("inf")  # it is renewed, or asked for again where there is none
     renew_s: float = float("inf")
 
@@ -52,7 +52,7 @@ class Steering:
     def place(self, pair: Pair, port: int, now_s: float) -> int | None:
         """Put the stream with that port of the source on a path and return which; raises Unsteered.
 
-        None: somebody else steers it already, such as the server that it goes to.
+        None: another owner steers it already, such as the server that it goes to.
         """
         known = self.get(pair, now_s)
         held = self._held[pair]
@@ -61,7 +61,7 @@ class Steering:
         except Unsteered as error:
             if error.status != NOT_THERE:
                 if not error.status:
-                    held.paths[port] = UNKNOWN  # it may do it late: it is told the stream's end
+                    held.paths[port] = UNKNOWN  # it may be placed late: its end is reported
                 raise
             held.known = None  # it had no streams for too long, and has expired
             path = self._put(held, self.get(pair, now_s), port)
