@@ -50,9 +50,12 @@ def controller(
     """Run one; `config` is what its configuration file says, `errors` where what it complains about goes."""
     file = state.with_suffix(".toml")
     file.write_text(config)
+    capacities = state.with_name("capacities.json")
+    if not capacities.exists():
+        capacities.write_text("[]")  # tests replace it once their network is there
     asked = command(
         *("controller", "--config", file, "--listen", f"127.0.0.1:{port}", "--api", "127.0.0.1:0"),
-        *("--state", state, "--capacities", state.with_name("capacities.json")),
+        *("--state", state, "--capacities", capacities),
         *words,
     )
     with (

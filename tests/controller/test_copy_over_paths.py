@@ -50,7 +50,9 @@ def there() -> ServerAddress:
 
 def copying(client: ControllerClient) -> Multipath:
     """Return the paths of a copy whose far end answers at once, with probes under way."""
-    far: Any = SimpleNamespace(measure_rtt=lambda: Rtt(RTT_S, None, None, None), close=lambda: None)
+    far: Any = SimpleNamespace(
+        measure_rtt=lambda: Rtt(RTT_S, None, None, None), pause=lambda: None, close=lambda: None
+    )
     known = client.assign(SRC, DST, PATHS)
     multipath = Multipath(client, known, near="source", far=there(), open_session=lambda _: far, note=no_note)
     may_probe = threading.Event()

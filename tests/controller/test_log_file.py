@@ -33,5 +33,5 @@ def test_a_controller_logs_to_a_file(tmp_path: Path) -> None:
     state.write_text("no state")
     with controller(state, 0, "", "-v", "--log", log, errors=errors):
         pass
-    assert "is not used" in log.read_text()
+    assert "cannot use the state" in log.read_text()
     assert errors.read_text() == ""

@@ -75,7 +75,9 @@ def filled(lab: Lab, port: int) -> list[int]:
 
 def ready(lab: Lab, running: Running, eventually: Eventually, folder: Path) -> None:
     """Tell what links carry, and wait until all of them are found and both hosts have spoken."""
-    (folder / "capacities.json").symlink_to(lab.status()["capacities"])
+    capacities = folder / "capacities.json"
+    capacities.unlink(missing_ok=True)
+    capacities.symlink_to(lab.status()["capacities"])
     eventually(lambda: [link["rate_bps"] for link in running.get("topology")["links"]].count(100e6) == 8)
     eventually(lambda: len(running.get("topology")["links"]) == 16)
 

@@ -109,7 +109,7 @@ def test_a_link_whose_log_ends_too_early_makes_it_invalid(
         eventually(lambda: lab.link("wan").stats().log_failed)
     assert run.validity is not None
     assert not run.validity.valid
-    assert any("log of wan could not be written" in reason for reason in run.validity.reasons)
+    assert any("the log of wan could not be continued" in reason for reason in run.validity.reasons)
 
 
 def test_a_generator_that_still_runs_cannot_be_judged(make_lab: Make, tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ def spreading(
 ) -> Lab:
     """Return a lab with a receiver at dst, whose host src makes three more subflows of each connection."""
     lab = make_lab("thesis-a", controller=Controller("127.0.0.1", running.port))
-    (folder / "capacities.json").symlink_to(lab.status()["capacities"])
+    capacities = folder / "capacities.json"
+    capacities.unlink(missing_ok=True)
+    capacities.symlink_to(lab.status()["capacities"])
     give_addresses(lab, "src", 4)
     take_subflows(lab, "dst")
     at_the_end.callback(receiver(lab, "dst").kill)

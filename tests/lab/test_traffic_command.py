@@ -57,7 +57,7 @@ def test_traffic_ends_when_it_is_told_to(
         (["src", "dst", "nothing()"], "nothing"),
         (["src", "nobody", "tcp()"], "no host 'nobody'"),
         (["src", "dst", "tcp()", "--for", "5"], "for example"),
-        (["src", "dst", "tcp()", "--for", "0s"], "more than nothing"),
+        (["src", "dst", "tcp()", "--for", "0s"], "above zero"),
         (["src", "src", "tcp()"], "share no network"),
     ],
 )
