@@ -33,10 +33,7 @@ ECHO = struct.pack("!BBHI", 4, ofp.OFPT_ECHO_REQUEST, 8, 1)
     [
         ([(ofp.OFPT_ECHO_REPLY, b"")], "switch 1 sends a wrong answer: OFPEchoReply"),
         ([(ofp.OFPT_BARRIER_REPLY, b"")], "switch 1 sends a wrong answer: OFPBarrierReply"),
-        (
-            [(ofp.OFPT_MULTIPART_REPLY, total(kind=ofp.OFPMP_PORT_DESC))],
-            "wrong answer: OFPPortDescStatsReply",
-        ),
+        ([(ofp.OFPT_MULTIPART_REPLY, total(kind=ofp.OFPMP_PORT_DESC))], "answer: OFPPortDescStatsReply"),
         ([(ofp.OFPT_MULTIPART_REPLY, total(ofp.OFPMPF_REPLY_MORE)), (ofp.OFPT_MULTIPART_REPLY, total())], ""),
     ],
 )

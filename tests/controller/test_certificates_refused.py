@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("switch.pem", "none.key", "none.key cannot be read: No such file"),
         ("switch.pem", "controller.key", "does not belong to the certificate"),
         ("switch.pem", "locked.key", "locked.key has a passphrase"),
-        ("signed", "switch.key", "signed no certificate"),
+        ("signed", "switch.key", "signed not a certificate"),
     ],
 )
 def test_certificates_that_cannot_be_used(

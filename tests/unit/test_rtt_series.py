@@ -35,7 +35,7 @@ def test_where_nothing_came_back() -> None:
     assert (told.min_s, told.median_s, told.p99_s, told.jitter_s) == (None, None, None, None)
     assert summary([]).loss == 0.0
     assert resampled([], 0.1) == []
-    with pytest.raises(ValueError, match="nothing"):
+    with pytest.raises(ValueError, match="no values"):
         p99([])
 
 

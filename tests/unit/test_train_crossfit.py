@@ -62,7 +62,7 @@ def test_the_temperature_of_a_fold_comes_from_the_others() -> None:
 
 
 def test_calibration_takes_other_folds() -> None:
-    with pytest.raises(ValueError, match="one other fold"):
+    with pytest.raises(ValueError, match="other fold"):
         heard(replace(judged(), fold=np.zeros(LINKS * EACH, int)))
 
 
