@@ -331,7 +331,7 @@ def test_frames_are_read_no_further_than_their_addresses(frame: bytes) -> None:
 
 def test_a_frame_with_tags_tells_as_one_without() -> None:
     frame = arp_from("src")
-    told = (heard_frame.SwitchEvents(hardware("src"), address("src")),)
+    told = (heard_frame.Announcement(hardware("src"), address("src")),)
     tag = b"\x81\x00\x00\x05"
     for tags in (b"", tag, b"\x88\xa8\x00\x05" + tag):
         assert announced_by(frame[:12] + tags + frame[12:]) == told
