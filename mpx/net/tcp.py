@@ -37,7 +37,7 @@ def check_address(host: str) -> None:
         raise UsageError(f"{host} is not an address; write numbers, as 192.0.2.7 or 2001:db8::7") from None
     except OSError:
         raise UsageError(
-            f"{host} is no address of this host, so data cannot use it; see which are: ip address"
+            f"{host} is not an address of this host, so data cannot use it; list them with: ip address"
         ) from None
 
 

@@ -74,7 +74,7 @@ def test_a_refusal_is_no_lack_of_ports() -> None:
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7", "localhost", "127.0.0.256", ""])
 def test_what_is_no_address_of_ours(address: str) -> None:
-    with pytest.raises(UsageError, match=f"{address} is no address"):
+    with pytest.raises(UsageError, match=f"{address} is not an address"):
         tcp.check_address(address)
 
 
