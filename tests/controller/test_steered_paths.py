@@ -74,7 +74,7 @@ def test_a_controller_that_was_away_has_all_streams_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
-    monkeypatch.setattr(steered_paths, "LOOKED_S", 1000.0)
+    monkeypatch.setattr(steered_paths, "CHECKED_S", 1000.0)
     monkeypatch.setattr(steered_paths, "RENEWALS", 0.1)  # none comes in time to help
     book = Book()
     with kept(book) as url:
@@ -96,7 +96,7 @@ def test_a_full_quota_gets_room_from_those_that_have_ended(
 ) -> None:
     """All streams are replaced, each before its predecessor has ended."""
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
-    monkeypatch.setattr(steered_paths, "LOOKED_S", 0.05)
+    monkeypatch.setattr(steered_paths, "CHECKED_S", 0.05)
     monkeypatch.setattr(steered_paths, "WATCHED_S", 0.05)
     book = Book()
     book.most, book.tells_most = 12, tells_most
@@ -168,7 +168,7 @@ def test_a_set_is_looked_at_often_whatever_its_lease(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "WATCHED_S", 0.02)
-    monkeypatch.setattr(steered_paths, "LOOKED_S", 0.05)  # of a lease of a minute
+    monkeypatch.setattr(steered_paths, "CHECKED_S", 0.05)  # of a lease of a minute
     book = Book()
     with kept(book) as url:
         steering = Steering(url)
