@@ -199,7 +199,7 @@ def test_without_a_controller_it_runs_all_the_same() -> None:
 
 def test_what_cannot_be_run() -> None:
     refused(mpx("controller", "run", *NOBODY, "203.0.113.1", "203.0.113.2", 2, "true"), 2, "neither")
-    refused(mpx("controller", "run", "no such host", "127.0.0.1", 2, "true"), 2, "no address")
+    refused(mpx("controller", "run", "no such host", "127.0.0.1", 2, "true"), 2, "cannot find the address")
     refused(mpx("controller", "run", "--token-file", "/no/such", *OURS, 0, "true"), 2, "token")
     for nothing in (["--"], ["--json", "true"], ["--", "-p"]):
         refused(mpx("controller", "run", *NOBODY, *OURS, 0, *nothing), 2, "precede SOURCE")

@@ -221,7 +221,7 @@ def test_a_module_that_cannot_be_loaded_ends_no_transfer(
 
 def test_who_is_affected() -> None:
     told = read_settings({"MPX_CONTROLLER": "http://c", "MPX_NETWORKS": "10.0.0.0/8, fd00::/8"})
-    assert [told.concerns(each) for each in ("10.1.1.1", "fd00::1", "192.0.2.1", "::1")] == [
+    assert [told.applies_to(each) for each in ("10.1.1.1", "fd00::1", "192.0.2.1", "::1")] == [
         True,
         True,
         False,

@@ -95,7 +95,7 @@ def test_a_stream_that_ends_while_it_is_asked_for_is_taken_off_after_the_answer(
 
         def before(ports: Sequence[int]) -> None:
             steering.paths.ended(ports[0], "source")
-            steering.paths._tell_ended()
+            steering.paths._report_ended()
 
         placing(monkeypatch, steering, before)
         steering.begin("0", 40_001)

@@ -41,4 +41,4 @@ def test_streams_that_no_path_of_their_set_can_carry_are_named() -> None:
     wan.carrier(made.paths[0].path[0].start, up=False)
     wan.wait(0)
     wan.do(sets.reroute(wan.now_s))
-    assert "on none of them: source:4000" in shown(wan, sets, made.number)[-1]
+    assert "on no path of the set: source:4000" in shown(wan, sets, made.number)[-1]

@@ -5,7 +5,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from mpx_controller.config import checked_config, read_capacities, read_told
+from mpx_controller.config import checked_config, read_capacities, read_config
 from mpx_controller.state_file import read_state, state_text
 
 from mpx.errors import UsageError
@@ -42,7 +42,7 @@ def parse(data: bytes) -> None:
     with suppress(UsageError):
         read_capacities(_file)
     with suppress(UsageError):
-        checked_config(read_told(_file), "a test")
+        checked_config(read_config(_file), "a test")
     with suppress(ValueError):
         state = read_state(data.decode(), 0.0)
         text = state_text(state.sets, state.last, state.hosts, 0.0)

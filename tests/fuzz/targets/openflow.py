@@ -7,7 +7,7 @@ import logging
 import struct
 
 from mpx_controller import wire
-from mpx_controller.channel import Channel, Told
+from mpx_controller.channel import Channel, SwitchEvents
 from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flows import Add, Entry, match
 from mpx_controller.graph import Port
@@ -15,7 +15,7 @@ from mpx_controller.log_limit import LogLimit
 from mpx_controller.message_check import LEAST_BYTES, Malformed, NotNeeded
 from mpx_controller.mptcp.segment import is_tcp, read_segment
 from mpx_controller.network.discovery_frame import discovery_frame, read_discovery_frame, read_to_all_frame
-from mpx_controller.network.heard_frame import told_by
+from mpx_controller.network.heard_frame import announced_by
 from mpx_controller.network.host_question import host_question
 from mpx_controller.pending_replies import SwitchLost
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -118,7 +118,7 @@ def parse(data: bytes) -> None:
     """Read bytes as each of what a switch sends: a message, a frame of a host, a whole connection."""
     for kind in LEAST_BYTES:
         _read(message(kind, data[8:0xFFFF]))
-    told_by(data)
+    announced_by(data)
     read_discovery_frame(data, SECRET)
     read_to_all_frame(data, SECRET)
     if is_tcp(data):
@@ -149,7 +149,7 @@ async def _connection(data: bytes) -> None:
     channel = Channel(reader, writer, _lines)
     with contextlib.suppress(SwitchLost):
         await channel.join()
-        nothing = Told(lambda *_: True, *[lambda *_: None] * 4)
+        nothing = SwitchEvents(lambda *_: True, *[lambda *_: None] * 4)
         await channel.serve(nothing)
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)  # they have been cancelled
