@@ -227,7 +227,7 @@ def test_who_is_affected() -> None:
         False,
         False,
     ]
-    assert read_settings({"MPX_CONTROLLER": "http://c"}).concerns("192.0.2.1")
+    assert read_settings({"MPX_CONTROLLER": "http://c"}).applies_to("192.0.2.1")
 
 
 def test_contacts() -> None:
