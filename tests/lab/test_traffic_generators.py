@@ -159,11 +159,10 @@ def test_udp_brings_its_rate(two_hosts: Hosts, tmp_path: Path, eventually: Event
 def test_udp_on_and_off(two_hosts: Hosts, tmp_path: Path, eventually: Eventually, spec: str) -> None:
     recorded = carried(two_hosts, tmp_path, spec, longer_than(2.5), eventually)
     seen = edges(recorded)
-    began_s = seen[0][0]
-    for number, (at_s, on) in enumerate(seen[:4]):
-        due_s = began_s + number // 2 * 1.0 + (0.0 if on else 0.4)
-        assert on == 1 - number % 2
-        assert due_s - 0.005 < at_s < due_s + 0.3  # the machine may be busy, the pattern does not drift
+    assert [on for _, on in seen[:4]] == [1, 0, 1, 0]
+    # On a busy machine any edge may be late, the first too; the next are not late because of it.
+    begun_s = [at_s - number // 2 * 1.0 - (0.0 if on else 0.4) for number, (at_s, on) in enumerate(seen[:4])]
+    assert max(begun_s) - min(begun_s) < 0.3
     series = recorded.goodput("bg")
     assert sum_between(series, seen[1][0] + 0.15, seen[2][0] - 0.15) == 0
     assert arrived(recorded) > 0
