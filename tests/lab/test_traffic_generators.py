@@ -157,12 +157,19 @@ def test_udp_brings_its_rate(two_hosts: Hosts, tmp_path: Path, eventually: Event
     ["udp-square(rate=10Mbit/s, on=400ms, off=600ms)", "udp-bursty(rate=10Mbit/s, burst=400ms, period=1s)"],
 )
 def test_udp_on_and_off(two_hosts: Hosts, tmp_path: Path, eventually: Eventually, spec: str) -> None:
-    recorded = carried(two_hosts, tmp_path, spec, longer_than(2.5), eventually)
-    seen = edges(recorded)
-    assert [on for _, on in seen[:4]] == [1, 0, 1, 0]
-    # On a busy machine any edge may be late, the first too; the next are not late because of it.
-    begun_s = [at_s - number // 2 * 1.0 - (0.0 if on else 0.4) for number, (at_s, on) in enumerate(seen[:4])]
-    assert max(begun_s) - min(begun_s) < 0.3
+    def three_periods(recorded: RecordedRun) -> bool:
+        file = recorded.folder / "flows" / "bg.phases.csv"
+        return file.exists() and len(edges(recorded)) >= 7
+
+    recorded = carried(two_hosts, tmp_path, spec, three_periods, eventually)
+    seen = edges(recorded)[:7]
+    assert [on for _, on in seen] == [1, 0, 1, 0, 1, 0, 1]
+    # A busy machine delays an edge, hardly all of them: the best of three periods is as the pattern says.
+    times_s = [at_s for at_s, _ in seen]
+    on_s = [off - on for on, off in zip(times_s[0::2], times_s[1::2], strict=False)]
+    period_s = [after - on for on, after in zip(times_s[0::2], times_s[2::2], strict=False)]
+    assert min(on_s, key=lambda each: abs(each - 0.4)) == pytest.approx(0.4, abs=0.1)
+    assert min(period_s, key=lambda each: abs(each - 1.0)) == pytest.approx(1.0, abs=0.1)
     series = recorded.goodput("bg")
     assert sum_between(series, seen[1][0] + 0.15, seen[2][0] - 0.15) == 0
     assert arrived(recorded) > 0
