@@ -6,15 +6,18 @@ nothing until something is written to them, so a connection that carries little 
 
 import mmap
 import threading
+import time
 from collections import Counter
 
 from mpx.endpoints.ftp.framing import HEADER_BYTES
+from mpx.engine.token_bucket import TokenBucket
 
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
 SMALL_BLOCK_BYTES = 128 * 1024  # moved at once by who has many connections already
 MOST_OF_ADDRESS = 2048  # data connections: eight copies with as many streams as they may have
 MOST_OF_ALL = 8192
 WITH_LARGE_BLOCKS = 128  # of one address
+_JOIN_RATE, _JOIN_BURST = 400.0, 256  # connections in a second, and at once
 _KEPT_BYTES = 64 * 1024  # between two transfers: that much small files need
 
 
@@ -44,6 +47,17 @@ class ConnectionBudget:
         self._lock = threading.Lock()
         self._open: Counter[str] = Counter()  # by address; guarded by _lock, as is the sum
         self._sum = 0
+        self._one_at_a_time = threading.Lock()
+        self._joining = TokenBucket(_JOIN_RATE, _JOIN_BURST)  # guarded by _one_at_a_time
+
+    def wait_to_join(self) -> None:
+        """Wait until one more may join a transfer that has several: of all transfers, so many in a second.
+
+        A connection costs a thread. Threads that come and go in crowds keep Python from all others.
+        """
+        with self._one_at_a_time:
+            if not self._joining.take(time.monotonic()):
+                time.sleep(1 / _JOIN_RATE)  # the others wait for the lock, their connections in the kernel
 
     def take(self, address: str) -> int:
         """Count one more; return how many bytes it may move at once, or 0 if there may be no more."""

@@ -1,8 +1,6 @@
 """`mpx serve`: the command line of the embedded endpoint."""
 
 import logging
-import signal
-import threading
 
 import click
 
@@ -11,6 +9,7 @@ from mpx.net import congestion_control
 from mpx.serve import process
 from mpx.serve.server import Server
 from mpx.serve.session import Limits
+from mpx.signals import Signals
 
 
 @click.command()
@@ -41,15 +40,13 @@ def serve(
 ) -> None:
     """Serve DIR over GridFTP (ftp://) until stopped, read-only unless told otherwise.
 
-    When it is ready it prints one line with its URL. SIGTERM and SIGINT end it, with exit code 0.
+    When it is ready it prints one line with its URL. SIGTERM, SIGINT and SIGHUP end it, with exit code 0; a
+    second one at once.
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.ERROR, format="%(asctime)s mpx serve: %(message)s"
     )
     process.prepare()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     try:
         for name in congestion:
             congestion_control.check_congestion(name)
@@ -64,8 +61,8 @@ def serve(
         )
     except UsageError as error:
         raise click.UsageError(str(error)) from error
-    with server:
+    with Signals(grace_s=None) as signals, server:
         access = "writable" if writable else "read-only"
         openness = f" insecure: open to {' '.join(allow_from)}" if insecure else ""
         print(f"mpx serve: {server.url} serves {directory} ({access}){openness}", flush=True)  # noqa: T201
-        stop.wait()
+        signals.cancel.wait()

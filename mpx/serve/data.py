@@ -221,19 +221,24 @@ class DataChannel:
         self.close()
         self._target = address
 
+    def wait_to_join(self) -> None:
+        """Wait, as who has many connections in a transfer does for one more."""
+        self._budget.wait_to_join()
+
     def accept(self) -> Connection | None:
-        """Take a waiting connection of the client; None when there is none (others are closed)."""
-        while self.listener:
+        """Take a waiting connection; None where there is none, or none that may be used (it is closed)."""
+        if not self.listener:
+            return None
+        try:
+            sock, address = self.listener.accept()
+        except OSError:  # it has gone already, or no descriptors are left: then it waits
+            return None
+        if address[0] == self._peer and (block_bytes := self._budget.take(self._peer)):
             try:
-                sock, address = self.listener.accept()
-            except OSError:
-                return None
-            if address[0] == self._peer and (block_bytes := self._budget.take(self._peer)):
-                try:
-                    return Connection(sock, block_bytes, self._give_back)
-                except OSError:  # it has gone already
-                    self._give_back()
-            sock.close()
+                return Connection(sock, block_bytes, self._give_back)
+            except OSError:  # it has gone already
+                self._give_back()
+        sock.close()
         return None
 
     def check(self, *, blocks: bool, sending: bool) -> None:

@@ -9,18 +9,19 @@ import os
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from mpx.endpoints.ftp.framing import performance_marker, restart_marker
-from mpx.engine.token_bucket import TokenBucket
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
 from mpx.serve.progress import Progress
 from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
 from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
-_CONNECTIONS_RATE = 50.0  # in a second, once a transfer has had as many as it may have at a time
+_JOIN_AT_ONCE = 16  # connections of a transfer
+_LOOKS_FOR_ROOM = 4  # with each connection that comes: so there is no moment at which all are looked at
 # After commands came: who sends them byte by byte does not keep us busy.
 _LOOK_AGAIN_S, _RAREST_LOOK_S = 0.005, 0.1
 
@@ -76,10 +77,10 @@ class Transfer:
         self._engine = engine
         self._progress = progress
         self._turn = turn
-        self._calm = TokenBucket(_CONNECTIONS_RATE, MOST_CONNECTIONS)
         self._stall_timeout_s = stall_timeout_s
-        self._streams: list[tuple[Connection, threading.Thread]] = []
+        self._streams: deque[tuple[Connection, threading.Thread]] = deque()
         self._marks: list[_Mark] = []
+        self._came = 0  # connections, also those that were refused
         self._begun = False  # 125 or 150 was sent
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._running = 0  # threads; this and what follows is guarded by progress.lock
@@ -232,23 +233,30 @@ class Transfer:
         return self._control.received_bytes != before
 
     def _accept(self, wanted: bool) -> None:
-        for ended, thread in self._streams:
-            if ended.closed:
-                thread.join()
-        self._streams = [(open_, thread) for open_, thread in self._streams if not open_.closed]
-        while connection := self._channel.accept():
-            if wanted and len(self._streams) < MOST_CONNECTIONS:
-                self._turn.take(LONG_PATIENCE_S)
-                try:
-                    self._start_all([connection])
-                finally:
-                    self._turn.end()
-                wanted = self._engine.accepts_more
-            else:
+        """Take a connection that waits; after the first few not sooner than the server has it join."""
+        self._came += 1
+        if self._came > _JOIN_AT_ONCE:
+            self._channel.wait_to_join()
+        self._turn.take(LONG_PATIENCE_S)
+        try:
+            connection = self._channel.accept()
+            self._drop_some()
+            if connection and wanted and len(self._streams) < MOST_CONNECTIONS:
+                self._start_all([connection])
+            elif connection:
                 connection.close()
-            if not self._calm.take(time.monotonic()):
-                time.sleep(1 / _CONNECTIONS_RATE)  # the others wait in the kernel meanwhile
-                return
+        finally:
+            self._turn.end()
+
+    def _drop_some(self) -> None:
+        """Make room: look at the next few, and drop those that are over, here or at the client."""
+        for _ in range(min(_LOOKS_FOR_ROOM, len(self._streams))):
+            connection, thread = self._streams.popleft()
+            if thread.is_alive() or (not connection.closed and connection.is_alive()):
+                self._streams.append((connection, thread))
+            else:
+                thread.join()
+                connection.close()
 
     def _begin(self, reply: bytes) -> None:
         self._begun = True

@@ -1,7 +1,10 @@
 """How transfers, sessions and the server end: ABOR, timeouts, signals; and how it starts."""
 
 import contextlib
+import ctypes
 import os
+import platform
+import signal
 import socket
 import subprocess
 import sys
@@ -151,10 +154,8 @@ def test_ipv6(root):
 # --- the command line ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT"])
-def test_command_line(root, signal_name):
-    import signal
-
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_command_line(root, number):
     command = [sys.executable, "-m", "mpx.serve", str(root), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         ready = process.stdout.readline()
@@ -162,10 +163,22 @@ def test_command_line(root, signal_name):
         assert ready == f"mpx serve: ftp://127.0.0.1:{port}/ serves {root} (read-only)\n"
         with RawClient(port) as client:
             assert client.retrieve("RETR file")[1] == CONTENT
-            process.send_signal(getattr(signal, signal_name))
+            process.send_signal(number)
             assert process.wait(30) == 0
         assert process.stdout.read() == ""
         assert process.stderr.read() == ""
+
+
+def test_a_signal_that_the_kernel_gives_to_another_thread_ends_it(root):
+    """As it may do: the main thread then does not wake, and Python's own handlers never run."""
+    command = [sys.executable, "-m", "mpx.serve", str(root), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline()
+        thread = max(int(name) for name in os.listdir(f"/proc/{process.pid}/task"))
+        assert thread != process.pid
+        tgkill = 234 if platform.machine() == "x86_64" else 131
+        ctypes.CDLL(None).syscall(tgkill, process.pid, thread, signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize(

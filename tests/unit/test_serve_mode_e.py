@@ -10,6 +10,7 @@ from raw_client import CONTENT, RawClient, block, connect, drain, end, read_bloc
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader, range_marker
 from mpx.engine.ranges import RangeSet
+from mpx.serve.data import MOST_CONNECTIONS
 
 # --- MODE E, storing -------------------------------------------------------------------------------
 
@@ -81,6 +82,17 @@ def test_more_connections_in_a_transfer_than_a_session_may_have_at_once(client, 
         with connect(address) as sock:
             sock.sendall(block(i, CONTENT[i : i + 1]) + end(count if i == count - 1 else None, close=True))
             assert sock.recv(1) == b""
+    assert [client.reply().code, client.reply().code] == [150, 226]
+    assert (root / "new").read_bytes() == CONTENT[:count]
+
+
+def test_connections_that_the_client_has_closed_since_make_room(client, root):
+    """They ended their part without CLOSE, so they would be kept for the next transfer."""
+    address, count = client.mode_e(), MOST_CONNECTIONS + 40
+    client.send("STOR new")
+    for i in range(count):
+        with connect(address) as sock:
+            sock.sendall(block(i, CONTENT[i : i + 1]) + end(count if i == count - 1 else None))
     assert [client.reply().code, client.reply().code] == [150, 226]
     assert (root / "new").read_bytes() == CONTENT[:count]
 
