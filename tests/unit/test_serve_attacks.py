@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from raw_client import RawClient, block, connect, end
 
@@ -15,6 +15,7 @@ from mpx.serve import Limits, Server
 from mpx.serve.admission import Room
 
 SECRET = b"not to be served"
+HTTP = (b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"CONNECT", b"TRACE")
 
 
 @pytest.fixture
@@ -210,6 +211,7 @@ def test_no_argument_makes_the_server_stumble(hasty_client, verb, argument):
 @settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_no_garbage_makes_the_server_stumble(server, garbage):
+    assume(not any(word in garbage.upper() for word in HTTP))  # those end a session at once
     with connect(("127.0.0.1", server.port)) as sock:
         sock.sendall(garbage + b"\r\nQUIT\r\n")
         reader, replies = wire.ReplyReader(), []

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 from hypothesis import given
 from hypothesis import strategies as st
 from raw_client import RawClient
@@ -348,8 +349,9 @@ def test_it_is_at_the_port_of_the_server_and_at_no_other_address(server: Server,
 
 def test_another_port_where_that_one_is_taken(root: Path) -> None:
     with socket.socket(type=socket.SOCK_DGRAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        with Server(root, port=taken.getsockname()[1]) as server, RawClient(server.port) as client:
+        port, _ = free_ports(1)
+        taken.bind(("127.0.0.1", port))
+        with Server(root, port=port) as server, RawClient(server.port) as client:
             place = place_of(client)
             assert place.port != server.port
             with Asker(place) as asker:
