@@ -1,5 +1,6 @@
 """The command line. Every subcommand imports its code only when it is called."""
 
+import contextlib
 import sys
 from typing import NoReturn
 
@@ -102,6 +103,8 @@ def main() -> NoReturn:
 
 
 def fail(message: str, exit_code: int) -> NoReturn:
-    """Print one line on stderr and exit."""
+    """Print one line on stderr and exit, with that code even where standard output cannot take the rest."""
     complain(message)
+    with contextlib.suppress(MpxError, OSError):
+        sys.stdout.flush()
     sys.exit(exit_code)

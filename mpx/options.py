@@ -12,6 +12,7 @@ from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, POLICIES, SCAV
 from mpx.errors import UsageError
 
 TCP = "tcp"
+LONGEST_S = 864_000.0  # of a time-out; calls of the kernel take 24 days at most
 
 
 def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
@@ -135,6 +136,8 @@ class CopyOptions:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if about.get("kind") in ("duration", "rate", "size") and not (value is None or 0 < value < inf):
                 raise UsageError(f"{shown} must be more than nothing, not {value}")
+            if about.get("kind") == "duration" and value > LONGEST_S:
+                raise UsageError(f"{shown} must be at most ten days, not {value:g} s")
             if "minimum" in about and value is not None and value < about["minimum"]:
                 raise UsageError(f"{shown} must be at least {about['minimum']}, not {value}")
         for ports in (self.port_range, self.source_ports):

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -144,10 +145,11 @@ class Report:
     began_s: float = field(default_factory=time.monotonic)
     # `_lock` guards all that several threads fill: counts, notes, timeline, failures, skipped, mptcp.
     _notes: dict[str, Note] = field(default_factory=dict, repr=False)  # by text, in the order of arrival
+    _noted: Counter[Severity] = field(default_factory=Counter, repr=False)  # how many of each severity
     _skips: dict[str, int] = field(default_factory=dict, repr=False)  # how many for each reason
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    MOST_LINES = 1000  # of notes, of failures, and of skips for one reason; the counts go on
+    MOST_LINES = 1000  # of notes of one severity, of failures, and of skips for one reason; the counts go on
 
     @property
     def elapsed_s(self) -> float:
@@ -157,8 +159,9 @@ class Report:
     def note(self, text: str, severity: Severity = Severity.INFO, /) -> None:
         """Add a line for people, once."""
         with self._lock:
-            if text not in self._notes and len(self._notes) < self.MOST_LINES:
+            if text not in self._notes and self._noted[severity] < self.MOST_LINES:
                 self._notes[text] = Note(severity, text)
+                self._noted[severity] += 1
 
     @property
     def notes(self) -> list[str]:

@@ -165,15 +165,22 @@ class Signals:
         self.received, self._received_s = number, time.monotonic()
         self.cancel.set()
         if self._grace_s is not None:
-            threading.Thread(target=self._end, args=(number, self._grace_s), daemon=True).start()
+            ending = threading.Thread(target=self._end, args=(number, self._grace_s), daemon=True)
+            try:
+                ending.start()
+            except RuntimeError:  # no thread is left; a second signal would end no sooner than this
+                self._end(number, self._grace_s)
 
     def _end(self, number: int, grace_s: float) -> None:
         """End the process, unless it ends in time."""
         time.sleep(grace_s)
         if self.last_words is not None and not self._is_left:
             speaking = threading.Thread(target=self.last_words, name="mpx-last-words", daemon=True)
-            speaking.start()
-            speaking.join(LAST_WORDS_S)
+            try:
+                speaking.start()
+                speaking.join(LAST_WORDS_S)
+            except RuntimeError:
+                pass  # no thread is left, and here nothing would bound it
         _leave(number, "" if self._is_left else self._unfinished)
 
     def translate(self, error: MpxError) -> MpxError:

@@ -197,8 +197,8 @@ def _write(report: "Report", name: str | None, destination: str) -> None:
         try:
             check_apart(name, [], destination)  # a copied file may have the name by now
             report.write(name)
-        except UsageError as error:
-            complain(f"no report was written: {error}")
+        except (UsageError, MemoryError) as error:
+            complain(f"no report was written: {str(error) or 'not enough memory'}")
 
 
 def _write_interrupted(report: "Report", signals: Signals, name: str | None, destination: str) -> None:

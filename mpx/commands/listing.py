@@ -99,18 +99,17 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             click.echo("    forgotten")
         if not discard:
             continue
-        destination = parse_location(leftover.destination)
-        endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
         try:
-            for file in leftover.files:
-                endpoint.remove(file.partial)
+            destination = parse_location(leftover.destination)
+            endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
+            with contextlib.closing(endpoint):
+                for file in leftover.files:
+                    endpoint.remove(file.partial)
             leftover.forget()
             click.echo("    discarded")
         except MpxError as error:
             click.echo(shown(f"    kept: {error}"))
             kept.append(error)
-        finally:
-            endpoint.close()
     if not found:
         click.echo("nothing is unfinished here", err=True)
     if kept:

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from mpx.choices import FAIR, POLICIES
 from mpx.commands.elapsed import elapsed
-from mpx.commands.output import complain
+from mpx.commands.output import OutputFailed, complain
 from mpx.errors import MpxError, UsageError
 from mpx.files.atomic_file import check_writable
 from mpx.probing.api import MODES, PASSIVE_MODE, probe
@@ -138,10 +138,12 @@ def _check_plot(file: str) -> None:
 
 
 def _show_what_is_known(result: ProbeResult, as_json: bool, plot: str | None) -> None:
-    """Show a result that is not whole; the exit code is that of what ended it, even if it cannot be drawn."""
+    """Show a result that is not whole; the exit code is that of what ended it, whatever becomes of this."""
     try:
         _show(result, as_json=as_json, plot=plot)
-    except UsageError as error:
+    except BrokenPipeError:  # nobody reads it
+        return
+    except (UsageError, OutputFailed) as error:
         complain(str(error))
 
 

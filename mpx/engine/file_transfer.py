@@ -43,7 +43,7 @@ class FileTransfer:
         hole_bytes: int = 0,
         folders: LocalFolders | None = None,
     ) -> None:
-        # As it was listed; the scan sets the last three before others see the file.
+        # As it was listed; the scan sets the last four before others see the file.
         self.source = source
         self.final = final
         self.partial = partial
@@ -54,6 +54,7 @@ class FileTransfer:
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
         self.trees = ANYWHERE  # by which the source is opened, where this host has it
+        self.named = source  # for people: where a server has it, its URL
         # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # attempts that failed

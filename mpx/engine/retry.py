@@ -4,9 +4,9 @@ The waits double from a quarter of a second to half a minute: ten of them, the d
 together, so that a server may be started anew meanwhile.
 """
 
-import threading
+from typing import Protocol
 
-from mpx.errors import ConnectionLost, MpxError
+from mpx.errors import ConnectionLost, Interrupted, MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
@@ -27,10 +27,22 @@ def fewer(items: int) -> int:
     return max(1, items // 4)
 
 
+class Stop(Protocol):
+    """Tells who waits that the copy is stopped: a threading.Event, or one of two (stop.Either)."""
+
+    def is_set(self) -> bool:
+        """Whether it is."""
+        ...
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until it is, for so many seconds at most; return whether it is."""
+        ...
+
+
 class Retry:
     """Counts attempts without progress; waits twice as long after each."""
 
-    def __init__(self, retries: int, stop: threading.Event) -> None:
+    def __init__(self, retries: int, stop: Stop) -> None:
         self._retries = retries
         self._stop = stop
         self._failures = 0
@@ -57,10 +69,12 @@ class Retry:
         return True
 
     def again(self, error: MpxError) -> None:
-        """Wait before the next attempt; raises `error` when there is to be none, or the copy is stopped."""
-        if not error.may_retry or self._failures >= self._retries or self._stop.is_set():
+        """Wait before the next attempt; raises `error` if there is none, Interrupted if all is stopped."""
+        if self._stop.is_set():
+            raise Interrupted
+        if not error.may_retry or self._failures >= self._retries:
             raise error
         self._stop.wait(wait_s(self._failures))
         self._failures += 1
         if self._stop.is_set():
-            raise error
+            raise Interrupted

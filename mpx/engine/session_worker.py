@@ -5,6 +5,7 @@ from a loss is the same for all: try again, give a file up, or leave the work to
 """
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 
 IDLE_S = 0.02  # a worker without work looks for some so often
+FIRST_ASIDE_S, LONGEST_ASIDE_S = 15.0, 240.0  # of a worker without a session; twice as long each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,14 @@ class SessionWorker(threading.Thread):
         super().__init__(name=f"mpx-{name}-{number}", daemon=True)
         self.context = context
         self.host = host
-        self.gone = False  # the server admits no further session: set once, by this thread
+        self.gone = False  # for now, as the server admits no further session; set by this thread
+        self.is_needed = False  # nobody else is left; the carrier's decision
         self.retry = Retry(context.options.retries, context.failure.cancel)
         self.guard = threading.Lock()  # of what a subclass shares with other threads, and of `_past`
         self._past: dict[str, StreamTotals] = {}  # of streams that have ended, by path
         self._number = number
-        self._was_ever_open = False
+        self._was_admitted = False  # since it stood aside last, if it ever has
+        self._aside_s = FIRST_ASIDE_S
 
     # --- of each protocol, on this thread ------------------------------------------------------------
 
@@ -75,7 +79,11 @@ class SessionWorker(threading.Thread):
         raise NotImplementedError
 
     def hand_back(self, error: MpxError) -> None:
-        """Make what was under way available again, to this worker or another."""
+        """Make what was under way available again: to others where this worker is `gone`, else to any."""
+
+    def open_session(self) -> None:
+        """Open the session, with nothing in hand; raises one of `retried` where there is none to be had."""
+        raise NotImplementedError
 
     def drop(self) -> None:
         """Close the session and its streams, if there are any."""
@@ -111,13 +119,12 @@ class SessionWorker(threading.Thread):
                         self.pause()
                         failure.cancel.wait(IDLE_S)
                 except self.retried as error:
-                    if not self._goes_on(error):
-                        break
+                    self._go_on(error)
         self.drop()
 
     def opened(self) -> None:
         """Note that a session is open: the server admits this worker."""
-        self._was_ever_open = True
+        self._was_admitted, self._aside_s = True, FIRST_ASIDE_S
         self.context.events.admitted.set()
 
     def totals(self) -> dict[str, StreamTotals]:
@@ -129,15 +136,14 @@ class SessionWorker(threading.Thread):
         """Keep the counters of streams that have ended; to be called with `guard` held."""
         self._past = summed(self._past, {path: each.none_open() for path, each in ended.items()})
 
-    def _goes_on(self, error: MpxError) -> bool:
-        """Decide how to go on after a session was lost; False: not at all. Raises what ends the copy."""
+    def _go_on(self, error: MpxError) -> None:
+        """Decide how to go on after a session was lost. Raises what ends the copy."""
         lost, retry = self.lost(error), self.retry
         if isinstance(error, SessionsFull) or self._is_one_too_many:
             if not isinstance(error, SessionsFull):  # that was noted
                 self.context.supervisor.note(f"no further session with {self.host}: {error}")
-            self.gone = True
-            self.hand_back(error)
-            return False
+            self._stand_aside(error)
+            return
         if lost.progressed:
             retry.progressed()
         elif len(lost.files) > 1:
@@ -145,13 +151,37 @@ class SessionWorker(threading.Thread):
             self.isolate()
         if len(lost.files) == 1 and self.context.queue.listed_files > 1 and retry.may_give_up(error):
             self.give_up(lost.files[0], error)
-            return True
+            return
         self.hand_back(error)
         retry.again(error)
         self.context.supervisor.note(f"trying again after: {error}")
+
+    def _stand_aside(self, error: MpxError) -> None:
+        """Leave the work to other workers until there is a session: some may have left the server by then."""
+        self.gone, self._was_admitted = True, False
+        self.hand_back(error)
+        while self._is_to_ask_again():
+            try:
+                self.open_session()
+            except self.retried as refusal:
+                self.drop()
+                if self.is_needed:
+                    self.retry.again(refusal)
+            else:
+                self.gone = False
+                return
+
+    def _is_to_ask_again(self) -> bool:
+        """Wait, longer each time, before a session is asked for; False where none is needed any more."""
+        queue, stop = self.context.queue, self.context.failure.cancel
+        until_s = time.monotonic() + self._aside_s
+        self._aside_s = min(2 * self._aside_s, LONGEST_ASIDE_S)
+        while time.monotonic() < until_s and not self.is_needed:
+            if queue.is_settled or stop.wait(IDLE_S):
+                return False
         return True
 
     @property
     def _is_one_too_many(self) -> bool:
         """Whether a worker that was never admitted is not needed: the first is, until another one is."""
-        return not self._was_ever_open and (self._number > 0 or self.context.events.admitted.is_set())
+        return not self._was_admitted and (self._number > 0 or self.context.events.admitted.is_set())

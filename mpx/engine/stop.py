@@ -2,12 +2,14 @@
 
 import errno
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mpx.errors import Interrupted, MpxError
 
 _SHORT = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_LOOK_S = 0.1  # at the event that nothing wakes up for
 
 
 def is_shortage(error: Exception) -> bool:
@@ -27,6 +29,24 @@ def unexpected(error: Exception) -> MpxError:
     return MpxError(f"unexpected: {type(error).__name__}: {error}")
 
 
+class Either:
+    """Is set when one of two events is; for whoever waits as for a threading.Event."""
+
+    def __init__(self, one: threading.Event, other: threading.Event) -> None:
+        self._one, self._other = one, other
+
+    def is_set(self) -> bool:
+        """See Event."""
+        return self._one.is_set() or self._other.is_set()
+
+    def wait(self, timeout: float) -> bool:
+        """See Event."""
+        until_s = time.monotonic() + timeout
+        while not self.is_set() and (left_s := until_s - time.monotonic()) > 0:
+            self._one.wait(min(left_s, _LOOK_S))
+        return self.is_set()
+
+
 class Failure:
     """The first error that ends the whole copy, and the event that stops every thread.
 
@@ -36,13 +56,14 @@ class Failure:
     def __init__(self, cancel: threading.Event, by_user: threading.Event | None = None) -> None:
         self.cancel = cancel
         self.by_user = by_user or threading.Event()
+        self.stopping = Either(self.cancel, self.by_user)
         self.error: MpxError | None = None  # guarded by _lock
         self._lock = threading.Lock()
 
     @property
     def is_stopping(self) -> bool:
         """Whether nothing is to be begun any more."""
-        return self.cancel.is_set() or self.by_user.is_set()
+        return self.stopping.is_set()
 
     def check_user(self) -> None:
         """Raise Interrupted if the user asks the copy to end."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mpx._version import __version__
-from mpx.errors import Interrupted, Terminated
+from mpx.errors import HungUp, Interrupted, Terminated
 from mpx.net import tcp
 from mpx.probing.background import Background, Bottleneck
 from mpx.rtt.method import LOST_AFTER_S, Kind, Noise
@@ -59,8 +59,8 @@ class ProbeResult:
         """How it ended: done, failed or interrupted."""
         if not self.exit_code:
             return "done"
-        is_interrupted = self.exit_code in (Interrupted.exit_code, Terminated.exit_code)
-        return "interrupted" if is_interrupted else "failed"
+        ends = {kind.exit_code for kind in (Interrupted, Terminated, HungUp)}
+        return "interrupted" if self.exit_code in ends else "failed"
 
     @property
     def mode(self) -> str:

@@ -244,7 +244,10 @@ def _send_listing(
             return _DONE
         with tempfile.TemporaryFile() as spool:
             session.settle()
-            spool.writelines(chain.from_iterable(in_turns(session.turn, raw)))
+            for some in in_turns(session.turn, raw):
+                spool.writelines(some)
+                if session.control.interrupted():
+                    raise Refusal(426, "Listing aborted.")
             spool.flush()
             _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
     return _DONE

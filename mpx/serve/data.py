@@ -72,7 +72,7 @@ class Connection:
         A route to the client that locks another keeps that.
         """
         self._congestion = name
-        with suppress(UsageError):
+        with suppress(UsageError, OSError):  # OSError: it has ended, which shows as soon as it is used
             set_congestion(self._sock, name)
 
     def connect(self) -> None:
@@ -307,7 +307,9 @@ class DataChannel:
         return self._target is not None
 
     def keep(self, connections: list[Connection]) -> None:
-        """Leave these open for the next transfer."""
+        """Leave these open for the next transfer, and no others: one in MODE S takes none of those before."""
+        for connection in self._kept:
+            connection.close()
         for connection in connections:
             connection.rest()
         self._kept = connections

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from mpx.serve.root import Root, join
-from mpx.serve.times import format_time
+from mpx.serve.times import format_time, utc
 
 FACTS = ("Type", "Modify", "Size", "Perm", "UNIX.mode", "UNIX.uid", "UNIX.gid", "Unique", "UNIX.slink")
 
@@ -97,7 +97,7 @@ def facts_line(entry: Item, wanted: tuple[str, ...], *, writable: bool) -> str:
 def long_line(entry: Item) -> str:
     """Return a line as `ls -l` writes it, times in UTC, owners as numbers."""
     found = entry.found
-    then = time.gmtime(found.st_mtime)
+    then = utc(found.st_mtime)
     recent = abs(time.time() - found.st_mtime) < 180 * 86400
     when = f"{_MONTHS[then.tm_mon - 1]} {then.tm_mday:2} " + (
         f"{then.tm_hour:02}:{then.tm_min:02}" if recent else f" {then.tm_year}"

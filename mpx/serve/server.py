@@ -154,15 +154,15 @@ class Server:
                 budget=self._budget,
                 turns=self._turns,
             )
-        except OSError:
-            sock.close()  # the client has gone already
+        except (OSError, MemoryError):
+            sock.close()  # the client has gone already, or there is no room for it
             return
         thread = threading.Thread(target=self._run, args=(session,), name="mpx-serve-session", daemon=True)
         with self._lock:
             self._sessions[session] = thread
         try:
             thread.start()
-        except RuntimeError as error:  # no more threads are to be had
+        except (RuntimeError, MemoryError) as error:  # no more threads are to be had
             _log.warning("cannot start a session: %s", error)
             self._forget(session)
             sock.close()

@@ -7,11 +7,17 @@ from mpx.serve import arguments
 from mpx.serve.replies import Refusal
 
 _LONGEST = 40  # with a fraction of the second
+_FIRST_S, _LAST_S = -30610224000, 253402300799  # the first second of the year 1000, the last of 9999
+
+
+def utc(seconds: float) -> time.struct_time:
+    """Return seconds since 1970 as a date in UTC, the nearest whose year has four digits."""
+    return time.gmtime(min(max(seconds, _FIRST_S), _LAST_S))
 
 
 def format_time(seconds: float) -> str:
-    """Write seconds since 1970."""
-    return time.strftime("%Y%m%d%H%M%S", time.gmtime(seconds))
+    """Write seconds since 1970; see `utc`."""
+    return time.strftime("%Y%m%d%H%M%S", utc(seconds))
 
 
 def parse_time(text: str) -> int:

@@ -82,7 +82,7 @@ class Transfer:
         self._marks: list[_Mark] = []
         self._came = 0  # connections, also those that were refused
         self._begun = False  # 125 or 150 was sent
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wake = -1  # a descriptor while it runs
         self._running = 0  # threads; this and what follows is guarded by progress.lock
         self._connected = False
         self._failure: Exception | None = None
@@ -100,12 +100,13 @@ class Transfer:
         """Do the transfer over `connections` and those that the channel's listener brings.
 
         Sends 125 or 150 and the markers; the caller sends the last reply. What is left open goes back
-        to the channel; after a failure everything is closed. Raises Refusal (ABOR),
-        DataChannelError, OSError, ControlClosed.
+        to the channel; after a failure everything is closed, also what was not begun with. Raises Refusal
+        (ABOR), DataChannelError, OSError, ControlClosed.
         """
         started_s, whole = time.monotonic(), False
         self._turn.end()
         try:
+            self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._control.flush()  # the client may wait for these before it connects
             self._start_all(connections)
             if any(connection.cached for connection in connections):
@@ -114,10 +115,13 @@ class Transfer:
             whole = True
         finally:
             self._stop()
-            os.close(self._wake)
+            if self._wake >= 0:
+                os.close(self._wake)
             self._channel.keep([connection for connection, _ in self._streams if not connection.closed])
             if not whole:
                 self._channel.close()
+                for connection in connections:
+                    connection.close()
             _log.info(
                 "%s: %d bytes in %.3f s over %d data connections%s",
                 self._control.peer,

@@ -1,7 +1,7 @@
 """The folders of a destination: made before what goes into them, sealed once all of it is there."""
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -170,10 +170,14 @@ class DestinationFolders:
             above = posixpath.dirname(target)
             target = above if above != target else ""
 
-    def seal(self, note: OnNote) -> None:
-        """Give folders their times and modes, the deepest first; incomplete ones stay open to their owner."""
+    def seal(self, note: OnNote, check_user: Callable[[], None]) -> None:
+        """Give folders their times and modes, the deepest first; incomplete ones stay open to their owner.
+
+        `check_user` is called again and again, and raises Interrupted where the user asks the copy to end.
+        """
         kept = self._stamps.drain()
         while some := list(islice(kept, GROUP)):
+            check_user()
             stamps = [
                 self._final(Stamp(name, modified_s, mode, follow=follow), note)
                 for name, modified_s, mode, follow in some

@@ -1,18 +1,24 @@
 """The beginning of a file: what of it is to be moved, after an earlier run may have moved a part of it."""
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 
-from mpx.engine.endpoint import partial_name
+from mpx.choices import NONE
+from mpx.engine.endpoint import FileInfo, is_partial_name, partial_name
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
+from mpx.errors import DestinationError
 from mpx.options import CopyOptions
 from mpx.report import Severity
 from mpx.transfer.ends import Ends
-from mpx.transfer.planner import STARTS_OVER
+from mpx.transfer.journal import Unfinished
+from mpx.transfer.planner import STARTING_OVER, STARTS_OVER, named_at
 from mpx.transfer.records import Records
 from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.tree_walk import Task
+
+UNTOLD = f"has no time and no checksum that could show whether it has changed meanwhile; {STARTING_OVER}"
 
 
 class FileStart:
@@ -33,7 +39,7 @@ class FileStart:
     ) -> None:
         self._ends, self._options, self._records = ends, options, records
         self._prove, self._checksum_for = prove, checksum_for
-        self._there = RetryingEndpoint(ends.destination, options.retries, failure.cancel)
+        self._there = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
 
     def make(self, task: Task, *, is_in_new_folder: bool) -> FileTransfer:
         """Return what is to be moved of a file; whatever is in its way is removed.
@@ -52,21 +58,32 @@ class FileStart:
             folders=ends.folders,
             hole_bytes=info.hole_bytes if ends.writes_here else 0,
         )
-        file.trees = ends.trees
+        file.trees, file.named = ends.trees, named_at(ends.source, task.source)
         known = journal.unfinished.get(task.target)
         file.was_begun = known is not None
         file.replaces = task.there
         if known and self._options.resume and not file.is_small:
-            if (known.size_bytes, known.modified_s) == (info.size_bytes, info.modified_s):
+            if why := self._why_not_resumed(known, info):
+                self._records.report.note(f"{task.source} {why}", Severity.NOTICE)
+            else:
                 file.resume(known.arrived)
                 ends.far.let_go()  # which is asked over a session of its own
                 self._there.ask(partial(self._prove, file))
                 file.plan()
-            else:
-                self._records.report.note(f"{task.source} {STARTS_OVER}", Severity.NOTICE)
         in_the_way = not is_in_new_folder if ends.writes_here else known and not file.is_small
         if in_the_way and not file.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
             self._there.ask(partial(ends.destination.remove, file.partial))
             file.written.forget()
+        if known and known.partial != file.partial and is_partial_name(known.partial):
+            with contextlib.suppress(DestinationError):  # of a run with another --partial-prefix; best effort
+                self._there.ask(partial(ends.destination.remove, known.partial))
         return file
+
+    def _why_not_resumed(self, known: Unfinished, info: FileInfo) -> str:
+        """Say why what arrived of a source may not be of what it is now; empty where it is."""
+        if (known.size_bytes, known.modified_s) != (info.size_bytes, info.modified_s):
+            return STARTS_OVER
+        if info.modified_s is None and self._checksum_for(info.size_bytes) == NONE:
+            return UNTOLD
+        return ""

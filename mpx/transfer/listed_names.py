@@ -3,6 +3,8 @@
 import unicodedata
 from enum import Enum
 
+_LONGEST = 512  # characters of a name on a file system that ignores case; twice as many as on most
+
 
 class Repeat(Enum):
     """How a name stands to those before it in its folder."""
@@ -16,7 +18,7 @@ class Repeat(Enum):
 def folded(name: str) -> str:
     """Return what a file system makes of a name that ignores case, and dots and blanks at its end."""
     name = name.rstrip(". ") or name
-    if name.isascii():
+    if name.isascii() or len(name) > _LONGEST:  # accents are sorted in quadratic time
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 

@@ -1,13 +1,12 @@
 """Asking an endpoint once more, over a new connection, where the old one was lost."""
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from mpx.engine.endpoint import Endpoint, FileInfo
-from mpx.engine.retry import Retry, fewer
+from mpx.engine.retry import Retry, Stop, fewer
 from mpx.errors import ConnectionLost, ListingBroken, MpxError, PartialFailure, TransferTimeout
 from mpx.location import Location
 
@@ -17,9 +16,12 @@ MOST_ENDS = 2  # listings that are ended by a server with an error after the sam
 
 
 class RetryingEndpoint:
-    """An endpoint of one thread; raises ConnectionLost or TransferTimeout only after all retries."""
+    """An endpoint of one thread; raises ConnectionLost or TransferTimeout only after all retries.
 
-    def __init__(self, end: Endpoint, retries: int, stop: threading.Event) -> None:
+    And Interrupted once `stop` is set.
+    """
+
+    def __init__(self, end: Endpoint, retries: int, stop: Stop) -> None:
         self._end = end
         self._retries = retries
         self._stop = stop

@@ -77,8 +77,8 @@ class Scan(threading.Thread):
         self._queue, self._failure, self._committer = queue, failure, committer
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
         self._file_start = file_start
-        self._here = RetryingEndpoint(ends.source, options.retries, failure.cancel)
-        self._there = RetryingEndpoint(ends.destination, options.retries, failure.cancel)
+        self._here = RetryingEndpoint(ends.source, options.retries, failure.stopping)
+        self._there = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
         self._folded_names = FoldedNames(ends.destination, self._there)
         self._folders = DestinationFolders(
             pairs, ends.destination, self._there, self._folded_names, ends.folders
@@ -108,14 +108,15 @@ class Scan(threading.Thread):
         """When everything is there: links, then times and modes of folders, the deepest first.
 
         Links come last since some servers make them only to what is there, and so that nothing that a
-        listing names later can be written through one that it named before.
+        listing names later can be written through one that it named before. Raises Interrupted.
         """
         for source, target, where, is_folded in self._links.drain():
+            self._failure.check_user()
             info = FileInfo(Kind.LINK, 0, link_target=where)
             self._make_link(Task(source, target, info, is_folded=is_folded))
         for target in self._committer.incomplete_folders:
             self._folders.not_copied(target)
-        self._folders.seal(self._report.note)
+        self._folders.seal(self._report.note, self._failure.check_user)
 
     def _put_folded(self) -> None:
         """Queue files whose names differ from others only in case, each when those before it are there."""

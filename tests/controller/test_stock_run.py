@@ -208,6 +208,15 @@ def test_what_cannot_be_run() -> None:
     refused(mpx("controller", "assign", *NOBODY, *OURS, 0), 11, "no path set")
 
 
+@pytest.mark.parametrize("words", [("assign",), ("run",)])
+@pytest.mark.parametrize(
+    "url", ["ftp://127.0.0.1", "127.0.0.1:6680", "http://", "http://127.0.0.1:port", "http://[::1"]
+)
+def test_a_url_that_cannot_be_one(words: tuple[str, ...], url: str) -> None:
+    command = ("true",) if words == ("run",) else ()
+    refused(mpx("controller", *words, "--url", url, *OURS, 0, *command), 2, url)
+
+
 def test_the_folder_of_the_module_has_nothing_else() -> None:
     folder = Path(mpx("controller", "netmgr").out.strip())
     found = {each.name for each in folder.iterdir()} - {"__pycache__"}

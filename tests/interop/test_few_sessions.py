@@ -20,6 +20,7 @@ from mpx_command import mpx as run
 import mpx
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Part
+from mpx.engine.session_worker import SessionWorker
 from mpx.errors import Interrupted
 from mpx.location import parse_location
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
@@ -300,6 +301,48 @@ def test_more_sessions_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {name.removeprefix("/far/"): content for name, content in server.files.items()} == TREE
     assert set(live[:5]) == {1}
     assert max(live) > 1
+
+
+def test_who_found_no_session_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others leave their places at the server: more files are on their way at once than before."""
+    monkeypatch.setattr("mpx.endpoints.ftp.session_pool.FIRST_STANDS_S", 0.05)
+    monkeypatch.setattr("mpx.engine.session_worker.FIRST_ASIDE_S", 0.05)
+    near = tmp_path / "near"
+    make(near)
+    guard, both = threading.Lock(), threading.Event()
+    stored, at_once = 0, 0
+    all_aside = threading.Semaphore(0)
+    stand_aside = SessionWorker._stand_aside
+
+    def told(worker: SessionWorker, error: mpx.MpxError) -> None:
+        all_aside.release()
+        stand_aside(worker, error)
+
+    monkeypatch.setattr(SessionWorker, "_stand_aside", told)
+
+    def storing(dialogue: StoringDialogue, argument: str) -> str | None:
+        nonlocal stored, at_once
+        with guard:
+            stored, at_once = stored + 1, at_once + 1
+            is_first = stored == 4
+            if stored == 3:
+                for _ in range(mpx.CopyOptions().max_sessions - 1):
+                    assert all_aside.acquire(timeout=30)
+                server.limit = 8
+            elif stored > 3 and at_once > 1:
+                both.set()
+        try:
+            if is_first:
+                both.wait(30)
+            return dialogue._stor(argument)
+        finally:
+            with guard:
+                at_once -= 1
+
+    with LimitedServer("421", 3, {"STOR": storing}) as server:
+        mpx.copy(str(near), f"{server.url}/far", mpx.CopyOptions(recursive=True))
+    assert {name.removeprefix("/far/"): content for name, content in server.files.items()} == TREE
+    assert both.is_set()
 
 
 def test_list_and_probe_need_one_session(kind: Serving, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`mpx list`, `mpx unfinished`, `mpx --version` and help."""
 
+import json
 import os
 import signal
 import subprocess
@@ -139,6 +140,20 @@ def test_discard_keeps_what_it_cannot_reach(
     assert "forgotten" in ended.out
     assert not journals[0].exists()
     assert len(list(stock.folder.glob(".*.part"))) == 1  # whoever finds the server again may remove it
+
+
+def test_a_journal_that_names_nothing_of_ours_keeps_none_from_being_discarded(
+    stock: Site, interrupted: tuple[str, str]
+) -> None:
+    head = {"mpx": 1, "source": "x", "destination": "s3://bucket/x", "boot": ""}
+    strange = Path(os.environ["MPX_STATE_DIR"]) / "0.journal"
+    strange.write_text(json.dumps(head) + "\n")
+    ended = mpx("unfinished", "--discard")
+    refused(ended, 2, "s3://", "--forget")
+    assert "discarded" in ended.out
+    assert os.listdir(stock.folder) == []
+    copied(mpx("unfinished", "--forget"))
+    assert not strange.exists()
 
 
 def test_unfinished_where_there_is_nothing(private_home: Path) -> None:

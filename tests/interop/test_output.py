@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from interop.listing_server import ListingServer
 from sites import opened
 
 MPX = f'"{sys.executable}" -m mpx'
@@ -67,6 +68,14 @@ def test_a_list_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     assert done.stderr.decode().splitlines() == [
         "mpx: cannot write to standard output: No space left on device"
     ]
+
+
+@pytest.mark.parametrize("stdout", ["> /dev/full", "| true; exit ${PIPESTATUS[0]}"])
+def test_a_list_that_fails_keeps_its_exit_code(tmp_path: Path, stdout: str) -> None:
+    with ListingServer({"/d/one": b"1"}, {"/d": b"type=file;size=1; one\r\nwhat is this\r\n"}) as server:
+        done = run(f"{MPX} list {server.url}/d {stdout}", tmp_path)
+    assert done.returncode == 10, done.stderr
+    assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
 
 
 def test_a_list_whose_reader_has_gone_ends_in_silence(tmp_path: Path) -> None:

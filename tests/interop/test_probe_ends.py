@@ -38,6 +38,18 @@ def test_interrupted_it_tells_what_is_known(
         assert b"RTT       min " in out
 
 
+def test_interrupted_it_keeps_its_exit_code_where_nobody_reads(eventually: Callable[..., None]) -> None:
+    server = Counting(has_echo=True)
+    with server, running("probe", "--window", "1h", server.target, patient=True) as process:
+        eventually(lambda: server.asked > 10)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"mpx: interrupted; the figures are those until then\n"
+    assert process.returncode == 130
+
+
 def test_interrupted_between_handshakes(eventually: Callable[..., None]) -> None:
     shaken: list[int] = []
 

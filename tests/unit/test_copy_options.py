@@ -33,6 +33,7 @@ def test_numbers() -> None:
         ({"timeout_s": "30s"}, "--timeout is a number of seconds"),
         ({"timeout_s": float("nan")}, "--timeout must be"),
         ({"timeout_s": float("inf")}, "--timeout must be"),
+        ({"timeout_s": 1e7}, "--timeout must be at most ten days"),
         ({"block_size_bytes": b"4"}, "--block-size is"),
         ({"tuner": "paper", "growth": "2"}, "--growth is"),
         ({"recursive": "yes"}, "--recursive is True or False"),

@@ -78,6 +78,15 @@ def test_long_text(text: str) -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)
 
 
+def test_a_name_of_accents_without_end() -> None:
+    """A listing may have such names; their accents are sorted where letters are composed."""
+    program = """
+from mpx.transfer.listed_names import folded
+folded("a" + "\\u0301\\u0316" * 200_000)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=WITHIN_S)
+
+
 def test_a_reply_that_comes_byte_by_byte() -> None:
     program = """
 from mpx.endpoints.ftp.wire import ReplyReader

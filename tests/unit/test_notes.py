@@ -56,3 +56,22 @@ def test_what_is_unverified_stands_beneath_the_summary(capsys: pytest.CaptureFix
     command._summary(report, verbose=False)
     summary, below = capsys.readouterr().out.splitlines()
     assert summary.startswith("copied 1 of 1 files") and below == "unverified: no checksums"
+
+
+def test_details_without_end_leave_room_for_what_everybody_is_to_see() -> None:
+    report = Report("source", "destination")
+    for i in range(Report.MOST_LINES + 10):
+        report.note(f"note {i}")
+    report.note("unverified", Severity.WARNING)
+    assert report.noted(Severity.WARNING) == [Note(Severity.WARNING, "unverified")]
+
+
+def test_a_report_for_which_there_is_no_memory_leaves_the_exit_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Report, "write", short)
+    command._write(a_report(), "report.json", "destination")
+    assert capsys.readouterr().err == "mpx: no report was written: not enough memory\n"

@@ -133,7 +133,7 @@ def test_why_probes_were_lost_or_not_sent_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [(0, "done"), (6, "failed"), (7, "failed"), (130, "interrupted"), (143, "interrupted")],
+    [(0, "done"), (6, "failed"), (7, "failed"), *((code, "interrupted") for code in (129, 130, 143))],
 )
 def test_how_it_ended(code: int, status: str) -> None:
     told = replace(RESULT, exit_code=code).as_dict()

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from mpx.engine.retry import LONGEST_WAIT_S, Retry, wait_s
-from mpx.errors import ConnectionLost, DestinationError
+from mpx.engine.stop import Failure
+from mpx.errors import ConnectionLost, DestinationError, Interrupted
 from mpx.options import CopyOptions
 
 
@@ -32,3 +33,23 @@ def test_attempts_are_counted_from_the_last_progress(monkeypatch: pytest.MonkeyP
 def test_what_cannot_get_better_is_not_tried_again() -> None:
     with pytest.raises(DestinationError, match="read-only"):
         Retry(2, threading.Event()).again(DestinationError("read-only"))
+
+
+def test_what_is_stopped_is_interrupted_and_not_lost() -> None:
+    """Else a dry run that is interrupted while its server is away would end as if that was lost for good."""
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Interrupted):
+        Retry(2, stop).again(ConnectionLost("lost"))
+
+
+def test_the_user_ends_a_wait_as_an_error_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 3600.0)
+    monkeypatch.setattr("mpx.engine.retry.LONGEST_WAIT_S", 3600.0)
+    for by_user in (True, False):
+        failure = Failure(threading.Event(), threading.Event())
+        asking = threading.Timer(0.05, (failure.by_user if by_user else failure.cancel).set)
+        asking.start()
+        with pytest.raises(Interrupted):
+            Retry(2, failure.stopping).again(ConnectionLost("lost"))
+        asking.join()

@@ -11,10 +11,11 @@ from unit.memory_carrier import MemoryCarrier
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum_choice import ChecksumChoice
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
 from mpx.engine.ranges import RangeSet
-from mpx.errors import MpxError, NoSpace, SourceError
+from mpx.errors import Interrupted, MpxError, NoSpace, SourceError
 from mpx.location import Location
 from mpx.report import Report
 from mpx.transfer.commit import Committer
@@ -24,6 +25,7 @@ from mpx.transfer.journal import Journal, Unfinished
 from mpx.transfer.records import Records
 from mpx.transfer.scan import Scan
 from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.tree_walk import Task
 
 LARGE = SMALL_FILE_BYTES + 1
 HERE = Location("file", "/")
@@ -210,3 +212,48 @@ def test_a_copy_that_fails_ends_a_scan_that_waits_for_room_in_the_queue(scanned:
     scanned.ends.far.pause = fail  # as the scan does while it waits
     scanned.run(queue)
     assert str(scanned.failure.error) == "something else" and not queue.is_settled
+
+
+def begun(scanned: Scanned, known: Unfinished, info: FileInfo, algorithm: str = "adler32") -> FileTransfer:
+    """The beginning of a file of which an earlier run has moved some."""
+    scanned.journal.unfinished[known.final] = known
+    records = Records(scanned.report, scanned.journal, SentNotes(HERE))
+    start = FileStart(
+        scanned.ends,
+        scanned.options,
+        records,
+        scanned.failure,
+        prove=scanned.prove,
+        checksum_for=lambda _: algorithm,
+    )
+    task = Task(str(scanned.source / "large"), known.final, info)
+    return start.make(task, is_in_new_folder=False)
+
+
+@pytest.mark.parametrize(("algorithm", "resumed"), [("none", 0), ("adler32", LARGE - 10)])
+def test_without_a_time_only_a_checksum_shows_that_a_source_is_the_same(
+    scanned: Scanned, algorithm: str, resumed: int
+) -> None:
+    final = str(scanned.target / "large")
+    known = Unfinished(final, f"{final}.part", LARGE, None, RangeSet([(0, LARGE - 10)]))
+    file = begun(scanned, known, FileInfo(Kind.FILE, LARGE), algorithm)
+    assert file.resumed_bytes == resumed
+    assert any("starting over" in note for note in scanned.report.notes) == (not resumed)
+
+
+def test_a_partial_file_of_another_name_is_not_left_behind(scanned: Scanned) -> None:
+    scanned.target.mkdir()
+    final, other = scanned.target / "large", scanned.target / "_large.mpx-0123456789ab.part"
+    for path in (final, other):
+        path.write_bytes(b"content")
+    for partial in (other, final):  # of a run with another prefix, and of one with --in-place
+        begun(scanned, Unfinished(str(final), str(partial), LARGE, 1e9), FileInfo(Kind.FILE, LARGE, 1e9))
+    assert final.exists() and not other.exists()
+
+
+def test_the_user_ends_what_comes_last(scanned: Scanned) -> None:
+    os.utime(scanned.source / "below", (1e9, 1e9))
+    scanned.failure.by_user.set()
+    with pytest.raises(Interrupted):
+        scanned.run()
+    assert (scanned.target / "below").stat().st_mtime != 1e9

@@ -1,6 +1,7 @@
 """Arguments of commands as `mpx serve` reads them: what is meant, and nothing that breaks a bound."""
 
 import contextlib
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mpx.serve
-from mpx.serve import arguments
+from mpx.serve import arguments, listing
 from mpx.serve.replies import Refusal
 from mpx.serve.times import format_time, parse_time
 
@@ -100,3 +101,16 @@ def test_no_text_breaks_the_reading_of_times(text):
 )
 def test_options_of_ls_are_left_out(argument, name):
     assert arguments.without_ls_options(argument) == name
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(1 << 62, "99991231235959"), (253402300800, "99991231235959"), (-(1 << 62), "10000101000000")],
+)
+def test_a_time_that_has_no_form_is_the_nearest_that_has(seconds: int, written: str) -> None:
+    """One file with such a time would keep its whole folder from being listed."""
+    assert format_time(seconds) == written
+    found = os.stat_result((0o100644, 1, 1, 1, 0, 0, 3, seconds, seconds, seconds))
+    entry = listing.Item("name", found)
+    assert f"Modify={written};" in listing.facts_line(entry, listing.FACTS, writable=False)
+    assert listing.long_line(entry).endswith(f" {written[:4]} name")

@@ -236,6 +236,18 @@ def test_sessions_are_counted(root):
         assert first.do("NOOP").code == second.do("NOOP").code == 200
 
 
+def test_a_connection_for_which_there_is_no_memory_does_not_end_the_server(server, monkeypatch):
+    def short(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise MemoryError
+
+    monkeypatch.setattr("mpx.serve.server.Session", short)
+    with connect(("127.0.0.1", server.port)) as refused:
+        assert refused.recv(1) == b""
+    with RawClient(server.port) as client:
+        assert client.do("NOOP").code == 200
+
+
 def test_no_descriptors_or_threads_are_left(server, root, eventually):
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))

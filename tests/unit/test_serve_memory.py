@@ -1,9 +1,12 @@
 """Memory of `mpx serve` under clients that would use it up: what is remembered, what is given back."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from hypothesis import given
@@ -13,6 +16,8 @@ from raw_client import CONTENT, RawClient, block, connect, end, read_blocks
 from mpx.endpoints.ftp.framing import range_marker
 from mpx.engine.ranges import RangeSet
 from mpx.serve.buffers import BLOCK_BYTES, Buffer
+from mpx.serve.control import Control, ControlClosed
+from mpx.serve.listing import Item
 from mpx.serve.progress import MOST_NEW_RANGES, Progress
 
 MIB = 1 << 20
@@ -125,3 +130,71 @@ def test_a_retrieve_sends_smaller_blocks_to_who_has_many_connections(client, ser
     assert client.reply().code == 150
     assert b"".join(content for _, content in sorted(blocks)) == CONTENT
     assert max(len(content) for _, content in blocks) == 128 * 1024
+
+
+# --- data connections are given back to those that may be open ------------------------------------------
+
+
+def active(client: RawClient, listener: socket.socket) -> None:
+    host, port = listener.getsockname()
+    assert client.do(f"PORT {host.replace('.', ',')},{port // 256},{port % 256}").code == 200
+
+
+def test_connections_kept_in_mode_e_end_with_a_transfer_in_mode_s(client, server, eventually):
+    client.do("OPTS RETR Parallelism=3,3,3;")
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
+        listener.settimeout(30)
+        client.do("MODE E")
+        active(client, listener)
+        client.send("RETR file")
+        kept = [stack.enter_context(listener.accept()[0]) for _ in range(3)]
+        for sock in kept:
+            sock.settimeout(30)
+            read_blocks(sock)
+        assert [client.reply().code, client.reply().code] == [150, 226]
+        assert server._budget._sum == 3
+        client.do("MODE S")
+        client.send("RETR file")
+        with listener.accept()[0] as data:
+            while data.recv(1 << 20):
+                pass
+        assert [client.reply().code, client.reply().code] == [150, 226]
+        assert all(sock.recv(1) == b"" for sock in kept)
+        eventually(lambda: server._budget._sum == 0)
+
+
+def test_connections_that_are_not_begun_with_are_given_back(client, server, eventually, monkeypatch):
+    """The client has gone, and the replies before the transfer cannot be sent."""
+
+    def gone(_: Control) -> None:
+        raise ControlClosed("gone")
+
+    client.do("MODE E")
+    client.do("OPTS RETR Parallelism=3,3,3;")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        active(client, listener)
+        monkeypatch.setattr(Control, "flush", gone)
+        client.send("RETR file")
+        eventually(lambda: not server._sessions)
+    assert server._budget._sum == 0
+
+
+def test_a_listing_in_blocks_ends_with_its_client(root, server, eventually, monkeypatch):
+    began, over = threading.Event(), threading.Event()
+
+    def endless(*_: object, **__: object) -> Iterator[Item]:
+        while not over.is_set():
+            began.set()
+            yield Item("name", os.stat(root))
+
+    monkeypatch.setattr("mpx.serve.listing.items", endless)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        try:
+            with RawClient(server.port) as client:
+                client.do("MODE E")
+                active(client, listener)
+                client.send("MLSD")
+                assert began.wait(30)
+            eventually(lambda: not server._sessions)
+        finally:
+            over.set()

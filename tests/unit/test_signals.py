@@ -51,6 +51,26 @@ def test_what_does_not_end_is_ended(number: signal.Signals) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("number", ENDING)
+def test_what_does_not_end_is_ended_where_no_thread_is_left(number: signal.Signals) -> None:
+    """As under `ulimit -v`: room for the stack of a thread, and so the thread, is not to be had."""
+    program = f"""
+        import os, resource, threading
+        from pathlib import Path
+        from mpx.signals import Signals
+        with Signals() as signals:
+            signals.last_words = lambda: None
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used, used))
+            try:
+                threading.Thread(target=print).start()
+            except RuntimeError:
+                os.kill(os.getpid(), {int(number)})
+            threading.Event().wait(60)
+    """
+    assert run(program).returncode == 128 + number
+
+
 def test_last_words_that_block_as_well_are_not_waited_for() -> None:
     program = """
         import os, signal, threading

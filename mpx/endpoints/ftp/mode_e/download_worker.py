@@ -267,6 +267,10 @@ class DownloadWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
+    def open_session(self) -> None:
+        """See SessionWorker."""
+        self._open_session()
+
     def _open_session(self) -> DownloadSession:
         if self.session is None:
             self.session = DownloadSession(self._location, self._options, self.context, self.path)

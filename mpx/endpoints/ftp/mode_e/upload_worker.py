@@ -118,13 +118,8 @@ class UploadWorker(SessionWorker):
         return in_hand + self.context.queue.waiting_bytes // self.sessions
 
     def run(self) -> None:
-        """See SessionWorker. Leaves to other workers what was in hand where no session was let in for it.
-
-        Not where the copy is stopped: another would begin each of these files anew.
-        """
+        """See SessionWorker."""
         super().run()
-        for file in reversed(self._batch if self.gone else ()):
-            self.context.queue.put_again(file)
         self._set_batch(())
 
     # --- one attempt ---------------------------------------------------------------------------------
@@ -240,10 +235,22 @@ class UploadWorker(SessionWorker):
         self._done(file)
         self._arrived_bytes = _arrived(self._batch)
 
+    def hand_back(self, _error: MpxError, /) -> None:
+        """See SessionWorker. The batch stays in hand while there may be another session for it."""
+        if self.gone:
+            files, self._in_attempt = self._batch, ()
+            self._set_batch(())
+            for file in reversed(files):
+                self.context.queue.put_again(file)
+
     # --- the session ---------------------------------------------------------------------------------
 
-    def _open(self) -> tuple[Session, UploadDataChannel]:
-        """Return a session in MODE E and a channel that can begin a transfer; opens what there is not."""
+    def open_session(self) -> None:
+        """See SessionWorker."""
+        self._open_session()
+
+    def _open_session(self) -> Session:
+        """Return a session in MODE E; opens it if there is none."""
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
             setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
@@ -251,12 +258,16 @@ class UploadWorker(SessionWorker):
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self.opened()
-        self._was_open = True
+        return self._session
+
+    def _open(self) -> tuple[Session, UploadDataChannel]:
+        """Return a session in MODE E and a channel that can begin a transfer; opens what there is not."""
+        session, self._was_open = self._open_session(), True
         if self._channel is not None and self._channel.is_deserted:
             self._leave_channel(politely=True)  # nothing could begin the next transfer there
         if self._channel is None:
-            self._channel = UploadDataChannel(passive_address(self._session), self.context, self.congestion)
-        return self._session, self._channel
+            self._channel = UploadDataChannel(passive_address(session), self.context, self.congestion)
+        return session, self._channel
 
     def pause(self) -> None:
         """See SessionWorker."""

@@ -235,6 +235,10 @@ class StreamWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
+    def open_session(self) -> None:
+        """See SessionWorker."""
+        self._open_session()
+
     def _open_session(self) -> Session:
         if self._session is None:
             self._session = session = open_session(self._location, self._options)

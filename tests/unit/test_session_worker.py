@@ -1,0 +1,80 @@
+"""Workers for which there is no session: they ask again later, and end the copy where nobody has one."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from unit.made_up_context import a_context, a_file
+
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.retry import SessionsFull
+from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.stream import StreamTotals
+from mpx.engine.worker_carrier import WorkerCarrier
+from mpx.errors import ConnectionLost, MpxError
+
+
+class TurnedAway(SessionWorker):
+    """Settles one file as soon as it has a session; `refusals`: how often it gets none before."""
+
+    def __init__(self, number: int, context: CarrierContext, refusals: int) -> None:
+        super().__init__("test", number, "host", context)
+        self.refusals = refusals
+        self.is_open = False
+
+    def step(self) -> bool:
+        if not self.is_open:
+            raise SessionsFull("the server is full")
+        file = self.context.queue.take_more(lambda _: True)
+        if file is not None:
+            self.context.queue.settle(file)
+        return file is not None
+
+    def open_session(self) -> None:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            raise ConnectionLost("the server is gone")
+        self.is_open = True
+        self.opened()
+
+    def lost(self, _error: MpxError, /) -> Lost:
+        return Lost((), progressed=False)
+
+    def pause(self) -> None: ...
+
+    def drop(self) -> None:
+        self.is_open = False
+
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        return {}
+
+
+class Carrier(WorkerCarrier):
+    def __init__(self, context: CarrierContext, refusals: list[int]) -> None:
+        super().__init__(context)
+        self._workers = [TurnedAway(number, context, count) for number, count in enumerate(refusals)]
+
+    def _share(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.engine.session_worker.FIRST_ASIDE_S", 0.01)
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
+
+
+@pytest.mark.parametrize(("refusals", "error"), [([1, 1000], ""), ([1000, 1000], "the server is gone")])
+def test_workers_without_a_session(refusals: list[int], error: str, eventually: Callable[..., None]) -> None:
+    context = a_context(retries=2)
+    context.queue.put(a_file(1))
+    context.queue.end_listing()
+    context.events.may_spread.set()
+    carrier = Carrier(context, refusals)
+
+    def is_over() -> bool:
+        carrier.samples()  # as the control loop does
+        return context.queue.is_settled or context.failure.cancel.is_set()
+
+    carrier.start()
+    eventually(is_over)
+    carrier.join()
+    assert str(context.failure.error or "") == error
