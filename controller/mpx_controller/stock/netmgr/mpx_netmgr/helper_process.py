@@ -1,9 +1,9 @@
 """The helper process of a session, which talks to the controller: python -m mpx_netmgr.helper_process.
 
 The session is a C program. It lets no thread of Python run between two hooks, so that leases could not be
-renewed there, and Python's modules for TLS cannot be loaded into it. And only from another process is an
-answer that does not come left behind after a given time, whatever it hangs on. It ends with the session,
-whichever way that ends, and gives the path sets back.
+renewed there; Python's modules for TLS cannot be loaded into it; and a request in the session itself could
+block the transfer, for example while a name is looked up. The helper ends with the session, however that
+ends, and releases the path sets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .steering import Steering
 
 
 def serve(session: socket.socket, steering: Steering) -> None:
-    """Do what a session asks for until it is gone, then give its path sets back."""
+    """Serve the requests of a session until it is gone, then release its path sets."""
     while True:
         wait_s = min(steering.next_s() - time.monotonic(), 3600.0)
         if not select.select([session], [], [], max(0.0, wait_s))[0]:
