@@ -9,6 +9,7 @@ from .client import NOT_THERE, TAKEN, Client, PathSet, Unsteered
 from .pair import Pair
 
 RENEWALS = 3  # within a lease, so that two may fail
+SOONEST_S = 0.1  # from one renewal to the next, however short a lease is
 UNKNOWN = -1  # the path of a stream that the controller was asked to place, and has not answered
 
 
@@ -35,7 +36,7 @@ class Steering:
         held = self._held.setdefault(pair, _Held())
         if held.known is None:
             made = self._client.assign(pair.source, pair.sink, self._paths)
-            held.every_s = made.lease_s / RENEWALS
+            held.every_s = max(SOONEST_S, made.lease_s / RENEWALS)
             held.renew_s = now_s + held.every_s
             before, held.paths = held.paths, {}
             try:
