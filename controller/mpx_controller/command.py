@@ -56,7 +56,7 @@ def controller(context: click.Context, /, **given: Any) -> None:
 
 @dataclass(frozen=True)
 class _Options:
-    """The options of the command; those that are given count more than what the file says."""
+    """The options of the command, which override the file."""
 
     file: Path | None
     listen: str | None

@@ -92,7 +92,7 @@ def _below(error: BaseException) -> BaseException | None:
 
 
 def _adapter(tls: ssl.SSLContext | None, connections: list[http.client.HTTPConnection]) -> Any:
-    """Return what sends requests, trusting whom `tls` trusts, and notes its connections."""
+    """Return an adapter for HTTP requests that uses the context `tls`, and notes its connections."""
     from requests.adapters import HTTPAdapter
 
     class Adapter(HTTPAdapter):

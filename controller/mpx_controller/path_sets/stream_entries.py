@@ -68,9 +68,9 @@ class StreamEntries:
         return bool(lacks)
 
     def ask_again(self, now_s: float) -> dict[int, list[StreamKey]]:
-        """Have switches asked once more that refused streams long ago, or before they connected anew.
+        """Let switches be asked again that refused streams long ago, or before they reconnected.
 
-        Return which streams these are, of each set: they are to be steered.
+        Return the streams of each set that are to be steered for that.
         """
         found: dict[int, list[StreamKey]] = {}
         for number, refused in self._refuse.items():
@@ -186,7 +186,7 @@ class StreamEntries:
         return bool(switches) and all(self._network.rules(switch).holds(owner) for switch in switches)
 
     def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
-        """Have exactly these entries of a stream, those furthest from the source first."""
+        """Set the entries of a stream, those furthest from the source first."""
         held = self._on[number]
         before = held.pop(key, {})
         if entries:
