@@ -35,7 +35,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "controller")]
 
-from figures import Verdict, machine
+from figures import Verdict, machine, quantile
 from graphs import THESIS_A, plain
 from harness import command, run
 from mpx_controller.graph import Graph
@@ -103,11 +103,6 @@ class Churn:
 
     memory_bytes: Sequence[int]
     left: int
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return what `share` of the values do not exceed."""
-    return sorted(values)[int(share * (len(values) - 1))]
 
 
 def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
@@ -218,7 +213,8 @@ def packets(running: Running, switches: dict[int, WireSwitch]) -> list[Step]:
         for switch in order:  # who has answered the last has taken all before it
             answered.clear()
             switch.echo(answered.set)
-            answered.wait(FOUND_S)
+            if not answered.wait(FOUND_S):
+                sys.exit(f"at {rate} packets a second an echo was not answered within {FOUND_S:g} s")
         taken, dropped = (running.metric(name) - was for name, was in before.items())
         step = Step(rate, sent / took_s, taken / took_s, (taken - dropped) / took_s, waits_s)
         shown = ", ".join(f"{quantile(waits_s, share) * 1e3:.1f}" for share in (0.5, 0.99, 1))

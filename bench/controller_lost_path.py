@@ -7,6 +7,7 @@ dies: its link loses its carrier, which its switches see, or begins to lose ever
 What its streams had under way waits until they are on another path. Told is the longest time in which one of
 them waited for an acknowledgement, as the kernel of its sender says; timeouts of TCP are part of it. Beside
 it the same of all streams on the other paths, which have pauses of their own. Five runs of each (quick: two).
+Exits 1 if in any run a stream of the lost path waits for more than a second.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """How a bench says what it measured: on which machine, with what spread, and whether a limit was kept."""
 
+import math
 import os
 import platform
 import re
@@ -73,6 +74,11 @@ class Verdict:
 def median(runs: Iterable[Mapping[str, float]], key: str) -> float:
     """Return the median over runs of one of their values."""
     return statistics.median(run[key] for run in runs)
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the least of the values that at least `share` of them do not exceed."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def drawn(

@@ -1,9 +1,10 @@
 """OPS-F29: one stream of mpx for three minutes beside one CUBIC or one BBR stream: fixed and adaptive.
 
-What the row should show: beside CUBIC the adaptive copy stays with CUBIC, and beside BBR it turns to BBR. In
-both it has, once it has noticed, within 5 % of the better fixed choice, Jain's index is at least 0.95 in the
-median run, and beside BBR it has at least three times what CUBIC got. Beside CUBIC, where it is right from
-the start, watching costs at most 2 %. All of it after the first minute; the whole run is told, too.
+What the row should show: beside CUBIC the adaptive copy ends with CUBIC in each run, and beside BBR with BBR.
+In both it has at least 95 % of what the fixed copy with that choice had, and Jain's index is at least 0.95
+in the median run; beside BBR it has at least three times what CUBIC got, and beside CUBIC it is fairer than
+BBR. All of that is after the first minute. Beside CUBIC, where it is right from the start, watching costs at
+most 2 % of the whole run.
 
 100 Mbit/s, 128 ms, a queue of 0.75 of the product of bandwidth and delay.
 """

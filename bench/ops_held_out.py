@@ -3,6 +3,10 @@
 Measure them once with a seed of their own (mpx lab dataset FOLDER --links 8 --seed 2), and judge them once.
 It uses the model as mpx does: read from its files, and applied window by window, with the least round-trip
 time ever seen on the link, and with what is known of our own data.
+
+Exits 1 if, of any kind of series, more than 6 % of the windows with a mix are said to be unknown, less than
+90 % of the outside traffic is, or too few of the windows that were not unknown are put into the right one of
+three groups: 97 % by passive probing, 95 % by short active probing and beside copies.
 """
 
 import argparse
@@ -24,7 +28,6 @@ from mpx.ops_classifier import SHIPPED, load
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.model import Model
 from mpx.recognition.observation import ACTIVE_SHORT, DIPS, KINDS, PASSIVE, TRANSFERS, Own
-from mpx.recognition.window_classifier import FALSE_ALARMS
 from mpx.recognition.windows import STEP_S
 
 SECONDS = 10.0
@@ -57,7 +60,7 @@ def judge(measured: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:
             limit = f"{kind}: three groups at least {THREE[kind]:.2f}, where not unknown"
             yield Verdict(limit, f"{three:.3f}", three >= THREE[kind])
         if unknown is not None:
-            limit = f"{kind}: outside traffic, {REJECTED:.2f} unknown at {FALSE_ALARMS:.0%}"
+            limit = f"{kind}: outside traffic, {REJECTED:.2f} unknown"
             yield Verdict(limit, f"{unknown:.2f}", unknown >= REJECTED)
 
 

@@ -5,7 +5,7 @@
 
 Good: the noiseless steady goodput of the streams asked for is at least 90 % of the curve's best, with at
 most twice the fewest streams that give 90 %. Reached: the first moment that is good and from which at
-least 75 % of the next max(5 s, 60 RTT) are good too, so that brief looks left and right are allowed.
+least 75 % of the next max(5 s, 60 RTT) are good too, so that brief trials of other numbers are allowed.
 Failed: not reached within 60 s (before a shift: by the shift; after it: within 40 s). Two other readings of
 "reached" stand at the end: good for the first time at all; good from then on for 75 % of all that follows.
 

@@ -80,7 +80,7 @@ class ControllerClient:
         self.ask("POST", f"/path-sets/{number}/feedback", body)
 
     def release(self, number: int) -> None:
-        """Give a set back."""
+        """Release a set."""
         self.ask("DELETE", f"/path-sets/{number}")
 
     def stop(self) -> None:

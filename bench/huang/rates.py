@@ -1,5 +1,6 @@
 """Figures of copies: rates of streams and of paths, and their variation over time."""
 
+import math
 import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -66,9 +67,9 @@ def rates_of(stream: Sequence[Sample]) -> list[float]:
 
 
 def variation(stream: Sequence[Sample]) -> float:
-    """Return the coefficient of variation of these; 0 where there are too few to tell."""
+    """Return the coefficient of variation of these; infinite where there are too few to tell."""
     rates = rates_of(stream)
-    return statistics.pstdev(rates) / statistics.mean(rates) if len(rates) > 1 else 0.0
+    return statistics.pstdev(rates) / statistics.mean(rates) if len(rates) > 1 else math.inf
 
 
 def by_path(copy: Copy) -> dict[int, list[Sequence[Sample]]]:

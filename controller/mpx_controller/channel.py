@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Joined(NamedTuple):
-    """How a switch has identified itself."""
+    """What a switch has said of itself: datapath id, ports, our entries that it holds, number of tables."""
 
     switch: int
     ports: list[PortState]
@@ -49,7 +49,7 @@ class Joined(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """An entry that the switch does not take: for Multipath TCP its cookie alone, of a path set all of it."""
+    """An entry that a switch has refused: of a path set the whole entry, of Multipath TCP only its cookie."""
 
     cookie: int
     entry: Entry | None = None
@@ -60,9 +60,8 @@ class SwitchEvents:
     """The receivers of the messages of a switch.
 
     `frame_in` returns whether the frame was handled; `port_changed` gets the port, and whether it was
-    removed; `entry_gone` the switch, and an entry that it has removed as nothing matched; `answers` the
-    switch, and in how many seconds it has answered; `refused` the switch, and an entry of ours that it does
-    not take.
+    removed; `entry_gone` the switch, and an entry that it has removed after its idle timeout; `answers` the
+    switch, and in how many seconds it has answered; `refused` the switch, and the entry that it has refused.
     """
 
     frame_in: Callable[[Port, bytes], bool]
@@ -73,7 +72,7 @@ class SwitchEvents:
 
 
 class Channel:
-    """One switch. `serve` reads until the connection ends; `send` and `confirmed` are for others then."""
+    """The connection of one switch: `join`, then `serve`, during which others call `send` and the like."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines: LogLimit | None = None
@@ -89,10 +88,10 @@ class Channel:
         self._answers = PendingReplies()
         self._unread, self._at = b"", 0  # what has come, and where the next message begins in it
         self._heard_s = self._began_s = asyncio.get_running_loop().time()
-        self._too_much = False  # since then it has sent what is not looked at, or is for the connection alone
+        self._too_much = False  # whether in this turn it sent what is dropped, or is for its connection alone
 
     async def join(self) -> Joined:
-        """Return who it is, with its ports and the entries of ours that it holds; raises SwitchLost."""
+        """Ask the switch for its identity, ports and entries of ours, and return them; raises SwitchLost."""
         try:
             return await asyncio.wait_for(self._join(), ANSWER_S)
         except TimeoutError:
@@ -162,7 +161,7 @@ class Channel:
 
     @property
     def key(self) -> str:
-        """What its lines in the log are counted by: its datapath id, before that its address."""
+        """By what its lines in the log are limited: its datapath id, or its address until that is known."""
         return self._name if self.joined else str(self.peer[0])
 
     @property
@@ -180,7 +179,7 @@ class Channel:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Have what goes wrong with this switch end its connection and nothing else: it is SwitchLost."""
+        """On any error inside, end the connection of this switch, and raise SwitchLost instead."""
         try:
             yield
         except SwitchLost:
@@ -209,9 +208,9 @@ class Channel:
     async def _asked(
         self, question: Callable[[int], bytes], kind: type, within_s: float = ANSWER_S
     ) -> list[Any]:
-        """Return all parts of the answer, which are of `kind`, to a question that is made with its number.
+        """Send the request that `question` makes of a message number; return all parts of the reply.
 
-        Raises SwitchLost.
+        Each part is a `kind`. Raises SwitchLost.
         """
         xid = self._outgoing.next_xid()
         answered = self._answers.expect(xid, kind)
@@ -256,7 +255,7 @@ class Channel:
         return self.joined._replace(entries=found)
 
     async def _message(self, *, first: bool = False) -> Any:
-        """Return the next message as os-ken has it; answers what is for the connection alone."""
+        """Return the next message, parsed by os-ken; those for the connection alone are dealt with here."""
         while True:
             data = await self._bytes(first=first)
             self._heard_s = asyncio.get_running_loop().time()
@@ -270,13 +269,13 @@ class Channel:
                 if (frame := wire.frame_in(data)) is not None:
                     return frame
                 self._too_much = True
-            elif not wire.is_of_no_interest(data):
-                message = await self._read_message(data, xid)
-                if message is not None:
-                    return message
+            elif wire.is_of_no_interest(data):
+                self._too_much |= not self._unasked.take(self._heard_s)
+            elif (message := await self._read_message(data, xid)) is not None:
+                return message
 
     async def _read_message(self, data: bytes, xid: int) -> Any | None:
-        """Return a message for others than the connection; None where it was an answer, or is not read."""
+        """Return a message for `serve` or `join`; None where it was a reply, or is dropped."""
         kind = data[1]
         is_answer, is_asked = kind in ANSWERS and self.joined is not None, self._answers.is_asked(xid)
         if not is_asked and not self._unasked.take(self._heard_s):
@@ -316,7 +315,7 @@ class Channel:
         return wire.entries_reply(data, found)
 
     def _error(self, message: parser.OFPErrorMsg, xid: int) -> Refused | None:
-        """Return the entry that the switch does not take; None where it refuses something else."""
+        """Return the entry that an error refuses; None where the error is about something else."""
         cookie = wire.refused_cookie(message)
         if cookie is not None and kind_of(cookie) == Kind.MPTCP:
             return Refused(cookie)
@@ -346,7 +345,7 @@ class Channel:
         return CutOff(f"{who} {why}; its connection is ended")
 
     async def _turn(self) -> None:
-        """Let others have their turn when it is over; raises SwitchLost where the connection was given up."""
+        """Give way to others when this turn is over; raises SwitchLost where the connection was given up."""
         loop = asyncio.get_running_loop()
         if loop.time() - self._began_s > TURN_S:
             await asyncio.sleep(REST_S if self._too_much else 0)

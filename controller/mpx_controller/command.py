@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,24 +45,48 @@ from mpx_controller.stock.commands import assign, netmgr, run
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log decisions, with their reasons.")
 @click.pass_context
-def controller(
-    context: click.Context,
-    file: Path | None,
-    listen: str | None,
-    api: str | None,
-    capacities: Path | None,
-    state: Path | None,
-    insecure: bool,
-    allow_from: tuple[str, ...],
-    log: Path | None,
-    verbose: bool,
-) -> None:
+def controller(context: click.Context, /, **given: Any) -> None:
     """Steer an OpenFlow network, and hand out path sets for transfers.
 
     Prints its URLs as one line of JSON when it is ready.
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        _serve(_Options(**given))
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of the command, which override the file."""
+
+    file: Path | None
+    listen: str | None
+    api: str | None
+    capacities: Path | None
+    state: Path | None
+    insecure: bool
+    allow_from: tuple[str, ...]
+    log: Path | None
+    verbose: bool
+
+    def added_to(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Add them to the settings of a file; raises UsageError for what is not an address."""
+        for section, text in (("openflow", self.listen), ("api", self.api)):
+            if text is not None:
+                _put(settings, section, _address(text))
+        if self.capacities is not None:
+            _put(settings, "links", {"capacities": self.capacities})
+        if self.state is not None:
+            settings["state"] = self.state
+        if self.insecure or self.allow_from:
+            consent = {"insecure": self.insecure, "allow_from": list(self.allow_from)}
+            _put(settings, "api", consent)
+            switches = settings.get("openflow", {})
+            if not isinstance(switches, dict) or not switches.keys() & {"certificate", "authority", *consent}:
+                _put(settings, "openflow", consent)
+        return settings
+
+
+def _serve(options: _Options) -> None:
     from mpx.errors import UsageError
 
     try:
@@ -70,26 +95,13 @@ def controller(
         from mpx_controller.server import print_ready, serve
     except ImportError as error:
         raise UsageError(f"{error}; install what it needs: pip install 'mpx-dtn[controller]'") from None
-    settings = read_config(file) if file else {}
-    for section, text in (("openflow", listen), ("api", api)):
-        if text is not None:
-            _put(settings, section, _address(text))
-    if capacities is not None:
-        _put(settings, "links", {"capacities": capacities})
-    if state is not None:
-        settings["state"] = state
-    if insecure or allow_from:
-        consent = {"insecure": insecure, "allow_from": list(allow_from)}
-        _put(settings, "api", consent)
-        switches = settings.get("openflow", {})
-        if not isinstance(switches, dict) or not switches.keys() & {"certificate", "authority", *consent}:
-            _put(settings, "openflow", consent)
-    config = checked_config(settings, str(file or "the command line"))
+    settings = options.added_to(read_config(options.file) if options.file else {})
+    config = checked_config(settings, str(options.file or "the command line"))
     if config.links.capacities is not None:
         read_capacities(config.links.capacities)  # later it may be gone for a while; now it is a mistake
     logging.basicConfig(
-        handlers=[logging.StreamHandler(sys.stderr) if log is None else bounded_log(log)],
-        level=logging.INFO if verbose else logging.WARNING,
+        handlers=[logging.StreamHandler(sys.stderr) if options.log is None else bounded_log(options.log)],
+        level=logging.INFO if options.verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(message)s",
     )
     serve(config, print_ready)

@@ -15,7 +15,7 @@ from mpx_controller.graph import Port
 from mpx_controller.network.forwarding import Bands
 from mpx_controller.path_sets.sets import Limits
 
-LOCAL = "local"  # the owner that asks on the controller's own host, and sees all
+LOCAL = "local"  # the owner of requests from the controller's own host; sees all path sets
 LOOPBACK = "127.0.0.1"
 OPENFLOW_PORT, API_PORT = 6653, 6680
 LEAST_BPS, MOST_BPS, MOST_DELAY_S = 1.0, 1e15, 1e3  # of a link
@@ -26,9 +26,9 @@ class _Section(BaseModel):
 
 
 class Listen(_Section):
-    """Where something listens; with a certificate it speaks TLS.
+    """An address to listen on; with a certificate, for TLS.
 
-    `insecure`: beyond loopback also without what says who connects, from `allow_from` (labs).
+    `insecure` allows an address beyond loopback without authentication, to peers from `allow_from` (labs).
     """
 
     address: str = LOOPBACK
@@ -65,7 +65,7 @@ class Listen(_Section):
 
 
 class OpenFlow(Listen):
-    """Where switches connect to. `authority`: who has signed theirs; `switches`: datapath ids that may."""
+    """For switches. `authority` signs their certificates; `switches`: the datapath ids that may connect."""
 
     port: Annotated[int, Field(ge=0, le=65535)] = OPENFLOW_PORT
     authority: Path | None = None
@@ -98,7 +98,7 @@ class Token(_Section):
     @classmethod
     def _is_not_ours(cls, name: str) -> str:
         if name == LOCAL:
-            raise ValueError(f"{LOCAL} are all who ask on the controller's own host; take another name")
+            raise ValueError(f"'{LOCAL}' is reserved for callers on the controller's host; choose another")
         return name
 
     @field_validator("networks")
@@ -155,7 +155,7 @@ class Links(_Section):
 
 
 class Config(_Section):
-    """All of it."""
+    """The whole configuration."""
 
     openflow: OpenFlow = OpenFlow()
     api: Api = Api()
@@ -221,8 +221,8 @@ _LINKS_ARE = 'as [{"a": {"datapath_id": 1, "port": 2}, "b": {...}, "rate_bps": 1
 def read_capacities(file: Path) -> tuple[Rates, Rates]:
     """Return rate (bit/s) and delay (s) of each link's directions between switches; raises UsageError.
 
-    A rate that is null is not known. What no link has is refused: shares of a rate that is infinite, or so
-    small that half of it is 0, would never come to an end.
+    A rate of null is an unknown rate. Others that no link has are refused: dividing a rate that is infinite,
+    or so small that half of it is 0, would never end.
     """
     try:
         settings = json.loads(file.read_text())

@@ -18,7 +18,7 @@ class Event:
 
 
 class Listeners:
-    """All who listen now."""
+    """The event queues of the present listeners."""
 
     def __init__(self) -> None:
         self._owners: dict[asyncio.Queue[Event], str] = {}
@@ -39,7 +39,7 @@ class Listeners:
         self._owners.pop(queue, None)
 
     def tell(self, event: Event) -> None:
-        """Something has happened."""
+        """Put an event into all queues."""
         for queue in self._owners:
             if queue.full():
                 queue.get_nowait()

@@ -107,11 +107,11 @@ class SwitchRules:
 
     @property
     def wanted(self) -> dict[Key, Entry]:
-        """All entries that are to be there."""
+        """All entries that the switch is to hold."""
         return dict(self._wanted)
 
     def wants(self, key: Key, cookie: int) -> Entry | None:
-        """Return the entry that is to be there with this key, if its cookie is this one."""
+        """Return the wanted entry with this key and this cookie; None without one."""
         entry = self._wanted.get(key)
         return entry if entry is not None and entry.cookie == cookie else None
 
@@ -157,20 +157,20 @@ class SwitchRules:
         return owner in self._owned and not self.lacks(owner)
 
     def owners(self) -> list[object]:
-        """Return who has entries there."""
+        """Return the owners of entries."""
         return list(self._owned)
 
     def reconciled(self, found: Mapping[Key, Entry]) -> list[Message]:
-        """Return what makes a switch that holds `found` (entries of ours) hold what is wanted.
+        """Return the additions for a switch that holds `found` (entries of ours).
 
-        What is to be removed is left for `next_removed`.
+        Removals are left for `next_removed`.
         """
         self._refused.clear()
         self._found = iter(found.values())
         return [Add(entry) for key, entry in self._wanted.items() if found.get(key) != entry]
 
     def next_removed(self) -> list[Message] | None:
-        """Return what removes some of the entries that were found and are not wanted; None: all are gone.
+        """Return the removals of some found entries that are not wanted; None where none are left.
 
         A switch may hold a hundred thousand of these, and others are not to wait for all of them.
         """

@@ -103,7 +103,7 @@ class Graph:
         return tuple(link for link in back if link)
 
     def without(self, links: Iterable[Link]) -> "Graph":
-        """Return it as it would be had it not these links."""
+        """Return the graph without these links."""
         gone = set(links)
         return Graph(self.switches, tuple(link for link in self.links if link not in gone))
 

@@ -10,7 +10,7 @@ MOST_BYTES = 8 << 20  # of the file, and of the older part beside it
 
 
 def bounded_log(file: Path, most_bytes: int = MOST_BYTES) -> logging.Handler:
-    """Return what writes to a file; when that is full it becomes FILE.1 and a new one begins.
+    """Return a log handler for a file; when that is full it becomes FILE.1 and a new one begins.
 
     Raises UsageError where it cannot be written.
     """

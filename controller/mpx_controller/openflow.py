@@ -37,11 +37,11 @@ class Allowed:
     places: Networks | None = None
 
     def at(self, address: str) -> bool:
-        """Whether switches at an address may."""
+        """Whether switches at an address may connect."""
         return self.places is None or ipaddress.ip_address(address).is_loopback or self.places(address)
 
     def is_one(self, switch: int) -> bool:
-        """Whether a switch with a datapath id may."""
+        """Whether a switch with a datapath id may connect."""
         return self.switches is None or switch in self.switches
 
 

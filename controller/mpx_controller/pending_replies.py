@@ -16,7 +16,7 @@ class CutOff(SwitchLost):
 
 
 class WrongAnswer(SwitchLost):
-    """The switch has answered something else than it was asked."""
+    """The reply is of another kind than the request asks for."""
 
 
 class PendingReplies:
@@ -29,7 +29,7 @@ class PendingReplies:
         self._bytes: dict[int, int] = {}
 
     def expect(self, xid: int, kind: type) -> "asyncio.Future[list[Any]]":
-        """Return what will have all parts of the answer, which are of `kind`, or raise SwitchLost."""
+        """Return a future of all parts of the reply, each a `kind`; it raises SwitchLost if there is none."""
         self._kinds[xid], self._parts[xid], self._bytes[xid] = kind, [], 0
         self._waiting[xid] = asyncio.get_running_loop().create_future()
         return self._waiting[xid]
@@ -46,7 +46,7 @@ class PendingReplies:
     def part(self, xid: int, part: Any, size: int, *, more: bool) -> bool:
         """Take a part of `size` bytes; return whether it was requested.
 
-        One of another kind is no answer.
+        A part of another kind fails the request with WrongAnswer.
         """
         if xid not in self._waiting:
             return False
@@ -62,14 +62,14 @@ class PendingReplies:
         return True
 
     def refused(self, xid: int, why: str) -> bool:
-        """The switch does not answer it; return whether it was requested."""
+        """Fail a request that the switch does not answer; return whether it was awaited."""
         if xid not in self._waiting:
             return False
         self._end(xid, SwitchLost(why))
         return True
 
     def lost(self, why: str) -> None:
-        """There will be no answers any more."""
+        """Fail all requests, as the connection has ended."""
         for xid in list(self._waiting):
             self._end(xid, SwitchLost(why))
 

@@ -28,7 +28,7 @@ from mpx_controller.tls_listener import TlsListener
 MOST_FILES = 4096
 UNREAD = 128 << 10  # bytes of one switch that wait to be read: what matters must not be behind a flood
 BACKLOG = 2048  # callers that wait to be accepted
-ENDING_S = 1  # that open requests have when it is ended
+ENDING_S = 1  # that open requests may still take at the end
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ async def _accept_callers(api: uvicorn.Server, come: socket.socket, tls: ssl.SSL
 
 
 def listening(for_whom: str, where: Listen) -> socket.socket:
-    """Return a socket that listens; whom it accepts is answered without delay. Raises UsageError.
+    """Return a listening socket whose accepted connections have TCP_NODELAY. Raises UsageError.
 
     An answer leaves in two writes, head and body. Without TCP_NODELAY the second waits for the caller to
     acknowledge the first, for which it takes 40 ms; asyncio sets it for sockets that it has made itself only.
@@ -148,7 +148,7 @@ def listening(for_whom: str, where: Listen) -> socket.socket:
 
 
 def _have_files() -> None:
-    """Let us have as many connections as we accept: callers must not keep switches from connecting."""
+    """Raise the limit of open files to what all connections need: callers must not keep switches out."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -156,7 +156,7 @@ def _have_files() -> None:
 
 
 class _Api(uvicorn.Server):
-    """Leaves signals to us."""
+    """uvicorn without its signal handlers: `_serve` has its own."""
 
     def install_signal_handlers(self) -> None:
         """Do nothing."""
@@ -188,7 +188,7 @@ def _host(listen: Listen) -> str:
 
 
 def _secret(config: Config) -> bytes:
-    """Return what signs questions about links: kept beside the state, so that a restart knows its own."""
+    """Return the key that signs discovery frames, kept in a file beside the state over restarts."""
     if config.state is None:
         return secrets.token_bytes(32)
     file = config.state.with_name(f"{config.state.name}.secret")

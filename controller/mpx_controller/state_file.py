@@ -33,7 +33,7 @@ def state_text(
     now_s: float,
     mptcp: MultipathTcp | None = None,
 ) -> str:
-    """Return it as JSON; leases as what is left of them, as clocks begin anew."""
+    """Return the state as JSON; of each lease the time that is left, as clocks begin again."""
     return json.dumps(
         {
             "version": VERSION,

@@ -9,7 +9,7 @@ from mpx.errors import UsageError
 def tls_context(
     whose: str, certificate: Path | None, key: Path | None, authority: Path | None = None
 ) -> ssl.SSLContext | None:
-    """Return what speaks TLS; None without a certificate. Who connects must have one of the `authority`.
+    """Return a TLS context; None without a certificate. Peers need a certificate of the `authority`, if any.
 
     Raises UsageError, which says what is wrong with which file.
     """

@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TlsListener:
-    """Connections to be accepted.
+    """Accepts connections, and serves each with a `protocol` of its own after the TLS handshake.
 
-    `protocol` is made for each of them; `plain` is given the address and the first bytes of who does not
-    speak TLS, and returns what to answer. `here` and `together` connections of one address and of all may be
-    at their handshakes; one more is ended.
+    `plain` is given the address and the first bytes of a peer that does not speak TLS, and returns what to
+    answer. At most `here` connections of one address, and `together` of all, may be at their handshakes;
+    others are closed.
     """
 
     context: ssl.SSLContext
@@ -79,7 +79,7 @@ class TlsListener:
 
 
 async def _first_bytes(connection: socket.socket) -> bytes:
-    """Return the first bytes that come; they are still to be read."""
+    """Wait for the first bytes, and return them without taking them from the connection."""
     loop = asyncio.get_running_loop()
     connection.setblocking(False)
     readable = asyncio.Event()

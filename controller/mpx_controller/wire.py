@@ -87,7 +87,7 @@ def hello(xid: int) -> bytes:
 
 
 def questions(xid: int) -> bytes:
-    """Return what asks a switch who it is, for its ports, and for its entries of ours; frames come whole."""
+    """Return the requests for identity, ports and our entries; from then on frames are sent whole."""
     asked = (
         parser.OFPSetConfig(_PROTOCOL, ofp.OFPC_FRAG_NORMAL, ofp.OFPCML_NO_BUFFER),
         parser.OFPFeaturesRequest(_PROTOCOL),
@@ -97,7 +97,7 @@ def questions(xid: int) -> bytes:
 
 
 def entries_question(xid: int, cookie: int, mask: int) -> bytes:
-    """Return what asks for the entries of some cookies, in all tables, and what each has counted."""
+    """Return the request for the entries whose cookie matches under `mask`, with the counters of each."""
     return _serialized(
         parser.OFPFlowStatsRequest(
             _PROTOCOL, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, mask, parser.OFPMatch()
@@ -107,7 +107,7 @@ def entries_question(xid: int, cookie: int, mask: int) -> bytes:
 
 
 def total_question(cookie: int, xid: int) -> bytes:
-    """Return what asks for what all entries of a cookie have counted together."""
+    """Return the request for the summed counters of all entries with a cookie."""
     return _serialized(
         parser.OFPAggregateStatsRequest(
             _PROTOCOL, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, ALL, parser.OFPMatch()
@@ -127,14 +127,14 @@ def echo(xid: int) -> bytes:
 
 
 def echo_reply(data: bytes, xid: int) -> bytes:
-    """Return the answer to such a question."""
+    """Return the reply to an echo request with that data."""
     made = parser.OFPEchoReply(_PROTOCOL)
     made.data = data
     return _serialized(made, xid)
 
 
 def is_of_no_interest(data: bytes) -> bool:
-    """Whether it says only that an entry is gone that we have removed ourselves; there are many of these."""
+    """Whether it reports the removal of an entry that we removed ourselves; there are many of these."""
     return data[1] == _FLOW_REMOVED and data[_REASON : _REASON + 1] != _IDLE
 
 
@@ -190,7 +190,7 @@ def has_more(answer: Any) -> bool:
 
 
 def total(answer: Any) -> Total:
-    """Return what an answer says that entries have counted together."""
+    """Return the summed counters of a reply."""
     return Total(answer.body.packet_count, answer.body.byte_count)
 
 

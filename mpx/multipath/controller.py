@@ -32,7 +32,7 @@ class Controller(Protocol):
         ...
 
     def release(self, number: int) -> None:
-        """Give a set back."""
+        """Release a set."""
         ...
 
     def stop(self) -> None:

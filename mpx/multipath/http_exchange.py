@@ -40,9 +40,7 @@ class Exchange(threading.Thread):
         self.ended = threading.Event()  # set at the end, and by `cut`
         self._most_bytes = most_bytes
         self._connections: list[http.client.HTTPConnection] = []  # appended to by this thread
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.mount(f"{url.partition(':')[0]}://", _adapter(tls, self._connections))
+        self._adapter = _adapter(tls, self._connections)
         headers = {"Accept-Encoding": "identity", "Connection": "close", **headers}
         request = requests.Request(method, url, headers=headers, data=body)
         self._request, self._timeout_s = request, timeout_s
@@ -52,17 +50,12 @@ class Exchange(threading.Thread):
         import urllib3
 
         try:
-            with (
-                self._session,
-                self._session.send(
-                    self._session.prepare_request(self._request),
-                    timeout=self._timeout_s,
-                    stream=True,
-                    allow_redirects=False,
-                ) as response,
+            with (  # a Session would read the whole body of a redirect first, however large
+                contextlib.closing(self._adapter),
+                self._adapter.send(self._request.prepare(), stream=True, timeout=self._timeout_s) as response,
             ):
                 body = bytearray()
-                for piece in response.iter_content(_PIECE_BYTES):
+                for piece in response.raw.stream(_PIECE_BYTES, decode_content=False):
                     body += piece
                     if len(body) > self._most_bytes:
                         break
@@ -99,7 +92,7 @@ def _below(error: BaseException) -> BaseException | None:
 
 
 def _adapter(tls: ssl.SSLContext | None, connections: list[http.client.HTTPConnection]) -> Any:
-    """Return what sends requests, trusting whom `tls` trusts, and notes its connections."""
+    """Return an adapter for HTTP requests that uses the context `tls`, and notes its connections."""
     from requests.adapters import HTTPAdapter
 
     class Adapter(HTTPAdapter):

@@ -75,7 +75,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         ("[mptcp]\nof = true", "mptcp.of: there is no such key"),
         ("[mptcp]\non = true\n[forwarding]\non = false", "mptcp.on needs forwarding.on"),
         ("[", "is not TOML"),
-        ("[[api.tokens]]\nowner = 'local'\nfile = 't'", "api.tokens.0.owner: local are all who"),
+        ("[[api.tokens]]\nowner = 'local'\nfile = 't'", "owner: 'local' is reserved"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+import struct
 import threading
 import urllib.error
 from collections.abc import Callable
@@ -55,7 +56,7 @@ def assigned(running: Running) -> int:
 
 
 HUGE = b"9" * 6000
-DEEP = b"[" * 60_000
+DEEP = b"[" * 8000
 PAIR = f'"source": "{SRC}", "sink": "{DST}"'.encode()
 
 
@@ -223,6 +224,38 @@ def test_what_callers_get_wrong_does_not_fill_the_log(tmp_path: Path, data: byte
                     pass
         assert status(running, "GET", "/healthz") == 200
     assert log.read_text() == before
+
+
+def test_who_is_gone_before_it_is_accepted_is_no_line_of_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with controller(tmp_path / "state.json", errors=log) as running:
+        before = log.read_text()
+        for _ in range(200):  # some of them are reset while they wait to be accepted
+            with socket.create_connection(parts(running), 30) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert status(running, "GET", "/healthz") == 200
+    assert log.read_text() == before
+
+
+def test_very_many_members_are_refused_at_once(network: Network) -> None:
+    body = json.dumps(dict.fromkeys(map(str, range(500)))).encode()
+    code, said = answered(network[0], body)
+    assert code == 422 and b"may have at most 16 members" in said
+
+
+def test_more_bytes_than_any_request_has_are_not_read(network: Network) -> None:
+    ports = json.dumps({"ports": [60_000] * 256, "side": "source", "path": 1}, indent=4)
+    assert answered(network[0], ports.encode())[0] == 422  # it is read
+    assert answered(network[0], b" " * 9000)[0] == 413
+
+
+def answered(running: Running, body: bytes) -> tuple[int, bytes]:
+    """Return what a request for a path set is answered."""
+    with contextlib.closing(http.client.HTTPConnection(*parts(running), timeout=30)) as connection:
+        connection.request("POST", "/path-sets", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
 
 
 def test_ten_megabytes_are_not_read(network: Network) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import struct
@@ -17,7 +18,7 @@ from mpx_controller.cookies import Kind, cookie
 from mpx_controller.flow_stats import listed_entries
 from mpx_controller.flows import Add, Counted, Entry
 from mpx_controller.graph import Graph
-from mpx_controller.log_limit import LINES
+from mpx_controller.log_limit import ALL_LINES, LINES, LogLimit
 from mpx_controller.message_check import MOST_FIELDS, Malformed, NotNeeded, check_head, match_end
 from mpx_controller.network import heard_frame
 from mpx_controller.network.heard_frame import announced_by
@@ -192,6 +193,40 @@ def test_errors_without_end_do_not_fill_the_log(tmp_path: Path, eventually: Even
     lines = log.read_text().splitlines()
     assert sum("switch 1 sends an error" in line for line in lines) == LINES
     assert lines[-1].endswith(f"switch 1: {count - LINES} more such lines were suppressed")
+
+
+def test_peers_under_ever_new_names_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        lines = LogLimit(logging.getLogger("lines"))
+        for number in range(10 * ALL_LINES):
+            lines.warning(str(number), "switch %d is odd", number)
+        lines.close()
+
+    asyncio.run(run())
+    assert len(caplog.messages) == ALL_LINES + 1
+    assert caplog.messages[-1] == f"{9 * ALL_LINES} lines about other switches were suppressed"
+
+
+@pytest.mark.parametrize("kind", [ofp.OFPT_FLOW_REMOVED, ofp.OFPT_PORT_STATUS, ofp.OFPT_ECHO_REPLY])
+def test_a_flood_of_messages_that_nobody_asked_for_has_to_rest(
+    kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    wait = asyncio.sleep
+
+    async def noted(wait_s: float) -> None:
+        rests.append(wait_s)
+        await wait(0)
+
+    monkeypatch.setattr(channel, "TURN_S", 0.0)
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    few = message(kind, bytes([0] * 10 + [ofp.OFPRR_DELETE] + [0] * 61)) * 100
+    with pytest.raises(SwitchLost):
+        asyncio.run(joined_by(HELLO + few))
+    assert channel.REST_S not in rests
+    with pytest.raises(SwitchLost):
+        asyncio.run(joined_by(HELLO + few * int(channel.UNASKED_BURST // 50)))
+    assert channel.REST_S in rests
 
 
 def test_an_answer_is_bounded_in_bytes() -> None:

@@ -1,6 +1,7 @@
 """Which connections are streams of a command, and how a command is run."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -21,7 +22,7 @@ from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, Streams, chosen_ports
 from mpx_controller.stock.run import Watch, run_command
-from pretended import Book, kept
+from pretended import Book, kept, saying
 
 PORTS = st.integers(0, 65535)
 PAIR = Pair("10.0.0.1", "10.0.0.2")
@@ -215,6 +216,18 @@ def test_what_cannot_be_run() -> None:
 def test_a_url_that_cannot_be_one(words: tuple[str, ...], url: str) -> None:
     command = ("true",) if words == ("run",) else ()
     refused(mpx("controller", *words, "--url", url, *OURS, 0, *command), 2, url)
+
+
+PATH = {"streams": 1, "rate_bps": 1e8, "rtt_s": 0.01, "switches": ["1", "2"]}
+
+
+@pytest.mark.parametrize(
+    "path", [1, "p", [], {}, {**PATH, "rate_bps": "fast"}, {**PATH, "rtt_s": None}, {**PATH, "switches": 3}]
+)
+def test_a_path_that_is_described_wrongly_is_one_line(path: object) -> None:
+    told = json.dumps({"id": 1, "streams": 1, "lease_s": 60.0, "paths": [path]}).encode()
+    with saying(b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s" % (len(told), told)) as url:
+        refused(mpx("controller", "assign", "--url", url, *OURS, 0), 11, "describes the paths wrongly")
 
 
 def test_the_folder_of_the_module_has_nothing_else() -> None:

@@ -144,6 +144,18 @@ def test_an_answer_that_comes_too_late_is_nobody_else_s(book: Book) -> None:
     assert book.sets[told["path_set"]][5002] == told["path"]
 
 
+def test_the_helper_ends_with_its_session_while_an_answer_drips(
+    monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    with saying(b"HTTP/1.1 200 OK\r\nX: ", for_ever=True) as url:
+        monkeypatch.setenv("MPX_CONTROLLER", url)
+        helper = Helper()
+        process = helper._process
+        assert "does not answer" in helper.place(Pair(HERE, "192.0.2.9"), 5001)["failed"]
+        del helper
+        eventually(lambda: process.poll() is not None)
+
+
 @pytest.mark.parametrize(
     ("answer", "for_ever"),
     [

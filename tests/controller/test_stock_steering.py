@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
+import pretended
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Client, Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
-from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
+from mpx_controller.stock.netmgr.mpx_netmgr.steering import SOONEST_S, Steering
 from pretended import LEASE_S, PATHS, Book, kept, saying
 
 PAIR, OTHER = Pair("10.0.0.1", "10.0.0.2"), Pair("10.0.0.3", "10.0.0.2")
@@ -45,6 +46,13 @@ def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end() -> None:
     assert book.sets == {1: {1: 0}}
     steering.remove(PAIR, 1)
     assert book.sets == {1: {}}
+
+
+def test_a_lease_of_next_to_nothing_is_not_renewed_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretended, "LEASE_S", 1e-9)
+    steering = Steering(Direct(Book()), 0)
+    steering.place(PAIR, 1, 0.0)
+    assert steering.next_s() == SOONEST_S
 
 
 def test_one_path_set_for_all_streams_of_a_pair() -> None:

@@ -126,7 +126,7 @@ def test_the_library_of_the_thesis_reads_the_answers(
         ({"path_num": f"<int>{'9' * 6000}</int>"}, -32700, "not a method call"),
         ({"path_num": "<i4>many</i4>"}, -32700, "not a method call"),
         ({"path_num": "<nil/>"}, -32602, "path_num"),
-        ({"path_num": "<array><data>" * 1000}, -32700, "not a method call"),
+        ({"path_num": "<array><data>" * 500}, -32700, "not a method call"),
         ({"dst_ip": SRC}, 1, "source and sink are the same address"),
     ],
 )
@@ -179,7 +179,7 @@ def test_document_types_are_refused_in_any_encoding(network: Network, declared: 
         b"<methodCall><params></params></methodCall>",
         b"not XML",
         b"\xff\xfe\x00",
-        b"<a>" * 20_000,
+        b"<a>" * 2500,
     ],
 )
 def test_what_is_no_call(network: Network, body: bytes) -> None:

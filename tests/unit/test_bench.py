@@ -9,12 +9,14 @@ from pathlib import Path
 import lab_traffic
 import pytest
 import tuner_race
-from figures import Spread, Verdict, machine
+from figures import Spread, Verdict, machine, quantile
 from harness import conclude
+from huang.rates import variation
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, rates_verdicts, until_invalid
 from limits_rate import extremes, moving
+from mpx_lab.series import Sample
 
 RATE_BPS = 800e6
 
@@ -49,6 +51,15 @@ def test_too_short_to_tell() -> None:
 
 def test_only_what_moves_counts() -> None:
     assert moving([(0, 0), (1, 0), (2, 5), (3, 5), (4, 9), (5, 9), (6, 9)]) == [(2, 5), (3, 5), (4, 9)]
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 1), (10, 10), (99, 99), (100, 99), (300, 297)])
+def test_the_p99_is_the_least_that_so_many_do_not_exceed(count: int, most: int) -> None:
+    assert quantile(range(1, count + 1), 0.99) == most
+
+
+def test_a_stream_that_is_too_short_varies_without_limit() -> None:
+    assert variation([Sample(0.0, 0), Sample(1.5, 1000)]) == math.inf
 
 
 def test_how_figures_are_shown() -> None:

@@ -1,6 +1,7 @@
 """A controller that is slow, talks nonsense or too much costs a bounded time and an error that says so."""
 
 import contextlib
+import gzip
 import json
 import socket
 import threading
@@ -198,6 +199,34 @@ def test_neither_a_proxy_nor_a_redirect_is_followed(monkeypatch: pytest.MonkeyPa
     with (
         controller(lambda connection, _: connection.sendall(moved)) as client,
         pytest.raises(Refusal, match="HTTP status 302"),
+    ):
+        client.renew(7)
+
+
+def test_a_redirect_without_end_is_not_taken_in() -> None:
+    most, taken, ended = 64 << 20, [0], threading.Event()
+
+    def say(connection: socket.socket, _: bytes) -> None:
+        try:
+            connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n")
+            while taken[0] < most:
+                taken[0] += connection.send(bytes(1 << 20))
+        finally:
+            ended.set()
+
+    with controller(say) as client:
+        with pytest.raises(ControllerError, match="answers more than"):
+            client.renew(7)
+        assert ended.wait(60) and taken[0] < most
+
+
+def test_a_packed_answer_is_not_unpacked() -> None:
+    packed = gzip.compress(b" " * (64 << 20))
+    said = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+    said += b"Content-Length: %d\r\n\r\n%s" % (len(packed), packed)
+    with (
+        controller(lambda connection, _: connection.sendall(said)) as client,
+        pytest.raises(ControllerError, match="answers what is not JSON"),
     ):
         client.renew(7)
 

@@ -42,7 +42,7 @@ class Callers:
             self._tokens.append((secret, token.owner, Networks(token.networks) if token.networks else None))
 
     def caller(self, address: str, authorization: str | None) -> Caller:
-        """Return who that is; raises UnknownToken or NotYours."""
+        """Return the caller with an address or a token; raises UnknownToken or NotYours."""
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
             return self._by_token(token.strip().encode() if scheme.lower() == BEARER else b"", address)

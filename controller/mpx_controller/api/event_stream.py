@@ -20,7 +20,7 @@ ALIVE_S = 15.0  # between two signs of life of a stream of events
 
 
 class EventStream(StreamingResponse):
-    """What happens to the path sets of an owner; on the controller's own host, to all."""
+    """The events of an owner's path sets; for callers on the controller's own host, of all."""
 
     def __init__(self, controller: Controller, owner: str) -> None:
         self._listeners = controller.listeners

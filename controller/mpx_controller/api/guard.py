@@ -15,10 +15,10 @@ from mpx_controller.errors import NotYours, Refused, TooMany
 
 CONNECTIONS, ALL_CONNECTIONS = 128, 512  # of one address, and together
 REQUEST_S = 10.0  # that a request may take to come, and an answer to be read further
-TOO_MANY_S = 1.0  # until one request too many is answered: who asks on and on is slowed by that
-MOST_BODY = 65_536  # bytes of a request
+TOO_MANY_S = 1.0  # before a request too many is refused: a caller that goes on is slowed by that
+MOST_BODY = 8192  # bytes of a request: some times the largest, with 256 ports
 _NO_TLS = b'{"detail": "this port speaks TLS: ask it by https://"}\n'
-NO_TLS = (  # what is answered to who does not
+NO_TLS = (  # the answer to plain HTTP
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
     b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(_NO_TLS), _NO_TLS)
 )
@@ -37,7 +37,7 @@ class TooLarge(Refused):
 
 
 class Guarded(H11Protocol):
-    """One connection. It is ended where it is one too many, or where its caller does not go on."""
+    """One connection of a caller. It is ended where there are too many, or where its caller stalls."""
 
     _served = 0
 
@@ -45,7 +45,8 @@ class Guarded(H11Protocol):
         """A client has connected."""
         super().connection_made(transport)  # type: ignore[arg-type]
         here = sum(isinstance(each, Guarded) and each.address == self.address for each in self.connections)
-        if here > CONNECTIONS or len(self.connections) > ALL_CONNECTIONS:
+        is_gone = self.client is None  # reset before it was accepted; its request may be there to be read
+        if is_gone or here > CONNECTIONS or len(self.connections) > ALL_CONNECTIONS:
             transport.abort()  # type: ignore[attr-defined]
         else:
             self.loop.call_later(REQUEST_S, self._check, self._served)
@@ -72,7 +73,7 @@ class Guarded(H11Protocol):
 
 
 class Guard:
-    """The application, for requests that may be looked at."""
+    """Passes requests to the application, except those too large or too many, and those of web pages."""
 
     def __init__(self, app: App, callers: Callers) -> None:
         self._app, self._callers = app, callers
@@ -106,10 +107,11 @@ class Guard:
 
 
 def _check_host(header: bytes | None, scope: Message) -> None:
-    """Raise NotYours where who asks on our own host has found us by another's name.
+    """Raise NotYours where a caller on this host names another host in its Host header.
 
-    Such is a page of a browser whose name has been made to mean this host: it would see all. With TLS it
-    would have no certificate for that name, and one without a name is no browser.
+    Such is a web page in a browser, from a site whose name was made to resolve to this host (DNS rebinding):
+    it would count as the owner of all. With TLS the browser refuses our certificate for that name; and
+    every browser sends a Host header.
     """
     if header is None or not _is_loopback(scope["client"][0]):
         return

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress, model_validator
 
 from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
@@ -26,11 +26,20 @@ def _text(text: object) -> object:
 
 Address = Annotated[IPvAnyAddress, BeforeValidator(_text)]
 PortNumber = Annotated[int, Field(ge=1, le=65535, strict=True, description="of TCP")]
+MOST_MEMBERS = 16  # of an object; none has as many
 SideName = Literal["source", "sink"]
 
 
 class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_members(cls, asked: object) -> object:
+        """Refuse very many members at once: an error for each of them takes far longer to make."""
+        if isinstance(asked, dict) and len(asked) > MOST_MEMBERS:
+            raise ValueError(f"an object may have at most {MOST_MEMBERS} members")
+        return asked
 
 
 class NewPathSet(_Asked):
@@ -51,7 +60,7 @@ class Streams(_Asked):
 
 
 class NewStreams(Streams):
-    """As before, and which path they are to be on."""
+    """TCP ports of streams, and the path that they are to be put on."""
 
     path: Annotated[
         int | None, Field(ge=0, strict=True, description="null: in the ratio of the predictions")

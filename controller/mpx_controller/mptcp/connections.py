@@ -25,7 +25,7 @@ MOST_SUBFLOWS = 4_000  # ... subflows of these
 
 @dataclass(frozen=True)
 class Connection:
-    """One connection: by whom it was opened, at which port of a switch, and what its joins name it by."""
+    """One connection: its first subflow, the port where that was opened, and the tokens that joins name."""
 
     number: int
     version: int
@@ -137,7 +137,7 @@ class Connections:
         return four in self._finished
 
     def ended(self, four: FourTuple, now_s: float) -> None:
-        """A subflow is no more; its connection is forgotten later, as it may get others."""
+        """Remove a subflow; its connection is forgotten later, as it may get others."""
         number = self._of.pop(four, None)
         self._finished.pop(four, None)
         if number is not None:
@@ -165,7 +165,7 @@ class Connections:
                         del self._by_token[token]
 
     def restore(self, some: Iterable[Connection], last: int) -> None:
-        """Have again what was known before a restart."""
+        """Restore what was known before a restart."""
         self.last = last
         for known in some:
             self._keep(known)
@@ -193,5 +193,5 @@ class Connections:
 
 
 def _fit(one: Segment, other: Segment) -> bool:
-    """Whether one goes back to where the other came from."""
+    """Whether each goes to the hardware address that the other came from."""
     return (one.sender, one.receiver) == (other.receiver, other.sender)

@@ -70,7 +70,7 @@ class MultipathTcp:
         return self._begin(connection.number, four, Subflow(hardware, ends), now_s)
 
     def network_changed(self, now_s: float) -> Messages:
-        """Have copies from all ports where hosts are, and all subflows on paths that are there."""
+        """Update the entries for copies at the ports of hosts, and the paths of affected subflows."""
         seen = (self._network.graph, self._network.settled)
         is_same = self._seen is not None and self._seen[0] is seen[0] and self._seen[1] == seen[1]
         self._seen = seen
@@ -101,7 +101,7 @@ class MultipathTcp:
         return self._steer(four, now_s)
 
     def refused(self, switch: int, cookie: int, now_s: float) -> Messages:
-        """A switch does not take an entry of ours: for copies, or of a connection."""
+        """Handle that a switch has refused an entry, for copies or of a connection."""
         number = number_of(cookie)
         if number == 0:
             if switch not in self.off:
@@ -119,7 +119,7 @@ class MultipathTcp:
         ]
 
     def expire(self, now_s: float) -> Messages:
-        """Forget what has lasted too long."""
+        """End subflows that have had no path for too long; forget old connections."""
         lost = [
             four
             for four, known in self._subflows.items()
@@ -132,7 +132,7 @@ class MultipathTcp:
     def restore(
         self, connections: Iterable[Connection], last: int, subflows: Mapping[FourTuple, Subflow]
     ) -> None:
-        """Have again what was known before a restart; `network_changed` steers it once links are found."""
+        """Restore what was known before a restart; `network_changed` steers it once links are found."""
         self.connections.restore(connections, last)
         self._subflows = dict(subflows)
 
@@ -208,7 +208,7 @@ class MultipathTcp:
         return min(self._paths(known), key=lambda path: filled[route(path)], default=None)
 
     def _steer(self, four: FourTuple, now_s: float) -> Messages:
-        """Have a subflow on its path; where that is not there, on that with the fewest of its connection.
+        """Put a subflow on its path; where that is gone, on the path with the fewest of its connection.
 
         After a start it is left as it is until its own path is found, or is late. Where a host has moved to
         another switch that is its new home.
@@ -241,7 +241,7 @@ class MultipathTcp:
         return known.path if path is None and alive(graph, known.path) else path
 
     def _have(self, four: FourTuple, entries: Mapping[int, list[Entry]]) -> Messages:
-        """Have exactly these entries of a subflow, those furthest from the source first."""
+        """Set the entries of a subflow, those furthest from the source first."""
         before = self._subflows[four].on
         self._subflows[four] = replace(self._subflows[four], on=frozenset(entries))
         messages: Messages = []

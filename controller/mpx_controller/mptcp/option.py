@@ -33,7 +33,7 @@ class Join(NamedTuple):
 def mptcp_option(options: bytes) -> Capable | Join | None:
     """Return the first MP_CAPABLE or MP_JOIN among the options of a TCP header; None where there is none.
 
-    Options that cannot be are the end of all, as for the kernel.
+    Reading ends at a malformed option, as in the kernel.
     """
     at = 0
     while at < len(options) and options[at] != _END:
@@ -52,7 +52,7 @@ def mptcp_option(options: bytes) -> Capable | Join | None:
 
 
 def token_of(key: int, version: int) -> int:
-    """Return what a MP_JOIN names the owner of a key by: the first 32 bits of its SHA-1 or SHA-256."""
+    """Return the token of a key, by which a MP_JOIN names its owner: 32 bits of its SHA-1 or SHA-256."""
     whole = (hashlib.sha1 if version == 0 else hashlib.sha256)(key.to_bytes(8, "big"))
     return int.from_bytes(whole.digest()[:4], "big")
 

@@ -16,7 +16,7 @@ Saved = tuple[list[Connection], int, dict[FourTuple, Subflow]]
 
 
 def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[str, Any]:
-    """Return connections that have subflows, and these."""
+    """Return the connections that have subflows, and the subflows."""
     return {
         "last": known.connections.last,
         "connections": [

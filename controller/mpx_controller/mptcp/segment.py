@@ -24,7 +24,7 @@ class FourTuple(NamedTuple):
 
     @property
     def reverse(self) -> "FourTuple":
-        """The same as the other side has them."""
+        """The same as seen from the other side."""
         return FourTuple(self.sink, self.sink_port, self.source, self.source_port)
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class FourTuple(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A TCP segment: from which hardware address to which, whose it is, and what it says."""
+    """A TCP segment: hardware addresses, addresses and ports, flags, and the option of Multipath TCP."""
 
     sender: str
     receiver: str

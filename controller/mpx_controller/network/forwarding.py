@@ -44,27 +44,27 @@ class Bands:
 
     @property
     def top(self) -> int:
-        """Of discovery frames."""
+        """The priority of discovery frames."""
         return self.priority + 199
 
     @property
     def unused(self) -> int:
-        """Of edges that are not used."""
+        """The priority of unused edges."""
         return self.priority + 198
 
     @property
     def path_sets(self) -> int:
-        """Of assigned streams."""
+        """The least priority of assigned streams."""
         return self.priority + 100
 
     @property
     def mptcp(self) -> int:
-        """Of unassigned subflows."""
+        """The least priority of unassigned subflows."""
         return self.priority + 50
 
     @property
     def copies(self) -> int:
-        """Of frames of which we get copies."""
+        """The priority of frames of which we get copies."""
         return self.priority + 10
 
 
@@ -82,7 +82,7 @@ def questions_entries(bands: Bands) -> list[Entry]:
 
 
 def base_entries(bands: Bands) -> list[Entry]:
-    """Return what every switch holds whatever the network looks like."""
+    """Return the entries that every switch holds, whatever the network is."""
     copied = [match(eth_type=ETH_ARP)]
     copied += [
         match(eth_type=ETH_IPV6, ip_proto=ICMPV6, icmpv6_type=kind) for kind in (ND_SOLICIT, ND_ADVERT)
@@ -95,7 +95,7 @@ def base_entries(bands: Bands) -> list[Entry]:
 
 
 def unused_entries(bands: Bands, switch: int, unused: Iterable[Port]) -> list[Entry]:
-    """Return what drops all that comes in on edges of a switch that are not used."""
+    """Return the entries that drop all frames from the unused edges of a switch."""
     numbers = sorted(port.number for port in unused if port.switch == switch)
     return [Entry(bands.table, bands.unused, match(in_port=number), COOKIE) for number in numbers]
 
@@ -103,7 +103,7 @@ def unused_entries(bands: Bands, switch: int, unused: Iterable[Port]) -> list[En
 def flood_entries(
     bands: Bands, switches: Iterable[int], tree: Iterable[Link], edges: Iterable[Port]
 ) -> dict[int, list[Entry]]:
-    """Return for each switch what floods: from any edge or port of the tree out of all others."""
+    """Return the flood entries of each switch: from any edge or port of the tree out of all others."""
     ports: dict[int, list[int]] = {switch: [] for switch in switches}
     for port in sorted({*edges, *(link.start for link in tree)}):
         if port.switch in ports:
@@ -124,7 +124,7 @@ def flood_entries(
 
 
 def host_entry(bands: Bands, host: Host, switch: int, towards: Mapping[int, Port]) -> Entry | None:
-    """Return what sends frames for a host out of a switch towards it; None where no path is known.
+    """Return the entry of a switch for frames to a host; None where no path is known.
 
     `towards` has for each switch the port where its shortest path to the host's begins.
     """
@@ -144,7 +144,7 @@ def graph_of(
     delays_s: Mapping[tuple[Port, Port], float],
     default_bps: float,
 ) -> Graph:
-    """Return the graph with what each link is known to carry and to take."""
+    """Return the graph with the known rate and delay of each link."""
     return Graph.of(
         switches,
         (

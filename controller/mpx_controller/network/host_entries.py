@@ -23,7 +23,7 @@ class HostEntries:
         return hardware in self._placed
 
     def place(self, host: Host) -> Messages:
-        """Have entries for a host wherever there is a path to it."""
+        """Set the entries for a host in all switches with a path to it."""
         self._placed[host.hardware] = host
         changes: Messages = []
         for switch in self._graph.switches:
@@ -32,7 +32,7 @@ class HostEntries:
         return changes
 
     def remove(self, hosts: Iterable[str]) -> Messages:
-        """Have no entries for hosts with these hardware addresses."""
+        """Remove the entries for hosts with these hardware addresses."""
         changes: Messages = []
         for hardware in hosts:
             if self._placed.pop(hardware, None) is not None:
@@ -41,7 +41,7 @@ class HostEntries:
         return changes
 
     def rebuild(self, graph: Graph, hosts: Mapping[str, Host]) -> Messages:
-        """Have entries for exactly these hosts, by their hardware address, along the paths of `graph`."""
+        """Replace all entries by those for these hosts (by hardware address), along the paths of `graph`."""
         self._graph = graph
         before, self._towards = self._towards, {}
         changes = self.remove(self._placed.keys() - hosts.keys())

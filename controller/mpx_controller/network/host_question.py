@@ -17,7 +17,7 @@ HOPS = 255  # of neighbour discovery: what has come from farther away is refused
 
 
 def host_question(address: str) -> bytes:
-    """Return the frame that asks who has an address; raises ValueError where it is none."""
+    """Return the frame that asks for the host with an address; raises ValueError for what is no address."""
     asked = ipaddress.ip_address(address)
     made = packet.Packet()
     if asked.version == 4:

@@ -76,7 +76,7 @@ class Hosts:
                 self._at.setdefault(host.port, {})[hardware] = now_s
 
     def expire(self, now_s: float) -> list[Host]:
-        """Forget those that have been silent for too long and were asked for; return who is to be now."""
+        """Forget hosts that stayed silent after they were asked for; return those to ask for now."""
         silent = []
         for here in self._at.values():
             for hardware, last_s in here.items():
@@ -92,12 +92,12 @@ class Hosts:
         return [self._by_hardware[hardware] for hardware in silent if hardware in self._asked]
 
     def take_forgotten(self) -> list[str]:
-        """Return the hardware addresses of those that have been forgotten for their silence since last."""
+        """Return the hardware addresses of hosts forgotten for their silence since the last call."""
         taken, self._forgotten = self._forgotten, []
         return taken
 
     def restore(self, hosts: Iterable[Host], now_s: float) -> None:
-        """Have again what was known before a restart."""
+        """Restore what was known before a restart."""
         for host in hosts:
             for address in host.addresses or (None,):
                 self.heard(host.hardware, address, host.port, now_s, sure=True)

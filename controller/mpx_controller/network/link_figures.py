@@ -28,7 +28,7 @@ class LinkFigures:
         self._rates_bps, self._configured_delays_s = rates_bps, delays_s
 
     def switch_answers(self, switch: int, within_s: float) -> None:
-        """Note how soon a switch has answered a question that it does nothing for."""
+        """Note the response time of a switch to an echo request."""
         self._answers_s[switch] = min(within_s, self._answers_s.get(switch, within_s))
 
     def answers_s(self, switch: int) -> float | None:

@@ -91,7 +91,7 @@ class Network:
 
     @property
     def settled(self) -> bool:
-        """Whether so much time has passed since the start that what has not been found is not there."""
+        """Whether discovery has had enough time since the start to have found the whole network."""
         return self._ticked_s >= self._settles_s
 
     @property
@@ -158,7 +158,7 @@ class Network:
         self._silent_s[switch] = now_s
 
     def switch_answers(self, switch: int, within_s: float) -> None:
-        """A switch has answered a question of ours that it does nothing for."""
+        """Note the response time of a switch to an echo request."""
         self._figures.switch_answers(switch, within_s)
 
     def answers_s(self, switch: int) -> float | None:
@@ -206,7 +206,7 @@ class Network:
         self.rules(switch).refused(entry)
 
     def tick(self, now_s: float) -> Messages:
-        """Time has passed: questions are due, links are lost, ports are decided, silent switches gone.
+        """Send the discovery frames that are due, decide ports, and drop lost links and silent switches.
 
         Changes since the last call take effect here, all at once. Call it at `next_s`.
         """
@@ -227,7 +227,7 @@ class Network:
     # --- decisions ----------------------------------------------------------------------------------
 
     def host_questions(self, address: str) -> Messages:
-        """Return what asks for the host with an address, at all ports where hosts may be."""
+        """Return the frames that ask for the host with an address, at all ports where hosts may be."""
         frame = host_question(address)
         ports: dict[int, list[int]] = defaultdict(list)
         for port in sorted(self._edges):
@@ -238,7 +238,7 @@ class Network:
     def forget_silent_hosts(self, used: Iterable[str], now_s: float) -> Messages:
         """Ask for hosts that have said nothing for long, and forget those that were asked for the last time.
 
-        Where they are, by what they have said last. Those with hardware addresses in `used` are there.
+        They are asked for where they were heard last. Those with hardware addresses in `used` are kept.
         """
         self.hosts.used(used, now_s)
         questions: Messages = [
@@ -265,7 +265,7 @@ class Network:
         ]
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
-        """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
+        """Set the entries of `owner` in a switch; see SwitchRules.put."""
         return self._tables.change(switch, owner, entries)
 
     def rates_changed(self, rates_bps: Rates, delays_s: Rates) -> None:

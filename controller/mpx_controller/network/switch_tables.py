@@ -36,7 +36,7 @@ class SwitchTables:
         return self._rules.setdefault(switch, SwitchRules())
 
     def change(self, switch: int, owner: object, entries: Iterable[Entry]) -> Messages:
-        """Have exactly these entries of `owner` in a switch; see SwitchRules.put."""
+        """Set the entries of `owner` in a switch; see SwitchRules.put."""
         changes = self.rules(switch).put(owner, entries)
         return [(switch, change) for change in changes] if switch in self.connected else []
 

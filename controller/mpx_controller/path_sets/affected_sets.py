@@ -10,7 +10,7 @@ from mpx_controller.path_sets.path_set import PathSet
 
 
 class _Connection(NamedTuple):
-    """Of a switch, and since when: one that has connected anew has changed."""
+    """The connection of a switch, by its beginning: a switch that has reconnected has changed."""
 
     switch: int
     at_s: float
@@ -24,7 +24,7 @@ class AffectedSets:
         self._seen: frozenset[Hashable] = frozenset()
 
     def add(self, known: PathSet) -> None:
-        """There is one more."""
+        """Add a set."""
         for each in _used(known):
             self._by[each].add(known.number)
 

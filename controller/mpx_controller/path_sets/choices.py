@@ -23,7 +23,7 @@ class Choice:
 
 
 class Choices:
-    """Remembers them while the network is the same, as in a large one each takes some milliseconds."""
+    """Caches choices while the network is the same, as in a large one each takes some milliseconds."""
 
     def __init__(self, select: Select) -> None:
         self._select = select

@@ -103,7 +103,7 @@ def _worth(paths: list[Path]) -> tuple[float, float, int]:
 
 
 def _that_help(paths: list[Path]) -> list[Path]:
-    """Return them without those, the last first, beside which the others carry as much but for `ADDS` of it.
+    """Return the paths without those, tried from the last, that add less than the share `ADDS` to the others.
 
     Looking which add to those before them would lose paths that bring nothing but together: where the widest
     lies across two others each takes from it what it brings.

@@ -19,21 +19,21 @@ SELDOM_S = 3600.0  # ... twice as long after each time that it refuses again, an
 
 @dataclass(frozen=True)
 class _Refusal:
-    """Of a stream, by a switch."""
+    """The refusal of a stream's entry by a switch."""
 
     at_s: float
     rests_s: float = AGAIN_S
-    holds: bool = True  # it has not been asked again since
+    holds: bool = True  # the switch has not been asked again since
 
 
 class StreamEntries:
-    """Has entries where they belong by now; `idle_s`: of each entry, 0 for ever."""
+    """Decides which switches hold entries of each stream. `idle_s`: idle timeout of the entries, 0: none."""
 
     def __init__(self, network: Network, bands: Bands, idle_s: int) -> None:
         self._network, self._bands, self._idle_s = network, bands, idle_s
         self._ways: defaultdict[int, dict[StreamKey, int | None]] = defaultdict(dict)
         self.off_path: set[int] = set()  # sets with streams on none of their paths
-        self._where: dict[int, Ends] = {}  # of each set with streams, where these lead
+        self._where: dict[int, Ends] = {}  # between which ports the streams of each set lead
         self._on: defaultdict[int, dict[StreamKey, dict[int, list[Entry]]]] = defaultdict(dict)
         # of each stream the switches that have refused it
         self._refuse: defaultdict[int, dict[StreamKey, dict[int, _Refusal]]] = defaultdict(dict)
@@ -68,9 +68,9 @@ class StreamEntries:
         return bool(lacks)
 
     def ask_again(self, now_s: float) -> dict[int, list[StreamKey]]:
-        """Have switches asked once more that refused streams long ago, or before they connected anew.
+        """Let switches be asked again that refused streams long ago, or before they reconnected.
 
-        Return which streams these are, of each set: they are to be steered.
+        Return the streams of each set that are to be steered for that.
         """
         found: dict[int, list[StreamKey]] = {}
         for number, refused in self._refuse.items():
@@ -86,7 +86,7 @@ class StreamEntries:
         return found
 
     def avoid_none_with(self, number: int, keys: Iterable[StreamKey]) -> None:
-        """Have them asked once more for these streams of a set."""
+        """Forget which switches refused these streams of a set, so that all are asked again."""
         for key in keys:
             self._refuse[number].pop(key, None)
 
@@ -123,7 +123,7 @@ class StreamEntries:
         return bool(self.ready(known)) or self._shortest_ready(self._where_they_are(known)) is not None
 
     def steer(self, known: PathSet, keys: Iterable[StreamKey]) -> Messages:
-        """Have the entries of streams on their paths; where that is not ready, on another of the set.
+        """Put the entries of streams on their paths; where a path is not ready, on another of the set.
 
         Where none is ready, on the shortest path that is; where there is none, on none. A stream that
         is on a path stays there while a switch of it is away, as that goes on forwarding. Where a host has
@@ -164,7 +164,7 @@ class StreamEntries:
         return messages
 
     def unsteer(self, known: PathSet, key: StreamKey) -> Messages:
-        """Have none."""
+        """Remove the entries of a stream."""
         self._ways[known.number].pop(key, None)
         self._refuse[known.number].pop(key, None)
         if not self._ways[known.number]:
@@ -186,7 +186,7 @@ class StreamEntries:
         return bool(switches) and all(self._network.rules(switch).holds(owner) for switch in switches)
 
     def _have(self, number: int, key: StreamKey, entries: dict[int, list[Entry]]) -> Messages:
-        """Have exactly these entries of a stream, those furthest from the source first."""
+        """Set the entries of a stream, those furthest from the source first."""
         held = self._on[number]
         before = held.pop(key, {})
         if entries:

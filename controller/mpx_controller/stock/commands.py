@@ -61,12 +61,16 @@ def assign(source: str, sink: str, paths: int, url: str, token_file: Path | None
     if as_json:
         click.echo(json.dumps(made.answer))
         return
+    try:
+        paths_of = [_described(path) for path in made.answer["paths"]]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ControllerError(f"the controller at {url} describes the paths wrongly ({error!r})") from None
     click.echo(
         f"path set {made.number}: {counted(made.paths, 'path')}, {counted(made.streams, 'stream')}, "
         f"for {made.lease_s:g} s"
     )
-    for number, path in enumerate(made.answer["paths"]):
-        click.echo(f"  path {number}: {_described(path)}")
+    for number, path in enumerate(paths_of):
+        click.echo(f"  path {number}: {path}")
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
@@ -214,4 +218,4 @@ def _is_ours(address: str) -> bool:
 def _described(path: dict[str, Any]) -> str:
     rate = f"{path['rate_bps'] / 1e6:g} Mbit/s" if path["rate_bps"] is not None else "no limit known"
     streams, switches = counted(path["streams"], "stream"), "-".join(path["switches"])
-    return f"{streams}, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {switches}"
+    return shown(f"{streams}, {rate}, RTT {path['rtt_s'] * 1e3:.1f} ms, {switches}")

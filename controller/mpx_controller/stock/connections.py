@@ -27,14 +27,14 @@ End = tuple[str, int]
 
 @dataclass(frozen=True)
 class Connection:
-    """One of them: address and port of both ends; IPv4 that was mapped into IPv6 is IPv4."""
+    """Address and port of both ends of a connection; IPv4 mapped into IPv6 is IPv4."""
 
     local: End
     remote: End
 
 
 class Connections:
-    """Asks for those of the network namespace it is made in; raises OSError where the kernel refuses."""
+    """Lists the TCP connections of the network namespace it is made in; raises OSError where it cannot."""
 
     def __init__(self) -> None:
         self._asking = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)

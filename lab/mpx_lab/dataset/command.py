@@ -49,7 +49,7 @@ def dataset_command(
     """Measure round-trip times beside known mixes of congestion control, on random links.
 
     Runs that are already in FOLDER are kept, so measuring may be interrupted at any time; those of an
-    older recipe are. More links add to what is there. What a run holds: docs/lab-format.md.
+    older recipe are measured again. More links add to what is there. What a run holds: docs/lab-format.md.
     """
     from mpx_lab.dataset.collect import collect, wall_s
     from mpx_lab.dataset.run import Bench

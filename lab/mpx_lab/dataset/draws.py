@@ -75,8 +75,8 @@ def _of(wan: Wan, run: Callable[[Wan, str, tuple[str, ...], bool], Recipe]) -> I
 def _run(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
     """Return what is measured beside a mix, in one run, as a mix takes half a minute to settle.
 
-    By lot: how many streams our copies have, with which congestion control the first is, and whether it is
-    there before the mix.
+    Drawn at random: how many streams our copies have, which congestion control the first has, and whether it
+    is there before the mix.
     """
     chance = random.Random(f"run {wan.id} {mix}")
     profile = "paper" if chance.random() < PAPERS else "short"

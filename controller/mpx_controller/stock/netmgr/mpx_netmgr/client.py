@@ -54,7 +54,7 @@ class Client:
         return places
 
     def remove(self, number: int, ports: list[int]) -> None:
-        """Streams have ended."""
+        """Take streams that have ended off their paths."""
         self._ask("POST", f"/{number}/streams/remove", {"ports": ports, "side": "source"})
 
     def renew(self, number: int) -> None:
@@ -62,7 +62,7 @@ class Client:
         self._ask("POST", f"/{number}/renew")
 
     def release(self, number: int) -> None:
-        """Give a path set back."""
+        """Release a path set."""
         self._ask("DELETE", f"/{number}")
 
     def _ask(self, method: str, what: str, body: dict[str, Any] | None = None) -> Any:

@@ -26,7 +26,7 @@ class Helper:
         with other:
             # The program that has loaded us is no Python, but its interpreter knows where that is.
             self._process = subprocess.Popen(
-                [sys.executable or "python3", "-s", "-S", "-m", "mpx_netmgr.asking"],
+                [sys.executable or "python3", "-s", "-S", "-m", "mpx_netmgr.helper_process"],
                 stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ from .client import NOT_THERE, TAKEN, Client, PathSet, Unsteered
 from .pair import Pair
 
 RENEWALS = 3  # within a lease, so that two may fail
+SOONEST_S = 0.1  # from one renewal to the next, however short a lease is
 UNKNOWN = -1  # the path of a stream that the controller was asked to place, and has not answered
 
 
@@ -35,7 +36,7 @@ class Steering:
         held = self._held.setdefault(pair, _Held())
         if held.known is None:
             made = self._client.assign(pair.source, pair.sink, self._paths)
-            held.every_s = made.lease_s / RENEWALS
+            held.every_s = max(SOONEST_S, made.lease_s / RENEWALS)
             held.renew_s = now_s + held.every_s
             before, held.paths = held.paths, {}
             try:
@@ -80,10 +81,10 @@ class Steering:
         return min((held.renew_s for held in self._held.values() if held.paths), default=float("inf"))
 
     def keep(self, now_s: float) -> None:
-        """Renew what has streams; what the controller has forgotten is asked for again, for all of them.
+        """Renew the path sets with streams, and replace those that the controller has forgotten.
 
-        Raises Unsteered where that fails for one of them, after all have had their turn; that one has it
-        again when it would be renewed, and there is time for two.
+        Raises Unsteered where that fails for a set, after the others were renewed; it is tried again at the
+        next renewal, and a lease has time for two failures.
         """
         failed: Unsteered | None = None
         for pair, held in self._held.items():
@@ -108,7 +109,7 @@ class Steering:
         self.get(pair, now_s)
 
     def release(self) -> None:
-        """Give all of them back; those of a controller that is away end with their leases."""
+        """Release all path sets; those of a controller that cannot be reached end with their leases."""
         for held in self._held.values():
             if held.known is not None:
                 with suppress(Unsteered):
