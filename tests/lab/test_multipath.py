@@ -164,17 +164,20 @@ def test_streams_leave_a_path_that_loses_everything_and_take_it_again_when_it_an
         return sum(path == 2 for path in known["ports"].values())
 
     with ours(lab, far) as served:
-        slowly = ("--rate", "6Mbit/s", "--streams", "8")  # so that it lasts
-        copying = Copying(lab, tmp_path, *slowly, "--controller", OWN.rest, near / "a", url_of(served, "b"))
-        eventually(lambda: carried(lab, up=True)[2] > SIZE / 40)
+        words = ("--controller", OWN.rest, near / "a", url_of(served, "b"))
+        copying = Copying(lab, tmp_path, "--rate", "2Mbit/s", "--streams", "8", *words)  # lasts 48 s, if let
+        eventually(lambda: carried(lab, up=True)[2] > SIZE / 100)
         assert on_it() > 1
         link.change(loss=1.0)
         eventually(lambda: on_it() == 1)  # the session that asks whether it is there
         link.change(loss=0.0)
         before = carried(lab, up=True)[2]
         eventually(lambda: on_it() > 1 and carried(lab, up=True)[2] - before > 100_000)
+        copying.process.send_signal(signal.SIGTERM)
         report = copying.ended()
-    assert report["status"] == "done", report["error"]
+        whole = Copying(lab, tmp_path, *words).ended()
+    assert report["status"] == "interrupted", report["error"]
+    assert whole["status"] == "done", whole["error"]
     assert (far / "b").read_bytes() == content
     reasons = [event["reason"] for event in report["timeline"] if event["path"] == "2"]
     assert any("; its streams moved to other" in reason for reason in reasons)
