@@ -184,7 +184,8 @@ def test_down(lab_id: str, lasts_s: dict[str, float], number: int) -> None:
 
 
 def test_down_before_each_line_of_what_it_does(lab_id: str, lab_root: None) -> None:
-    for line in itertools.count():
+    """Before each third line, and with `make kills` before each."""
+    for line in itertools.count(SEED % 3, 3) if KILLS < 20 else itertools.count():
         with Lab.up(NO_CIRCLE, lab_id, keep=True), python(DOWN_TO_LINE, lab_id, line) as program:
             if program.wait() == 0:
                 break
