@@ -13,6 +13,7 @@ from mpx.errors import UsageError
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
+_LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ def _ftp(text: str) -> Location:
     # urlsplit() drops tabs and newlines and cuts at ? and #, none of which FTP gives a meaning.
     rest = text.split("://", 1)[1]
     authority, slash, path = rest.partition("/")
+    if len(authority) > _LONGEST_AUTHORITY:  # urlsplit() takes quadratic time for some
+        raise UsageError(f"{authority[:40]}...: no host has a name of {len(authority)} characters")
     try:
         parts = urlsplit(f"ftp://{authority}")
         host, port = parts.hostname or "", parts.port or FTP_PORT

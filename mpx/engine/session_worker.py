@@ -178,8 +178,8 @@ class SessionWorker(threading.Thread):
         self._aside_s = min(2 * self._aside_s, LONGEST_ASIDE_S)
         while time.monotonic() < until_s and not self.is_needed:
             if queue.is_settled or stop.wait(IDLE_S):
-                return False
-        return True
+                break
+        return not (queue.is_settled or stop.is_set())
 
     @property
     def _is_one_too_many(self) -> bool:

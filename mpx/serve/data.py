@@ -72,7 +72,7 @@ class Connection:
         A route to the client that locks another keeps that.
         """
         self._congestion = name
-        with suppress(UsageError, OSError):  # OSError: it has ended, which shows as soon as it is used
+        with suppress(UsageError):
             set_congestion(self._sock, name)
 
     def connect(self) -> None:

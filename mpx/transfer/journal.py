@@ -3,7 +3,7 @@
 One journal for each pair of source and destination, in the user's state directory
 ($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
 
-    KEY.journal    lines of JSON, only ever appended to while a copy runs
+    KEY.journal    lines of JSON, appended to while a copy runs, and written anew once they are many
     LOCK.lock      there, and held (flock), while a copy to that destination runs
 
     {"mpx": 1, "source": "...", "destination": "...", "boot": "..."}       the first line
@@ -25,7 +25,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from mpx.files.partial_file import NotOurs
 from mpx.files.state_folder import StateFolder
 from mpx.transfer.destination_lock import DestinationLock
 
+LONG_BYTES = 64 * 1024 * 1024  # of a journal, after which it is written anew
 _VERSION = 1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # What a line raises that we have not written, or not to its end.
@@ -48,7 +49,7 @@ def copy_tag(source: str, destination: str) -> str:
     return hashlib.sha256(pair).hexdigest()[:12]
 
 
-@dataclass
+@dataclass(slots=True)
 class Unfinished:
     """What the journal knows of one file."""
 
@@ -79,18 +80,23 @@ class Journal:
             raise
         try:
             self.unfinished = {file.final: file for file in read_files(folder, self._name)}
-            self._open_files = set(self.unfinished)
-            self._fd: int | None = self._start(source, destination)
+            # With `_mutex` held: files that are neither done nor given up, and what is written of them.
+            self._open = {
+                file.final: replace(file, arrived=file.arrived.copy()) for file in self.unfinished.values()
+            }
+            head = {"mpx": _VERSION, "source": source, "destination": destination, "boot": boot_id()}
+            self._head = json.dumps(head) + "\n"
+            self._most_bytes = LONG_BYTES
+            self._fd: int | None = self._written_anew()
         except OSError as error:
             self._lock.close()
             folder.close()
             raise _refused(error, self._path) from None
 
-    def _start(self, source: str, destination: str) -> int:
+    def _written_anew(self) -> int:
         """Write the journal anew, compact, with what is still unfinished; return it, open for more."""
-        head = {"mpx": _VERSION, "source": source, "destination": destination, "boot": boot_id()}
-        lines = [json.dumps(head) + "\n"]
-        for file in self.unfinished.values():
+        lines = [self._head]
+        for file in self._open.values():
             lines.append(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
             if file.arrived:
                 lines.append(_arrived_line(file.final, list(file.arrived)))
@@ -109,25 +115,29 @@ class Journal:
     def begin(self, final: str, partial: str, size_bytes: int, modified_s: float | None) -> None:
         """Note that a file is begun (anew: whatever was known of it before is void)."""
         with self._mutex:
-            self._open_files.add(final)
+            self._open[final] = Unfinished(final, partial, size_bytes, modified_s)
             self._write(_begin_line(final, partial, size_bytes, modified_s))
 
     def arrived(self, final: str, ranges: list[Range]) -> None:
         """Note that more of a file has arrived; one that is done meanwhile is left out."""
         with self._mutex:
-            if final in self._open_files:
+            if file := self._open.get(final):
+                file.arrived.update(ranges)
                 self._write(_arrived_line(final, ranges))
 
     def lost(self, final: str, ranges: list[Range]) -> None:
         """Note that what was said to have arrived has not, or came damaged."""
         with self._mutex:
-            if final in self._open_files:
+            if file := self._open.get(final):
+                for start, end in ranges:
+                    file.arrived.remove(start, end)
                 self._write(json.dumps({"lost": ranges, "of": final}) + "\n")
 
     def done(self, finals: list[str]) -> None:
         """Note that files have their final names, or were given up with their partial files removed."""
         with self._mutex:
-            self._open_files.difference_update(finals)
+            for final in finals:
+                self._open.pop(final, None)
             self._write("".join(json.dumps({"done": final}) + "\n" for final in finals))
 
     def _write(self, text: str) -> None:
@@ -142,8 +152,18 @@ class Journal:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._fd, before)
                 raise
+            if before > self._most_bytes:
+                self._compact(self._fd, before)
         except OSError as error:
             raise _refused(error, self._path) from None
+
+    def _compact(self, fd: int, size_bytes: int) -> None:
+        """Write the journal anew, as that of a copy of weeks would grow without end; best effort."""
+        self._most_bytes = 2 * size_bytes
+        with contextlib.suppress(OSError):  # the long one will do
+            self._fd = self._written_anew()
+            self._most_bytes = LONG_BYTES + 2 * os.fstat(self._fd).st_size
+            os.close(fd)
 
     def close(self) -> None:
         """Let go of the lock; a journal with nothing unfinished is removed. Closing twice is fine."""
@@ -153,7 +173,7 @@ class Journal:
             fd, self._fd = self._fd, None  # the number may soon be that of another file
             with contextlib.suppress(OSError):  # what a network file system could not keep is sent again
                 os.close(fd)
-            if not self._open_files:
+            if not self._open:
                 with contextlib.suppress(OSError):
                     self._folder.unlink(self._name)
             self._lock.close()

@@ -307,3 +307,32 @@ def test_a_journal_that_has_no_room_leaves_nothing(state: Path, monkeypatch: pyt
     with pytest.raises(NoSpace):
         Journal(SOURCE, DESTINATION)
     assert [path.suffix for path in state.iterdir() if path.suffix != ".lock"] == []
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_that_of_a_long_copy_is_written_anew(
+    state: Path, monkeypatch: pytest.MonkeyPatch, has_room: bool
+) -> None:
+    """What counts stays the same; where there is no room for a second one the first goes on."""
+    monkeypatch.setattr(journal, "LONG_BYTES", 2000)
+    running = Journal(SOURCE, DESTINATION)
+    (path,) = state.glob("*.journal")
+    if not has_room:
+
+        def full(*_: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(StateFolder, "create", full)
+    running.begin("kept", ".kept", 100_000, 1.0)
+    most = 0
+    for i in range(1000):
+        running.begin(f"small {i}", ".small", 1, None)
+        running.arrived("kept", [(10 * i, 10 * i + 10)])
+        running.lost("kept", [(10 * i, 10 * i + 1)])
+        running.done([f"small {i}"])
+        most = max(most, path.stat().st_size)
+    (file,) = read_files(path)
+    assert (file.final, file.partial, file.size_bytes, file.modified_s) == ("kept", ".kept", 100_000, 1.0)
+    assert file.arrived == RangeSet((10 * i + 1, 10 * i + 10) for i in range(1000))
+    assert (most < 120_000) == has_room
+    running.close()

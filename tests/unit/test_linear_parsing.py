@@ -71,6 +71,7 @@ def read(text):
         "'Size=1;' * N + ' name'",
         "'@' * N",
         "'u:' * N + '@host'",
+        r"'\u0301\u0316' * N",
     ],
 )
 def test_long_text(text: str) -> None:
