@@ -77,7 +77,8 @@ class Channel:
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lines: LogLimit | None = None
     ) -> None:
-        self.peer = writer.get_extra_info("peername") or writer.get_extra_info("sockname")
+        address, port, *_ = writer.get_extra_info("peername") or writer.get_extra_info("sockname")
+        self.address, self.peer = address, f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         self.joined: Joined | None = None
         self._reader, self._writer = reader, writer
         self._lines = lines or LogLimit(log)
@@ -162,7 +163,7 @@ class Channel:
     @property
     def key(self) -> str:
         """By what its lines in the log are limited: its datapath id, or its address until that is known."""
-        return self._name if self.joined else str(self.peer[0])
+        return self._name if self.joined else self.address
 
     @property
     def is_open(self) -> bool:
@@ -341,7 +342,7 @@ class Channel:
         return self._unread[self._at - length : self._at]
 
     def _cut_off(self, why: NotNeeded) -> CutOff:
-        who = f"switch {self._name}" if self.joined else str(self.peer)
+        who = f"switch {self._name}" if self.joined else self.peer
         return CutOff(f"{who} {why}; its connection is ended")
 
     async def _turn(self) -> None:
@@ -392,4 +393,4 @@ class Channel:
 
     @property
     def _name(self) -> str:
-        return f"{self.joined.switch:x}" if self.joined else str(self.peer)
+        return f"{self.joined.switch:x}" if self.joined else self.peer

@@ -12,6 +12,8 @@ import click
 from mpx_controller.ask import flows, paths, status
 from mpx_controller.stock.commands import assign, netmgr, run
 
+MOST_DIGITS = 5  # of a port number
+
 
 @click.group(
     "controller", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
@@ -117,7 +119,7 @@ def _address(text: str) -> dict[str, object]:
     from mpx.errors import UsageError
 
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdecimal() or len(port) > MOST_DIGITS:
         raise UsageError(f"'{text}' is not an address: write HOST:PORT, for example 127.0.0.1:6653")
     return {"address": host.strip("[]"), "port": int(port)}
 

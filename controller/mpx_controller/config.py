@@ -209,8 +209,8 @@ def checked_config(settings: Mapping[str, object], where: str) -> Config:
 
 def _wrong(found: ErrorDetails) -> str:
     """Return what is wrong, and with which key."""
-    unknown = found["type"] == "extra_forbidden"
-    says = "there is no such key" if unknown else found["msg"].removeprefix("Value error, ")
+    ours = {"extra_forbidden": "there is no such key", "model_type": "it must be a table"}
+    says = ours.get(found["type"], found["msg"].removeprefix("Value error, "))
     return ": ".join(each for each in (".".join(map(str, found["loc"])), says) if each)
 
 

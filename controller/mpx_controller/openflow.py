@@ -161,7 +161,7 @@ class Switches:
     async def _serve(self, channel: Channel) -> None:
         if self._open > MOST_CONNECTIONS:
             raise SwitchLost(f"{channel.peer} exceeds the number of connections")
-        if not self._allowed.at(channel.peer[0]):
+        if not self._allowed.at(channel.address):
             raise SwitchLost(f"{channel.peer} is not among the addresses of openflow.allow_from")
         joined = await self._joined(channel)
         if not self._allowed.is_one(joined.switch):
@@ -196,7 +196,7 @@ class Switches:
 
     async def _joined(self, channel: Channel) -> Joined:
         """Return the identity of a connection; raises SwitchLost, also for too many that have none yet."""
-        address = str(channel.peer[0])
+        address = channel.address
         if self._joining[address] >= MOST_JOINING:
             raise SwitchLost(f"{channel.peer} exceeds the number of connections that are not identified")
         self._joining[address] += 1

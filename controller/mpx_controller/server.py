@@ -67,7 +67,8 @@ async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> Non
         timeout_graceful_shutdown=ENDING_S,
     )
     settings.load()
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # below: lines for whatever callers get wrong
+    for name in ("uvicorn.error", "asyncio"):  # below: lines for whatever peers get wrong
+        logging.getLogger(name).setLevel(logging.ERROR)
     api = _Api(settings)
     urls = _urls(config, switches_come.getsockname()[1], callers_come.getsockname()[1])
     accepting = [

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpx_command import mpx, refused
 from mpx_controller.api.callers import Callers, UnknownToken
 from mpx_controller.config import Api, Config, checked_config, read_capacities, read_config
 from mpx_controller.errors import NotYours, TooMany
@@ -54,6 +55,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("colour = 1", "colour: there is no such key"),
+        ("openflow = 3", "openflow: it must be a table"),
         ("[api]\nports = 1", "api.ports: there is no such key"),
         ("[api]\nport = 70000", "api.port: Input should be less than or equal to 65535"),
         ("[api]\naddress = 'somewhere'", "api.address: 'somewhere' does not appear"),
@@ -84,6 +86,13 @@ def test_what_is_wrong_is_named(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         checked_config(read_config(file), str(file))
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "127.0.0.1", ":6653", "[::1]:x", "127.0.0.1:\N{SUPERSCRIPT THREE}", f"::1:{'9' * 5000}"]
+)
+def test_what_is_no_address_to_listen_on(text: str) -> None:
+    refused(mpx("controller", "--listen", text), 2, "is not an address: write HOST:PORT")
 
 
 def test_subflows_are_spread_unless_somebody_else_forwards() -> None:

@@ -169,6 +169,7 @@ def test_another_protocol_is_one_line_at_once(tmp_path: Path, says: bytes | None
         controller(tmp_path / "state.json", errors=log) as running,
         socket.create_connection(("127.0.0.1", running.port), 30) as connection,
     ):
+        peer = "{}:{}".format(*connection.getsockname())
         if says is None:
             with pytest.raises(OSError):
                 ssl.create_default_context().wrap_socket(connection, server_hostname="localhost")
@@ -176,7 +177,8 @@ def test_another_protocol_is_one_line_at_once(tmp_path: Path, says: bytes | None
             connection.sendall(says)
             while connection.recv(65536):
                 pass
-    assert log.read_text().count(line) == 1 and "Traceback" not in log.read_text()
+    said = log.read_text()
+    assert said.count(line) == 1 and f"WARNING {peer} " in said and "Traceback" not in said
 
 
 def test_errors_without_end_do_not_fill_the_log(tmp_path: Path, eventually: Eventually) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -62,6 +63,26 @@ def healthz(running: Running, folder: Path) -> bytes:
     ):
         secure.sendall(HTTP)
         return secure.recv(65536)
+
+
+def test_who_is_gone_before_its_answer_is_no_line_of_the_log(secured: tuple[Running, Path]) -> None:
+    running, folder = secured
+    log = (folder / "log").read_text()
+    trusted = ssl.create_default_context(cafile=folder / "authority.pem")
+    begun = (
+        HTTP.replace(b"GET", b"POST")[:-2] + b"Expect: 100-continue\r\nContent-Length: 60\r\n\r\n" + b"x" * 10
+    )
+    for _ in range(100):  # asyncio has a line for every other of these
+        with (
+            socket.create_connection(api(running), 30) as connection,
+            trusted.wrap_socket(connection, server_hostname="127.0.0.1") as secure,
+        ):
+            secure.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # ends with a reset
+            secure.sendall(20 * begun)
+    assert healthz(running, folder).startswith(b"HTTP/1.1 200")
+    assert (folder / "log").read_text() == log
 
 
 @pytest.mark.parametrize("data", [HTTP, HTTP[:1], b"\0", b"POST /path-sets HTTP/1.1\r\n" + b"x" * 1_000_000])
