@@ -218,7 +218,7 @@ class GridFtpEndpoint:
             if found is None or found.kind is not Kind.FOLDER:  # MLSD of a file lists that file
                 raise self._refusal(f"{self.session.peer} cannot list {name}: it is not a folder")
         if listing.promised > listing.count:
-            yield from self._links_to_nowhere(full, listing.promised)
+            yield from self._not_listed(full, listing.promised, listing.count)
 
     def listing_note(self) -> Note | None:
         """See Endpoint."""
@@ -231,17 +231,14 @@ class GridFtpEndpoint:
             return Note(Severity.NOTICE, f"{note}; {MAY_HIDE}")
         return Note(Severity.INFO, note)
 
-    def _links_to_nowhere(self, full: str, promised: int) -> Iterator[tuple[str, FileInfo]]:
-        """Yield what a Globus server counts but does not list: MLSD leaves such links out, MLSR does not."""
-        from mpx.endpoints.ftp.symbolic_links import links_by_mlsr
+    def _not_listed(self, full: str, promised: int, listed: int) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """Yield what a Globus server counts but does not list: MLSR knows some of it, MLSD leaves it out."""
+        from mpx.endpoints.ftp.symbolic_links import left_out, links_by_mlsr
 
         self.let_go()  # there may be no other session
         with open_session(self.location, self._options) as other:
-            links = links_by_mlsr(other, full, promised, self._refusal)
-        found = self.stats([posixpath.join(full, name) for name in links])
-        for (name, info), there in zip(links.items(), found, strict=True):
-            if there is None:
-                yield name, info
+            links = links_by_mlsr(other, full, promised, listed, self._refusal)
+        yield from left_out(self.session.peer, full, links, promised - listed, self.stats)
 
     # --- changing ------------------------------------------------------------------------------------
 

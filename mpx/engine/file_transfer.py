@@ -221,18 +221,19 @@ class FileTransfer:
             )
         return new
 
-    def hold(self, start: int, end: int) -> bool:
-        """Say that bytes are about to be written that count only once they are believed.
+    def hold(self, start: int, end: int) -> list[Range]:
+        """Return which of these bytes are to be written, although they count only once they are believed.
 
-        False where there is no use for them: they have arrived, or are held already. Raises as `landed`.
+        Not what has arrived, or is held already: what may be wrong is never written over what is right.
+        Raises as `landed`.
         """
         with self._lock:
-            if self._arrived.covers(start, end) or self._held.covers(start, end):
-                return False
-            if len(self._arrived.within(start, end)):
-                self.sums.forget(start, end)  # some is written over
-            self._add(self._held, start, end)
-            return True
+            new = self._arrived.missing(start, end)
+            for held in self._held.within(start, end):
+                new.remove(*held)
+            for each in new:
+                self._add(self._held, *each)
+            return list(new)
 
     def believe(self, held: Iterable[Range]) -> int:
         """Count bytes that were held as arrived; return how many of them arrived for the first time."""

@@ -1,8 +1,8 @@
-"""What waits to be verified and committed, and who gets how much of it at once.
+"""What waits to be verified and committed, and how much of it a session gets at once.
 
-A file is verified by sections of 64 MiB, those of a large one as soon as each has arrived, and is
-committed once every section of it is proven. Pure bookkeeping: who takes a batch does the work, and
-says how it went.
+A file is verified in sections of 64 MiB. Those of a large file are verified as soon as they have arrived,
+while the rest is sent; the file is committed once all its sections are proven. Pure bookkeeping: the session
+that takes a batch does the work, and reports the result.
 """
 
 import threading
@@ -29,7 +29,10 @@ class Sections:
         self._open = RangeSet([(0, size_bytes)])
 
     def take_due(self, missing: Iterable[Range]) -> list[Range]:
-        """Hand out the sections of which nothing is missing; the cost goes with them, not with the size."""
+        """Hand out the sections that have arrived, given what of the file is `missing`.
+
+        The work is in proportion to the number of stretches and sections, not to the size of the file.
+        """
         arrived = self._open.copy()
         for start, end in missing:
             arrived.remove(start, end)
@@ -120,7 +123,7 @@ class VerifyQueue:
                 self._growing[file] = self._check(file)
 
     def whole(self, file: FileTransfer) -> bool:
-        """Take a file that its worker takes for whole; False if it is not, and has to be sent again."""
+        """Queue a file that has arrived as its worker says; False if some of it has to be sent again."""
         with self._changed:
             check = self._check(file)
             check.whole = True
@@ -136,12 +139,12 @@ class VerifyQueue:
             self._growing.pop(file, None)
 
     def discard(self, file: FileTransfer) -> None:
-        """Have the partial file of one that was given up removed."""
+        """Queue a file that was given up, so that its partial file is removed."""
         with self._changed:
             self._discarded.append(file)
 
     def forgot(self, file: FileTransfer) -> None:
-        """Discard what is recorded of a file: what had arrived of it is lost."""
+        """Begin anew with a file: what had arrived of it is lost, and so is what was verified."""
         with self._changed:
             self.drop(file)
             file.verified.remove(0, file.size_bytes)
@@ -170,7 +173,7 @@ class VerifyQueue:
 
     @property
     def full_batches(self) -> int:
-        """How many further sessions what waits would keep busy."""
+        """For how many further sessions enough work waits."""
         with self._changed:
             compare = max(len(self._sections) // GROUP, self._section_bytes // LONG_BYTES)
             return compare + len(self._proven) // GROUP
@@ -194,7 +197,7 @@ class VerifyQueue:
             return self._judge(section.check)
 
     def damaged(self, section: Section) -> bool:
-        """Have bytes that differ sent once more; False if no worker has their file any more."""
+        """Have a section sent once more whose checksums differ; False if no worker has its file in hand."""
         with self._changed:
             if not self.is_current(section):
                 return True

@@ -95,6 +95,15 @@ def test_only_whole_files(tmp_path: Path, size: int, options: dict[str, str]) ->
     assert up.checksum == down.checksum == wanted
 
 
+def test_dcache_offers_cksm_by_another_name(tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(bytes(2_000_000))
+    features = (*FEATURES, "CKSUM ADLER32,MD5,MD4,SHA-1")
+    with StoringServer({"CKSM": whole_files_only}, features=features) as there:
+        up = copy(str(tmp_path / "here"), f"{there.url}/up", CopyOptions(retries=0))
+        down = copy(f"{there.url}/up", str(tmp_path / "down"), CopyOptions(retries=0))
+    assert up.checksum["result"] == down.checksum["result"] == "verified"
+
+
 def test_damage_is_noticed_where_only_whole_files_are_compared(tmp_path: Path) -> None:
     (tmp_path / "here").write_bytes(bytes(LONG))
 

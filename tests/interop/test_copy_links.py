@@ -199,3 +199,10 @@ def test_a_device_is_never_replaced(here: Path) -> None:
         api.copy(str(here / "file"), "/dev/null")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     assert stat.S_ISFIFO((here / "fifo").stat().st_mode)
+
+
+def test_links_of_this_host_are_kept_to_the_letter(here: Path) -> None:
+    (here / "up").mkdir()
+    os.symlink("./a//b/", here / "up/link")
+    copied(mpx("copy", "-r", "--links", "keep", here / "up", here / "down"))
+    assert os.readlink(here / "down/link") == "./a//b/"

@@ -48,6 +48,12 @@ ENDLESS: dict[str, Callable[[], Iterator[bytes]]] = {
     "line ends in a reply": lambda: itertools.chain([b"211-a\r\n"], itertools.repeat(b"\n" * 65536)),
     "line ends": lambda: itertools.repeat(b"\r\n" * 1000),
     "bytes of a reply, slowly": lambda: itertools.chain([b"211-a\r\n"], drip(b"x")),
+    "markers of ever more bytes, slowly": lambda: (
+        time.sleep(DRIP_S) or b"113-m\r\n Bytes Processed: %d\r\n113 End.\r\n" % n for n in itertools.count()
+    ),
+    "range markers of ever more bytes, slowly": lambda: (
+        time.sleep(DRIP_S) or b"111 Range Marker 0-%d\r\n" % n for n in itertools.count()
+    ),
 }
 LISTINGS: dict[str, Callable[[], Iterator[bytes]]] = {
     "a line": lambda: itertools.repeat(b"x" * 65536),
@@ -56,6 +62,11 @@ LISTINGS: dict[str, Callable[[], Iterator[bytes]]] = {
     "folders": lambda: numbered("Type=dir; %d\r\n"),
     "links": lambda: numbered("Type=OS.unix=symlink;Size=1; %d\r\n"),
     "entries that do not say what they are": lambda: numbered("Size=1; %d\r\n"),
+    "folders and such entries": lambda: (
+        piece
+        for pieces in zip(numbered("Type=dir; d%d\r\n"), numbered("Type=file; f%d\r\n"), strict=False)
+        for piece in pieces
+    ),
 }
 
 
@@ -111,6 +122,8 @@ def test_an_answer_without_end(kind: str, usual_kib: int, tmp_path: Path) -> Non
         *((verb, "preliminary replies") for verb in ("banner", "MLST", "PASV", "RETR", "STOR", "CKSM")),
         *((verb, "markers without progress") for verb in ("USER", "MODE", "EPSV", "STOR", "CKSM")),
         *((verb, "bytes of a reply, slowly") for verb in ("banner", "MODE", "EPSV", "RETR", "STOR")),
+        *((verb, "markers of ever more bytes, slowly") for verb in ("MODE", "EPSV", "STOR", "CKSM")),
+        ("STOR", "range markers of ever more bytes, slowly"),
     ],
 )
 def test_whatever_the_command(verb: str, kind: str, usual_kib: int, tmp_path: Path) -> None:
@@ -128,7 +141,7 @@ def test_whatever_the_command(verb: str, kind: str, usual_kib: int, tmp_path: Pa
 
 
 # Each is read up to its bound, which is some hundred thousand entries.
-MANY = ("folders", "links", "entries that do not say what they are")
+MANY = ("folders", "links", "entries that do not say what they are", "folders and such entries")
 
 
 def listing(kind: str) -> Script:
@@ -150,12 +163,13 @@ def test_a_listing_without_end(kind: str, usual_kib: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize(("name", "bound"), [("MOST_KEPT", 20_000), ("MOST_KEPT_BYTES", 400_000)])
 def test_a_listing_without_end_is_left_at_its_bound(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, bound: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bound is lower here, so that it is met soon."""
-    for module, name in ((tree_walk, "MOST_WAITING_BYTES"), (folder_listing, "MOST_KEPT_BYTES")):
-        monkeypatch.setattr(module, name, 1 << 20)
+    """The bounds are lower here, so that one is met soon."""
+    monkeypatch.setattr(tree_walk, "MOST_WAITING_BYTES", 1 << 20)
+    monkeypatch.setattr(folder_listing, name, bound)
     with ScriptedServer(listing(kind)) as server, pytest.raises(mpx.PartialFailure) as caught:
         options = mpx.CopyOptions(recursive=True, retries=0)
         mpx.copy(f"{server.url}/folder", str(tmp_path / "folder"), options)
@@ -219,3 +233,31 @@ def test_long_words(verb: str, reply: str, usual_kib: int, tmp_path: Path) -> No
         verb: lambda *_: reply,
     }
     assert_ends(script, usual_kib, "SERVER/file", tmp_path / "file", codes=(0, 2, 3, 6, 7, 8, 10))
+
+
+LONG_REPLIES = {
+    "one line": b"550 " + b"w" * 250_000 + b"\r\n",
+    "of odd letters": b"550 " + "\U0001f600".encode() + b"\xff" * 250_000 + b"\r\n",
+    "many lines": b"550-no\r\n" + b"ab\n" * 80_000 + b"550 no\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", LONG_REPLIES)
+def test_long_answers_to_many_questions(kind: str, usual_kib: int, tmp_path: Path) -> None:
+    """Each reply is short enough, and all together are not: they are asked for together."""
+
+    def listing_without_sizes(dialogue: Dialogue, _: str) -> str:
+        with dialogue.open_data() as data:
+            dialogue.say("150 go")
+            data.sendall(b"".join(b"Modify=20260101000000; %d\r\n" % n for n in range(200)))
+        return "226 done"
+
+    def answer(dialogue: Dialogue, name: str) -> str | None:
+        if name.rpartition("/")[2].isdigit():
+            dialogue.control.sendall(LONG_REPLIES[kind])
+            return None
+        return dialogue.answer(dialogue.verb, name)
+
+    script: Script = {"MLSD": listing_without_sizes, **dict.fromkeys(("SIZE", "MDTM", "CWD", "MLST"), answer)}
+    said = assert_ends(script, usual_kib, "-r", "SERVER/folder", tmp_path / "folder", codes=(6, 10))
+    assert "bytes" in said or "folder" in said

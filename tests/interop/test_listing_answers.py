@@ -195,3 +195,57 @@ def test_links_that_a_server_lists_without_end() -> None:
         ended = mpx("list", f"{server.url}/d")
     assert ended.code == 3, ended.err
     assert "too many links" in ended.err
+
+
+COUNTED = b"type=cdir;x.count=%d; .\r\ntype=pdir; ..\r\n"  # as a Globus server counts, with these two
+
+
+def all_of_it(lines: bytes) -> Callable[[ListingDialogue, str], str | None]:
+    return lambda dialogue, _: dialogue.send_stream(lines)
+
+
+def test_entries_that_a_server_counts_and_does_not_list_have_failed(tmp_path: Path) -> None:
+    """A Globus server leaves out what it can tell nothing of, as files on a disk that does not answer."""
+    mlsr = COUNTED % 5 + ONE + b"type=slink;unix.slink=nowhere; link\r\n"
+    server = ListingServer(FILES, {"/d": COUNTED % 5 + ONE}, {"MLSR": all_of_it(mlsr)})
+    ended, found = copy_tree(server, tmp_path)
+    assert ended.code == 10, ended.err
+    assert "counts 1 more in /d" in ended.err
+    assert found == FILES_HERE
+
+
+def test_links_to_nowhere_that_are_counted_and_not_listed_are_all_there_is(tmp_path: Path) -> None:
+    links = [b"type=slink;unix.slink=nowhere; link%d\r\n" % number for number in range(500)]
+    mlsr = COUNTED % 503 + ONE + b"".join(links)
+    server = ListingServer(FILES, {"/d": COUNTED % 503 + ONE}, {"MLSR": all_of_it(mlsr)})
+    ended, found = copy_tree(server, tmp_path)
+    assert ended.code == 0, ended.err
+    assert found == FILES_HERE
+
+
+def test_a_count_that_is_made_up_ends_soon(tmp_path: Path) -> None:
+    def endless(dialogue: ListingDialogue, _: str) -> None:
+        dialogue.say("150 here")
+        with dialogue.open_data() as connection, contextlib.suppress(OSError):
+            while True:
+                connection.sendall(b"type=file;size=1; same\r\n" * 1000)
+
+    server = ListingServer(FILES, {"/d": COUNTED % 999_999_999 + ONE}, {"MLSR": endless})
+    ended, found = copy_tree(server, tmp_path)
+    assert ended.code == 10, ended.err
+    assert "more in /d than it lists" in ended.err
+    assert found == FILES_HERE
+
+
+def test_a_folder_that_may_be_listed_and_not_entered_has_failed(tmp_path: Path) -> None:
+    """Servers list the names of what they cannot describe as nothing at all, and say that all went well."""
+    listing = ONE + b"type=dir; closed\r\ntype=dir; empty\r\n"
+
+    def enter(dialogue: ListingDialogue, name: str) -> str | None:
+        return "550 Permission denied" if name.endswith("closed") else dialogue.answer("CWD", name)
+
+    server = ListingServer(FILES, {"/d": listing, "/d/closed": b"", "/d/empty": b""}, {"CWD": enter})
+    ended, found = copy_tree(server, tmp_path)
+    assert ended.code == 10, ended.err
+    assert "/d/closed" in ended.err and "/d/empty" not in ended.err
+    assert found == FILES_HERE

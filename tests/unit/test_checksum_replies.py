@@ -73,7 +73,7 @@ FEATURES = {
         "HASH": "CRC32;MD5;SHA-1*;SHA-256;SHA-512;", "MD5": "", "XCRC": "", "XMD5": "", "XSHA": "",
         "XSHA1": "", "XSHA256": "", "XSHA512": "",
     },
-    "dCache": {"CKSM": "ADLER32,MD5"},
+    "dCache": {"CKSUM": "ADLER32,MD5,MD4,SHA-1,SHA-256,SHA-512"},
     "mpx serve": {"CKSM": f"{XXH3}:10;MD5:10;"},
     "one that names none": {"CKSM": ""},
     "one without": {"SIZE": ""},
@@ -92,7 +92,9 @@ def questions(server: str, algorithm: str, part: Part = PART) -> list[bytes]:
         ("ProFTPD", "sha256", [b"HASH /d/f", b"XSHA256 /d/f"]),
         ("ProFTPD", "md5", [b"HASH /d/f", b"XMD5 /d/f", b"MD5 /d/f"]),
         ("ProFTPD", "adler32", []),
-        ("dCache", "adler32", [b"CKSM ADLER32 0 3 /d/f", b"CKSM ADLER32 0 -1 /d/f"]),
+        ("dCache", "adler32", [b"CKSM ADLER32 0 -1 /d/f"]),
+        ("dCache", "sha256", [b"CKSM SHA-256 0 -1 /d/f"]),
+        ("dCache", "xxh3", []),
         ("mpx serve", "xxh3", [b"CKSM MPX-XXH3 0 3 /d/f", b"CKSM MPX-XXH3 0 -1 /d/f"]),
         ("one that names none", "md5", [b"CKSM MD5 0 3 /d/f", b"CKSM MD5 0 -1 /d/f"]),
         ("one that names none", "xxh3", []),
@@ -105,8 +107,8 @@ def test_how_a_server_is_asked(server: str, algorithm: str, asked: list[bytes]) 
 
 def test_only_cksm_knows_parts() -> None:
     part = Part("/d/f", 5, 9)
-    assert questions("ProFTPD", "md5", part) == []
-    assert questions("dCache", "md5", part) == [b"CKSM MD5 5 4 /d/f\r\n"]
+    assert questions("ProFTPD", "md5", part) == questions("dCache", "md5", part) == []
+    assert questions("a Globus server", "md5", part) == [b"CKSM MD5 5 4 /d/f\r\n"]
 
 
 def test_a_name_with_blanks_is_quoted_where_it_would_be_cut() -> None:

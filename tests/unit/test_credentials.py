@@ -60,3 +60,20 @@ def test_what_is_no_file_or_no_text(entries: Path, kind: str) -> None:
         entries.write_bytes(b"machine \xff login x password y\n" if kind == "letters" else b"#" * (2 << 20))
     with pytest.raises(UsageError, match=r"cannot read ~/.netrc"):
         credentials(SERVER)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_password_with_the_end_of_its_line_is_refused_and_not_shown(
+    entries: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPX_PASSWORD", f"hush{end}")
+    with pytest.raises(UsageError, match=r"the password for dtn\.example\.org contains a line end") as caught:
+        credentials(AS_ME)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_password_in_a_broken_netrc_is_not_shown(entries: Path) -> None:
+    entries.write_text("machine dtn.example.org login me password two words\n")
+    with pytest.raises(UsageError, match="not understood at or before line") as caught:
+        credentials(SERVER)
+    assert "words" not in str(caught.value)

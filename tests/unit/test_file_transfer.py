@@ -141,16 +141,17 @@ def test_what_is_moved_again_is_compared_again(again: Callable[[FileTransfer], o
     assert not file.verified.size
 
 
-def test_what_is_written_over_is_summed_again(tmp_path: Path) -> None:
-    file = a_file(10, sums="adler32")
-    file.sums.passed(0, memoryview(b"aaaaa"))
+def test_nothing_that_is_there_is_written_over() -> None:
+    """Neither what has arrived nor what another session holds: this one may bring another part."""
+    file = a_file(SIZE)
     file.landed(0, 5)
-    assert file.hold(0, 10)
-    (tmp_path / "f").write_bytes(b"bbbbbbbbbb")  # they lie there now
-    file.sums.passed(0, memoryview(b"bbbbbbbbbb"))
-    file.believe([(0, 10)])
-    with (tmp_path / "f").open("rb") as opened:
-        assert file.sums.hex(0, 10, opened.fileno(), lambda: False) == f"{zlib.adler32(b'b' * 10):08x}"
+    assert file.hold(0, 10) == [(5, 10)]
+    assert file.hold(3, 12) == [(10, 12)]
+    assert file.hold(0, 12) == []
+    file.disbelieve([(5, 10)])
+    assert file.hold(0, 20) == [(5, 10), (12, 20)]
+    file.redo(0, 3)
+    assert file.hold(0, 20) == [(0, 3)]
 
 
 def test_nothing_stays_held_where_pieces_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from mpx.endpoints.ftp.framing import (
     CLOSE,
     EOD,
+    LEAST_STEP_BYTES,
+    MOST_STEPS,
     BlockHeader,
+    MarkerProgress,
     ReceivedEnds,
     checksum_marker,
     end_of_data,
@@ -91,3 +94,25 @@ def test_how_far_markers_say_that_it_is():
     assert marker_bytes(summing) == 7
     assert marker_bytes(Reply(111, ("Range Marker 0-5,9-12",))) == 12
     assert marker_bytes(Reply(111, ("Range Marker",))) == 0
+
+
+def claims(work_bytes, step_bytes):
+    """Return how many of the markers of a server that claims more without end show progress."""
+    progress = MarkerProgress(work_bytes)
+    marker = "Range Marker 0-{}".format
+    told = range(step_bytes, 2 * work_bytes + 100 * step_bytes, step_bytes)
+    return sum(progress.is_made(Reply(111, (marker(come),))) for come in told)
+
+
+@pytest.mark.parametrize(
+    ("work_bytes", "step_bytes", "most"),
+    [
+        (0, LEAST_STEP_BYTES, 0),
+        (LEAST_STEP_BYTES - 1, 1000, 0),
+        (64 << 20, 1 << 20, 64),
+        (64 << 20, 1000, 64),
+        (1 << 40, 1 << 27, MOST_STEPS),
+    ],
+)
+def test_markers_show_progress_no_more_often_than_there_is_any(work_bytes, step_bytes, most):
+    assert 0.9 * most <= claims(work_bytes, step_bytes) <= most

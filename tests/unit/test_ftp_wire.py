@@ -135,6 +135,43 @@ def test_short_lines_without_end_are_refused_too(more):
         reader.feed(more * wire.ReplyReader.LONGEST_REPLY_BYTES)
 
 
+def test_short_lines_count_for_more_than_their_text():
+    reader = wire.ReplyReader()
+    lines = wire.ReplyReader.LONGEST_REPLY_BYTES // wire.ReplyReader.LINE_COSTS_BYTES
+    with pytest.raises(ValueError, match="longer than"):
+        reader.feed(b"220-\r\n" + b"ab\n" * lines)
+
+
+def test_a_reply_ends_with_its_code_and_not_with_a_number_that_begins_so():
+    assert replies(b"211-Status\r\n2110 files\r\n211Done\r\n211 End\r\n") == [
+        wire.Reply(211, ("Status", "2110 files", "211Done", "End"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('"/"', "/"),
+        ('"/home/u" is the current directory.', "/home/u"),
+        ('"/a""b""" is cwd', '/a"b"'),
+        ('"/home" is current directory for "u"', "/home"),
+        ('Current directory is "/u"', "/u"),
+        ('"/no end', "/no end"),
+        ("/home/u is the current directory", "/home/u"),
+        ("is /home", "/home"),
+        ('"C:\\" is current', "/C:/"),
+        ('"D:\\ftp root" is current', "/D:/ftp root"),
+        ('"/back\\slash"', "/back\\slash"),
+        ('"" is nowhere', "/"),
+        ("no idea", "/"),
+        ('"' * 200_001, "/" + '"' * 100_000),
+    ],
+)
+def test_the_login_folder_however_it_is_quoted(text, name):
+    assert wire.login_folder(wire.Reply(257, (text,))) == name
+    assert wire.login_folder(wire.Reply(550, (text,))) == "/"
+
+
 @given(st.lists(st.binary(max_size=40)))
 def test_any_bytes_are_replies_or_a_value_error_however_they_are_cut(pieces):
     """And the same replies, whether they come at once or byte by byte."""

@@ -59,10 +59,10 @@ class ChecksumQuestions:
             first = [command("OPTS", "HASH", form.spelled)]
         elif form.verb == "CKSM" and self._tells_progress is None:
             first = [command("OPTS", "CKSM", "Markers=1;")]
-        extra_s = 0.0
-        if form.verb != "CKSM" or not form.takes_parts or not self._tells_progress:
-            extra_s = max(part.end - part.start for part in parts) / SLOWEST_BYTES_S
-        replies = self._session().replies([*first, *questions], extra_s)
+        longest_bytes = max(part.end - part.start for part in parts)
+        is_told = form.verb == "CKSM" and form.takes_parts and self._tells_progress
+        extra_s = 0.0 if is_told else longest_bytes / SLOWEST_BYTES_S
+        replies = self._session().replies([*first, *questions], extra_s, longest_bytes)
         prepared = next(replies) if first else None
         if prepared is not None and form.verb == "CKSM":
             self._tells_progress = prepared.is_ok

@@ -1,8 +1,8 @@
 """The ways in which servers are asked for checksums, and what their replies mean. Pure.
 
-CKSM of GridFTP; HASH of draft-bryan-ftpext-hash; XCRC, XMD5, XSHA and their kin, and MD5 of
-draft-twine-ftpmd5, as FTP servers have them. Only CKSM knows parts of files: ProFTPD ignores RANG before
-HASH.
+CKSM of GridFTP, which dCache offers as CKSUM; HASH of draft-bryan-ftpext-hash; XCRC, XMD5, XSHA and their
+kin, and MD5 of draft-twine-ftpmd5, as FTP servers have them. Only CKSM knows parts of files, and that of
+dCache does not: ProFTPD ignores RANG before HASH.
 """
 
 import re
@@ -63,13 +63,15 @@ class Form:
 def forms(features: Mapping[str, str], algorithm: str) -> list[Form]:
     """Return the ways in which a server with these features may be asked for a checksum, the best first."""
     found: list[Form] = []
-    in_cksm, in_hash = (_spelled(features.get(verb), algorithm) for verb in ("CKSM", "HASH"))
+    in_cksm, in_hash, in_cksum = (
+        _spelled(features.get(verb), algorithm) for verb in ("CKSM", "HASH", "CKSUM")
+    )
     if in_cksm:
         found.append(Form("CKSM", algorithm, in_cksm, takes_parts=True))
     if in_hash:
         found.append(Form("HASH", algorithm, in_hash))
-    if in_cksm:
-        found.append(Form("CKSM", algorithm, in_cksm))
+    if whole := in_cksm or in_cksum:
+        found.append(Form("CKSM", algorithm, whole))
     verbs = [verb for verb, its in _WHOLE_FILE_COMMANDS.items() if its == algorithm and verb in features]
     return found + [Form(verb, algorithm) for verb in verbs]
 

@@ -10,13 +10,26 @@ from mpx.location import Location
 
 _ANONYMOUS = "mpx@"  # the password of who has none
 _LARGEST_NETRC_BYTES = 1 << 20
+_IN_NO_COMMAND = frozenset("\r\n\0")
 
 
 def credentials(location: Location) -> tuple[str, str]:
     """Return user and password: from the URL and MPX_PASSWORD, else ~/.netrc, else anonymous.
 
-    Raises UsageError for a ~/.netrc that cannot be parsed, or that tells others a password we need.
+    Raises UsageError for a ~/.netrc that cannot be parsed, or that tells others a password we need, and for
+    what no command can carry.
     """
+    user, password = _found(location)
+    for what, text in (("user", user), ("password", password)):
+        if _IN_NO_COMMAND & frozenset(text):  # said here, where the password is not shown
+            raise UsageError(
+                f"the {what} for {location.host} contains a line end or a NUL byte, which FTP cannot carry; "
+                "was it read from a file together with the end of its line?"
+            )
+    return user, password
+
+
+def _found(location: Location) -> tuple[str, str]:
     password = os.environ.get("MPX_PASSWORD")
     if location.user and password is not None:
         return location.user, password  # never for anonymous: it may be meant for another server
@@ -30,7 +43,11 @@ def credentials(location: Location) -> tuple[str, str]:
         entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
     except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
         entry = None
-    except (netrc.NetrcParseError, OSError, UnicodeError) as error:
+    except netrc.NetrcParseError as error:  # whose text may hold a password
+        raise UsageError(
+            f"cannot read ~/.netrc: it is not understood at or before line {error.lineno}"
+        ) from None
+    except (OSError, UnicodeError) as error:
         raise UsageError(f"cannot read ~/.netrc: {error}") from None
     if entry and (not location.user or entry[0] in ("", location.user)):
         if entry[0] != "anonymous" and (about.st_mode & 0o077 or about.st_uid != os.getuid()):

@@ -21,6 +21,7 @@ from mpx.errors import DestinationError, MpxError, PartialFailure, SourceError
 Answer = FileInfo | MpxError | None
 Words = tuple[tuple[int, str], ...]  # refusals: their codes and what they say
 MOST_WORDS = 64  # refusals that are remembered; a server has a few, unless it makes up a new one each time
+LONGEST_WORDS = 1000  # characters of one that is remembered, beside its name
 
 
 class OtherQuestions:
@@ -113,9 +114,13 @@ class OtherQuestions:
         if folder != self._known_of or len(self._known) >= MOST_WORDS:
             self._known_of, self._known = folder, set()
         for doubt in doubts:
-            self._known.add(_words(doubt.name, [doubt.size, doubt.modified]))
+            self._know(_words(doubt.name, [doubt.size, doubt.modified]))
             if doubt.described is not None:
-                self._known.add(_words(doubt.name, [doubt.described]))
+                self._know(_words(doubt.name, [doubt.described]))
+
+    def _know(self, words: Words) -> None:
+        if all(len(text) <= LONGEST_WORDS for _, text in words):
+            self._known.add(words)
 
 
 @dataclass(frozen=True, slots=True)

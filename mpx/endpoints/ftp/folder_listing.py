@@ -13,10 +13,13 @@ from itertools import islice
 
 from mpx.endpoints.ftp.empty_folders import is_itself, stat_lists
 from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
+from mpx.endpoints.ftp.kept_lines import KeptLines
 from mpx.endpoints.ftp.list_formats import parse_list_line
 from mpx.endpoints.ftp.listing_transfer import CutLine, ListingTransfer
+from mpx.endpoints.ftp.refusals import is_unsupported
 from mpx.endpoints.ftp.session import Session
 from mpx.endpoints.ftp.sizes import size_of
+from mpx.endpoints.ftp.stored_size import stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command, lines_of_facts, parse_facts
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ListingBroken, MpxError, PartialFailure
@@ -31,10 +34,9 @@ LIST_NOTE = (
     "folders keep no times, and a file without a time is copied again by the next run"
 )
 GROUP = 200  # names that are asked about together
-MOST_KEPT_BYTES = 40 * 1024 * 1024  # lines of one folder that wait to be asked about, some 500,000
+MOST_KEPT, MOST_KEPT_BYTES = 1_000_000, 16 * 1024 * 1024  # lines of one folder that wait to be asked about
 MOST_UNREADABLE = 1000  # lines of one folder, after which it is no listing
 _MOST_LOOKED_AT = 10_000  # lines of a folder above one of which nothing is listed
-_LINE_COSTS_BYTES = 41  # beside its text
 _NOT_IMPLEMENTED = (500, 501, 502, 504)
 _NO_DATA = (421, 425, 426)
 _NOTHING_THERE = re.compile(r"no (such )?(files?|director|entries)|not found|does not exist|empty")
@@ -88,28 +90,27 @@ class FolderListing:
         """Yield what is in the folder `full`; raises what `refused` makes of a refusal."""
         self.promised = self.count = self._unreadable_lines = 0
         self._has_begun = False
-        waiting: list[bytes] = []
-        kept_bytes = 0
+        waiting, is_empty = KeptLines(), True
         cut: CutLine | None = None
         for line in self._lines(full, refused):
             self.count += 1
             found = self._read(full, line)
+            is_empty = is_empty and found is None
             if isinstance(found, _Open) and isinstance(line, CutLine):
                 cut = line
             elif isinstance(found, _Open):
-                waiting.append(line.encode("utf-8", "surrogateescape"))
-                kept_bytes += len(waiting[-1]) + _LINE_COSTS_BYTES
-                if kept_bytes > MOST_KEPT_BYTES:
+                waiting.add(line)
+                if waiting.count > MOST_KEPT or waiting.kept_bytes > MOST_KEPT_BYTES:
                     raise PartialFailure(
                         f"{self._session.peer} lists too many entries in {full} that have to be asked about "
-                        f"one by one ({len(waiting)}); copy its parts apart"
+                        f"one by one ({waiting.count}); copy its parts apart"
                     )
             elif found:
                 yield found
-        waiting.reverse()
-        while waiting:
-            lines = [waiting.pop() for _ in range(min(GROUP, len(waiting)))]
-            yield from self._asked(full, [line.decode("utf-8", "surrogateescape") for line in lines])
+        if is_empty and not self.uses_list:
+            self._check_enters(full)
+        for lines in waiting.take(GROUP):
+            yield from self._asked(full, lines)
         if cut is not None:
             yield from self._asked(full, [cut])
 
@@ -149,6 +150,21 @@ class FolderListing:
             else:
                 return
         yield from self._lines_of_list(full, refused)
+
+    def _check_enters(self, full: str) -> None:
+        """Raise PartialFailure where nothing is listed of a folder that the server may read but not enter.
+
+        It has the names of what is there, can tell nothing of them, and leaves them out. Globus servers and
+        mpx serve say so.
+        """
+        session = self._session
+        if stores_faithfully(session.features):
+            return
+        entered = session.call(command("CWD", full))
+        if not entered.is_ok and not is_unsupported(entered):
+            raise PartialFailure(
+                f"{session.peer} lists nothing in {full}, and lets nobody enter it: {entered.reason}"
+            )
 
     def _lines_of_list(self, full: str, refused: Refused) -> Iterator[str]:
         """Yield what LIST says from within the folder: as an argument its name could be taken for a pattern.

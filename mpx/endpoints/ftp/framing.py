@@ -99,6 +99,8 @@ class ReceivedEnds:
 # --- markers: replies that a server sends while a command is under way ------------------------------
 
 _ARRIVED, _PASSED, _SUMMED = "Range Marker", "Stripe Bytes Transferred", "Bytes Processed"
+LEAST_STEP_BYTES = 1 << 20  # less is done within any time-out
+MOST_STEPS = 1000  # in which a large file is read
 
 
 def restart_marker(ranges: Iterable[Range]) -> bytes:
@@ -142,3 +144,24 @@ def marker_bytes(reply: Reply) -> int:
             if name.strip() in (_PASSED, _SUMMED):
                 return parse_whole(value.strip())
     return 0
+
+
+class MarkerProgress:
+    """How far a command that works on so many bytes has come by its markers.
+
+    A marker costs nothing, and its number may be made up: only steps count that bring the end nearer, so that
+    no command can be said to go on for ever.
+    """
+
+    def __init__(self, work_bytes: int) -> None:
+        self._work_bytes = work_bytes
+        self._step_bytes = max(LEAST_STEP_BYTES, work_bytes // MOST_STEPS)
+        self._come_bytes = 0
+
+    def is_made(self, marker: Reply) -> bool:
+        """Tell whether a marker shows a step beyond those before."""
+        come_bytes = min(marker_bytes(marker), self._work_bytes)
+        if come_bytes < self._come_bytes + self._step_bytes:
+            return False
+        self._come_bytes = come_bytes
+        return True

@@ -10,8 +10,9 @@ from typing import Protocol
 
 from mpx import choices
 from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.command_window import CommandWindow
 from mpx.endpoints.ftp.credentials import credentials
-from mpx.endpoints.ftp.framing import marker_bytes
+from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.refusals import ended_by, not_let_in
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import (
@@ -30,7 +31,7 @@ RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 _SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
 _IS_IN = 230  # that nobody has to log in, or need not any more
 _OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
-PIPELINE = 400  # commands on the way at once; a stock server's queue holds 1000
+MOST_KEPT_BYTES = 8 * 1024 * 1024  # of replies that are kept until the last has come
 
 
 class Sessions(Protocol):
@@ -190,8 +191,7 @@ class Session:
             self.features = wire.parse_features(features)
         if not kind.is_ok:
             raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.reason}")
-        if folder.code == 257 and folder.text.startswith('"'):
-            self.home = folder.text[1 : folder.text.rindex('"')].replace('""', '"')
+        self.home = wire.login_folder(folder)
 
     def name(self, name: str) -> str:
         """Return `name` as an absolute one: relative names are below the login directory.
@@ -271,19 +271,19 @@ class Session:
                 raise Interrupted
         raise TransferTimeout(f"{self.peer} did not answer within {timeout_s:g} s")
 
-    def final_reply(self, timeout_s: float | None = None) -> Reply:
+    def final_reply(self, timeout_s: float | None = None, work_bytes: int = 0) -> Reply:
         """Return the next reply that ends a command, for which there is one time-out.
 
-        It begins anew only with a marker that tells of more bytes than those before: what else may precede
-        a reply (1xx) can be sent without end. Raises as `read_reply`.
+        It begins anew only with markers that show progress of a command that works on so many bytes: what
+        else may precede a reply (1xx) can be sent without end. Raises as `read_reply`.
         """
         timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
-        deadline, furthest = time.monotonic() + timeout_s, 0
+        deadline, progress = time.monotonic() + timeout_s, MarkerProgress(work_bytes)
         while (reply := self._read_by(deadline, timeout_s)).is_preliminary:
             if self.options.stop():
                 raise Interrupted
-            if reply.is_marker and marker_bytes(reply) > furthest:
-                deadline, furthest = time.monotonic() + timeout_s, marker_bytes(reply)
+            if reply.is_marker and progress.is_made(reply):
+                deadline = time.monotonic() + timeout_s
         was_cut, self._was_cut = self._was_cut, reply is self._early
         self._early = None
         return self.final_reply(timeout_s) if was_cut and reply.code in _OF_A_CUT else reply
@@ -316,19 +316,21 @@ class Session:
         self._saw_rtt(time.monotonic() - began)
         return reply
 
-    def replies(self, commands: Sequence[bytes], extra_s: float = 0.0) -> Iterator[Reply]:
+    def replies(
+        self, commands: Sequence[bytes], extra_s: float = 0.0, work_bytes: int = 0
+    ) -> Iterator[Reply]:
         """Send many commands without waiting between them; yield their final replies in order.
 
         Further ones go out while replies come in, so that the server never runs out of work. Each reply may
-        take the time-out and `extra_s`.
+        take the time-out and `extra_s`, and begins them anew as `final_reply` does.
         """
         self._check_step()
-        sent = 0
-        for answered in range(len(commands)):
-            if sent < len(commands) and sent - answered <= PIPELINE // 2:
-                self.send(*commands[sent : answered + PIPELINE])
-                sent = min(len(commands), answered + PIPELINE)
-            yield self.final_reply(self.options.timeout_s + extra_s)
+        window = CommandWindow(commands)
+        for _ in commands:
+            if due := window.due():
+                self.send(*due)
+            yield self.final_reply(self.options.timeout_s + extra_s, work_bytes)
+            window.answered()
 
     def _check_step(self) -> None:
         """Raise ConnectionLost where a reply is left over: the next command would have it for its own."""
@@ -340,8 +342,13 @@ class Session:
                 raise ConnectionLost(f"{self.peer} says more than it was asked: {reply.code} {reply.reason}")
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
-        """Send many commands without waiting between them; return their final replies in order."""
-        return list(self.replies(commands))
+        """As `replies`, all at once. Raises ConnectionLost too where they are longer than we ask for."""
+        kept, most = [], self._reader.taken_bytes + MOST_KEPT_BYTES
+        for reply in self.replies(commands):
+            kept.append(reply)
+            if self._reader.taken_bytes > most:
+                raise ConnectionLost(f"{self.peer} answers more than {MOST_KEPT_BYTES} bytes at once")
+        return kept
 
     def measure_rtt(self) -> float:
         """Return the smoothed RTT in seconds after one more NOOP."""

@@ -126,11 +126,13 @@ class ReplyReader:
     """
 
     LONGEST_REPLY_BYTES = 256 * 1024  # with its line ends; FEAT, the longest that we ask for, has 1 or 2 KiB
+    LINE_COSTS_BYTES = 64  # beside its text, as short lines take more memory than a long one
 
     def __init__(self) -> None:
         self._rest = bytearray()  # of a line that is not complete
         self._lines: list[str] = []
-        self._bytes = 0  # of the reply that is not complete
+        self._bytes = 0  # of the reply that is not complete, with what its lines cost
+        self.taken_bytes = 0  # likewise, of all replies that were complete
 
     def feed(self, data: bytes) -> list[Reply]:
         """Take received bytes, return the replies that are now complete.
@@ -144,10 +146,11 @@ class ReplyReader:
             self._bytes -= len(self._rest)  # that is counted again
             self._rest.clear()
         for raw in ends:
-            self._count(len(raw) + 1)
+            self._count(len(raw) + 1 + self.LINE_COSTS_BYTES)
             line = without_telnet(raw.rstrip(b"\r")).decode("utf-8", "surrogateescape")
             if reply := self._line(line):
                 replies.append(reply)
+                self.taken_bytes += self._bytes
                 self._bytes = 0
         self._count(len(rest))
         self._rest += rest
@@ -172,8 +175,8 @@ class ReplyReader:
             return None
         self._lines.append(line)
         code = self._lines[0][:3]
-        if line[:3] != code or line[3:4] == "-":
-            return None
+        if line[:3] != code or line[3:4] not in ("", " "):
+            return None  # also a line that begins with a larger number
         first, *inner, last = self._lines
         self._lines = []
         strip = [text[4:] if text.startswith(code + "-") else text for text in inner]
@@ -242,6 +245,23 @@ def port_command(address: Address) -> bytes:
 
 
 # --- what a server can, and what it says of a file ---------------------------------------------------
+
+
+def login_folder(reply: Reply) -> str:
+    """Return the absolute name that the answer to PWD gives; `/` if it gives none.
+
+    It stands between quotes, of which two within it mean one; some servers leave the quotes out. One that
+    begins with a drive is made absolute, as servers that have drives take it.
+    """
+    if reply.code != 257:
+        return "/"
+    if not (found := _QUOTED.search(reply.text)):
+        return next((word for word in reply.text.split() if word.startswith("/")), "/")
+    name = found[1].replace('""', '"')
+    return name if name.startswith("/") else "/" + name.replace("\\", "/")
+
+
+_QUOTED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)')
 
 
 def parse_features(reply: Reply) -> dict[str, str]:

@@ -102,7 +102,7 @@ class LocalEndpoint:
         """See Endpoint."""
         try:
             status = os.stat(name, follow_symlinks=follow)
-            target = str(Path(name).readlink()) if stat.S_ISLNK(status.st_mode) else ""
+            target = os.readlink(name) if stat.S_ISLNK(status.st_mode) else ""
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -142,7 +142,7 @@ class LocalEndpoint:
                 for entry in entries:
                     try:
                         is_link = entry.is_symlink()
-                        target = str(Path(os.readlink(entry.name, dir_fd=folder))) if is_link else ""
+                        target = os.readlink(entry.name, dir_fd=folder) if is_link else ""
                         yield entry.name, _info(entry.stat(follow_symlinks=False), target)
                     except OSError as error:
                         yield entry.name, self._error(error, posixpath.join(name, entry.name))

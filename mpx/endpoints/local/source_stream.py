@@ -26,8 +26,8 @@ def is_made_up(status: os.stat_result) -> bool:
 class SourceStream:
     """The bytes of a streamed file, handed out in order to whoever asks next. Safe for several threads.
 
-    `fd` is that of `move.open`; a file is read from its beginning, a pipe cannot be read once more. When
-    its end is met the move is told.
+    `fd` is that of `file.open`; what is a file is read from its first byte, a pipe cannot be read once more.
+    At the end `file` is told its size.
     """
 
     def __init__(self, file: FileTransfer, fd: int, stop: Callable[[], bool]) -> None:

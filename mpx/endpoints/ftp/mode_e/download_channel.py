@@ -233,7 +233,7 @@ class DownloadStream(Stream):
     def _receive_block(
         self, connection: socket.socket, retrieve: PartialRetrieve, start: int, count: int
     ) -> None:
-        file, limiter, view = retrieve.file, self._channel.context.limiter, self._buffer
+        limiter, view = self._channel.context.limiter, self._buffer
         while count:
             began = time.monotonic()
             want = min(count, limiter.piece(BUFFER_BYTES))
@@ -243,17 +243,19 @@ class DownloadStream(Stream):
             self._slow = time.monotonic() - began > SLOW_PIECE_S
             limiter.wait(got)
             piece = view[: retrieve.within(start, start + got)]
-            end = start + len(piece)
             # What comes late must touch neither a finished file nor what was summed already.
-            if len(piece) and retrieve.may_write(start, end):
-                try:
-                    written = 0
-                    while written < len(piece):  # a disk that fills up takes what fits, then says why
-                        written += os.pwrite(retrieve.fd, piece[written:], start + written)
-                except OSError as error:
-                    raise local_error(error, file.final, writing=True) from None
-                self._new_bytes += len(piece)
-                file.sums.passed(start, piece)
+            for first, last in retrieve.to_write(start, start + len(piece)) if len(piece) else ():
+                self._write(retrieve, first, piece[first - start : last - start])
             self.passed_bytes += got
             start += got
             count -= got
+
+    def _write(self, retrieve: PartialRetrieve, start: int, data: memoryview) -> None:
+        file, written = retrieve.file, 0
+        try:
+            while written < len(data):  # a disk that fills up takes what fits, then says why
+                written += os.pwrite(retrieve.fd, data[written:], start + written)
+        except OSError as error:
+            raise local_error(error, file.final, writing=True) from None
+        self._new_bytes += len(data)
+        file.sums.passed(start, data)

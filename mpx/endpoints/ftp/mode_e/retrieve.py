@@ -6,7 +6,7 @@ from typing import Protocol
 
 from mpx.endpoints.ftp.framing import BlockHeader, ReceivedEnds
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.ranges import RangeSet
+from mpx.engine.ranges import Range, RangeSet
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost
 
@@ -99,13 +99,16 @@ class PartialRetrieve:
         """Return how many of the bytes [start, end) of the file belong to what it is to bring."""
         return end - start if self.is_stream else max(0, min(end, self.end) - start)
 
-    def may_write(self, start: int, end: int) -> bool:
-        """Tell whether there is use for bytes that came, and hold them: no finished file, nothing twice."""
-        if self.file.is_claimed or not self.file.hold(start, end):
-            return False
+    def to_write(self, start: int, end: int) -> list[Range]:
+        """Return which bytes of a part that came there is use for, and hold them.
+
+        Nothing of a finished file, and nothing twice.
+        """
+        new = [] if self.file.is_claimed else self.file.hold(start, end)
         with self._lock:
-            self._held.add(start, end)
-        return True
+            for each in new:
+                self._held.add(*each)
+        return new
 
     @property
     def reached_bytes(self) -> int:

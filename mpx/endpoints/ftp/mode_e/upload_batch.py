@@ -109,8 +109,7 @@ class UploadBatch:
             if reply is not None and not reply.is_preliminary:
                 return reply
             if reply is not None and reply.code == 111:
-                if marked(transfer.file, reply):
-                    watch.heard()
+                watch.marked(marked(transfer.file, reply))
             elif reply is not None:
                 has_begun = True
                 if not reply.is_marker and not was_accepted:

@@ -15,6 +15,7 @@ TICK_S = 0.1
 STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
 STALL_BYTES = 1 << 20  # ... and so much by the others: a server may read few at a time
 PASSED_EVERY_S = 1.0  # that is noted
+LEAST_MARKED_BYTES = 64 * 1024  # by restart markers, for a sign of life: they are only claims
 
 
 class UploadWatch:
@@ -26,10 +27,18 @@ class UploadWatch:
         self._heard_s = time.monotonic()
         self._looked_s = self._heard_s  # a short file has ended before the first look
         self._passed: deque[tuple[float, int]] = deque()  # when, bytes of all streams
+        self._marked_bytes = 0  # since the last sign of life
 
     def heard(self) -> None:
         """Note a sign of life from the server."""
         self._heard_s = time.monotonic()
+
+    def marked(self, new_bytes: int) -> None:
+        """Note how many bytes a restart marker reports as new."""
+        self._marked_bytes += new_bytes
+        if self._marked_bytes >= LEAST_MARKED_BYTES:
+            self._marked_bytes = 0
+            self.heard()
 
     def look(self, channel: UploadDataChannel, transfer: Transfer) -> None:
         """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs.

@@ -98,11 +98,11 @@ class DataConnections:
             try:
                 return use(connection, data.count)
             except TimeoutError:
-                raise TransferTimeout(
-                    f"nothing has moved for {self._timeout_s:g} s between us and {session.peer}"
-                ) from None
+                what = f"nothing has moved for {self._timeout_s:g} s between us and {session.peer}"
+                raise self._verdict(session, file, TransferTimeout(what), 0.0) from None
             except OSError as error:
-                raise self._verdict(session, file, error) from None
+                what = f"a data connection to {session.peer} was lost: {error.strerror or error}"
+                raise self._verdict(session, file, ConnectionLost(what), VERDICT_S) from None
         finally:
             with self._guard:
                 self._open = None
@@ -126,15 +126,14 @@ class DataConnections:
             return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         return self.refusal(session, reply, file)
 
-    def _verdict(self, session: Session, file: FileTransfer, error: OSError) -> MpxError:
-        """Read what the server says of a broken connection before judging it."""
-        lost = ConnectionLost(f"a data connection to {session.peer} was lost: {error.strerror or error}")
+    def _verdict(self, session: Session, file: FileTransfer, error: MpxError, wait_s: float) -> MpxError:
+        """Return what the server says of a broken connection, or of one that it left open, else `error`."""
         try:
-            reply = session.poll_reply(VERDICT_S)
+            reply = session.poll_reply(wait_s)
         except MpxError:
-            return lost
+            return error
         if reply is None or reply.is_ok or reply.is_preliminary:
-            return lost
+            return error
         return self.broken(session, reply, file)
 
     def broken(self, session: Session, reply: Reply, file: FileTransfer) -> MpxError:

@@ -32,6 +32,7 @@ class Incoming:
 
     bytes: int = 0
     is_ended: bool = False
+    is_left_open: bool = False  # as many came as there should be, and then neither more nor an end
 
 
 Receive = Callable[[socket.socket, Callable[[int], None]], Incoming]
@@ -42,7 +43,7 @@ Describe = Callable[[str], FileInfo | None]
 class StreamDownload:
     """Brings pieces over one session at a time.
 
-    `retrieve(move, offset, expected_bytes, receive)` runs one RETR from an offset and has what comes
+    `retrieve(file, offset, expected_bytes, receive)` runs one RETR from an offset and has what comes
     received by `receive(connection, count)`. `describe`: see Supervisor.
     """
 
@@ -182,7 +183,13 @@ class StreamDownload:
                 if most is not None:
                     want = min(want, most - came.bytes)
                 limiter.wait(want)
-                got = connection.recv_into(self._buffer, want)
+                try:
+                    got = connection.recv_into(self._buffer, want)
+                except TimeoutError:
+                    if came.bytes != expected:
+                        raise
+                    came.is_left_open = True
+                    break
                 if not got:
                     came.is_ended = True
                     break

@@ -1,7 +1,10 @@
 """Uploads in MODE S: the bytes of a file, from its source into the data connection."""
 
+import contextlib
 import os
+import select
 import socket
+import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp import telnet_escape
@@ -13,6 +16,10 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import IntegrityError
 from mpx.files.local_error import local_error
+from mpx.net.tcp_info import unacknowledged_bytes
+
+TAKEN_SOON_BYTES = 256 * 1024  # that may be under way still when all is sent
+TICK_MS = 20
 
 
 def clear(session: Session, file: FileTransfer) -> None:
@@ -45,13 +52,14 @@ def send_piece(
     def send(start: int, end: int) -> None:
         data = buffer[: end - start]
         limiter.wait(end - start)
-        connection.sendall(data)
+        _send_all(connection, data)
         count(end - start)
 
     if file.is_streamed:
         source = SourceStream(file, fd, context.failure.cancel.is_set)
         while came := source.read(buffer):
             send(*came)
+        _await_taken(connection, context.failure.cancel.is_set)
         return
     position = piece.start
     while position < piece.end:
@@ -65,3 +73,42 @@ def send_piece(
         file.sums.passed(position, buffer[:got])
         send(position, position + got)
         position += got
+    _await_taken(connection, context.failure.cancel.is_set)
+
+
+def _send_all(connection: socket.socket, data: memoryview) -> None:
+    """Send all of it; raises TimeoutError where the other side takes nothing for as long as the time-out.
+
+    The kernel takes no more from us until a good part of what it holds is gone: over a slow way that may take
+    longer.
+    """
+    while data:
+        held_bytes = unacknowledged_bytes(connection)
+        try:
+            data = data[connection.send(data) :]
+        except TimeoutError:
+            if unacknowledged_bytes(connection) >= held_bytes:
+                raise
+
+
+def _await_taken(connection: socket.socket, stop: Callable[[], bool]) -> None:
+    """End the data, and wait until the other side has nearly all: the answer has its time-out from then on.
+
+    Raises TimeoutError where it takes nothing for as long as that, OSError where it has reset the connection.
+    """
+    patience_s = connection.gettimeout() or 0.0
+    with contextlib.suppress(OSError):  # it has ended; the answer tells why
+        connection.shutdown(socket.SHUT_WR)
+    ended = select.poll()
+    ended.register(connection, 0)
+    held_bytes, since_s = unacknowledged_bytes(connection), time.monotonic()
+    while held_bytes > TAKEN_SOON_BYTES and not stop():
+        if ended.poll(TICK_MS):
+            if error := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(error, os.strerror(error))
+            return
+        before_bytes, held_bytes = held_bytes, unacknowledged_bytes(connection)
+        if held_bytes < before_bytes:
+            since_s = time.monotonic()
+        elif time.monotonic() - since_s > patience_s:
+            raise TimeoutError

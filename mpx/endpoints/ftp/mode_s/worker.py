@@ -204,7 +204,7 @@ class StreamWorker(SessionWorker):
         clear(session, file)
         self._data.transfer(session, file, 0, send)
         file.sent_whole = True  # until the answer is read
-        reply = session.final_reply()
+        reply = session.final_reply(work_bytes=file.size_bytes)
         file.sent_whole = False
         if not reply.is_ok:
             raise self._data.refusal(session, reply, file)
@@ -222,6 +222,11 @@ class StreamWorker(SessionWorker):
         """Run one RETR; see StreamDownload."""
         session = self._open_session()
         came = self._data.transfer(session, file, offset, receive)
+        if came.is_left_open:  # then the server's word that it has sent all ends them
+            if (said := session.poll_reply(0.0)) is None or said.is_preliminary:
+                raise TransferTimeout(f"{session.peer} has sent all of {file.source}, and does not end it")
+            session.put_back(said)
+            came.is_ended = True
         try:
             reply = session.final_reply() if came.is_ended else session.reply_to_cut()
         except (ConnectionLost, TransferTimeout):
