@@ -8,7 +8,7 @@ SOURCES := mpx lab train controller models tests bench
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
 # Tests at once: more than cores, as most of them wait.
-WORKERS ?= 6
+WORKERS ?= 8
 
 .PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-lab demo-multipath lock clean
 
@@ -16,7 +16,7 @@ help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
 	@echo "make demo-lab   as root: copy across an emulated 200 Mbit/s, 60 ms with real TCP"
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
-	@echo "make test    set up what the tests need and run all but the long ones   [PYTHON=python3.12 WORKERS=6]"
+	@echo "make test    set up what the tests need and run all but the long ones   [PYTHON=python3.12 WORKERS=8]"
 	@echo "make test-unit   only those of tests/unit, which need nothing but this Python"
 	@echo "make test-all    all tests, then fuzz, foreign and kills; an hour"
 	@echo "make fuzz    a minute of hostile input for each parser of foreign bytes   [TARGETS=... SECONDS=60 SEED=N]"
