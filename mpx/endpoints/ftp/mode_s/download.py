@@ -4,11 +4,14 @@ A server may acknowledge REST and ignore it, honour it in one order of commands 
 has the right size all the same. So a session first reads the end of a file, with the very commands that
 parts take: the data have to end by themselves after exactly as many bytes as the file has from there on.
 It does so once more after its first part that ends within a file, for which the connection is closed from
-our side. A file that is read from its first byte to its end proves itself.
+our side; that part is cut short where it takes long. A file that is read from its first byte to its end
+proves itself.
 """
 
+import math
 import os
 import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +27,7 @@ from mpx.files.local_error import local_error
 from mpx.units import counted
 
 MOST_FRUITLESS = 2
+UNCONFIRMED_S = 1.0  # of a part that does not count yet
 
 
 @dataclass(slots=True)
@@ -75,13 +79,17 @@ class StreamDownload:
 
         Raises OffsetsUnproven, IntegrityError where the file has changed, and what `retrieve` raises.
         """
-        file = piece.file
-        if piece.start == 0 and (file.is_streamed or piece.end >= file.size_bytes):
+        file, start = piece.file, piece.start
+        if start == 0 and (file.is_streamed or piece.end >= file.size_bytes):
             self._bring_whole(file, fd)
-        elif piece.end >= file.size_bytes:
-            self._bring_end(file, piece.start, fd)
-        else:
-            self._bring_part(piece, fd)
+            return
+        if start and not self._is_confirmed:
+            start = self._bring_unconfirmed(file, start, piece.end, fd)
+        if start < piece.end:
+            if piece.end >= file.size_bytes:
+                self._bring_end(file, start, fd)
+            else:
+                self._bring_part(file, start, piece.end, fd)
 
     def _bring_whole(self, file: FileTransfer, fd: int) -> None:
         size_bytes = None if file.is_streamed else file.size_bytes
@@ -98,31 +106,52 @@ class StreamDownload:
                 raise local_error(error, file.final, writing=True) from None
         self.new_bytes += file.landed(0, came)
 
+    def _bring_unconfirmed(self, file: FileTransfer, start: int, end: int, fd: int) -> int:
+        """Bring a part, or as much of it as comes within UNCONFIRMED_S; return up to where.
+
+        Until the session has proven itself once more nothing of it counts, so an interruption would lose it.
+        """
+        serial, want, is_end = self._serial, end - start, end >= file.size_bytes
+        if start > self._proven_to and not is_end:
+            self._prove(file)
+            self._check_same(serial)
+        came = self._read(
+            file,
+            start,
+            want + is_end,  # nothing may come behind the end
+            fd,
+            expected=want if is_end else None,
+            lands=False,
+            within_s=UNCONFIRMED_S,
+        )
+        if is_end and (came.is_ended or came.bytes > want):
+            self._check_end(file, start, came, serial)
+            self.new_bytes += file.landed(start, end)
+            return end
+        if came.is_ended:
+            raise self._contradicted(file, start, came)
+        self._check_same(serial)
+        self._prove(file)
+        self._check_same(serial)
+        self._is_confirmed, self._fruitless = True, 0
+        self.new_bytes += file.landed(start, start + came.bytes)
+        return start + came.bytes
+
     def _bring_end(self, file: FileTransfer, start: int, fd: int) -> None:
         rest, serial = file.size_bytes - start, self._serial
-        came = self._read(file, start, rest + 1, fd, expected=rest, lands=False)
-        self._check(file, start, came, rest, serial)
+        came = self._read(file, start, rest + 1, fd, expected=rest, lands=True)
+        self._check_end(file, start, came, serial)
+
+    def _check_end(self, file: FileTransfer, start: int, came: Incoming, serial: int) -> None:
+        self._check(file, start, came, file.size_bytes - start, serial)
         if self._ends_read < 2:  # the offset may be just what the size is wrong by
             self._prove(file, beside=start)
         self._check_same(serial)
-        self.new_bytes += file.landed(start, file.size_bytes)
 
-    def _bring_part(self, piece: Piece, fd: int) -> None:
-        file, start, want = piece.file, piece.start, piece.end - piece.start
-        serial = self._serial
-        if start > self._proven_to:
-            self._prove(file)
-            self._check_same(serial)
-        lands = self._is_confirmed or start == 0
-        came = self._read(file, start, want, fd, expected=None, lands=lands)
-        if came.bytes < want:
+    def _bring_part(self, file: FileTransfer, start: int, end: int, fd: int) -> None:
+        came = self._read(file, start, end - start, fd, expected=None, lands=True)
+        if came.bytes < end - start:
             raise self._contradicted(file, start, came)
-        if not lands:
-            self._check_same(serial)
-            self._prove(file)
-            self._check_same(serial)
-            self._is_confirmed, self._fruitless = True, 0
-            self.new_bytes += file.landed(start, piece.end)
 
     def _prove(self, file: FileTransfer, beside: int = 0) -> None:
         """Read the last byte of a file, after which it has to end; two if that is what it is `beside`."""
@@ -168,21 +197,21 @@ class StreamDownload:
         *,
         expected: int | None,
         lands: bool,
+        within_s: float = math.inf,
     ) -> Incoming:
-        """Read from an offset to the end, or `most` bytes; write them unless there is no `fd`.
+        """Read from an offset to the end, `most` bytes, or so long; write them unless there is no `fd`.
 
         They count as arrived at once if they land. `expected`: after how many the server should end.
         """
         limiter = self._context.limiter
 
         def receive(connection: socket.socket, count: Callable[[int], None]) -> Incoming:
-            came, position = Incoming(), start
-            while most is None or came.bytes < most:
+            came, position, until_s = Incoming(), start, time.monotonic() + within_s
+            while (most is None or came.bytes < most) and not (came.bytes and time.monotonic() > until_s):
                 edge = (position // SECTION_BYTES + 1) * SECTION_BYTES
                 want = min(edge - position, limiter.piece(BUFFER_BYTES))
                 if most is not None:
                     want = min(want, most - came.bytes)
-                limiter.wait(want)
                 try:
                     got = connection.recv_into(self._buffer, want)
                 except TimeoutError:
@@ -198,6 +227,7 @@ class StreamDownload:
                 came.bytes += got
                 position += got
                 count(got)
+                limiter.wait(got)  # not before, as less may come than is wanted
             return came
 
         return self._retrieve(file, start, expected, receive)
