@@ -7,8 +7,9 @@ SOURCES := mpx lab train controller models tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
-# Tests at once: more than cores, as most of them wait.
+# Tests at once: more than cores, as most of them wait. Those of tests/unit do not, and each worker imports all.
 WORKERS ?= 8
+UNIT_WORKERS ?= 3
 
 .PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-lab demo-multipath lock clean
 
@@ -60,7 +61,7 @@ test: setup
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(PYTEST)
 
 test-unit: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(PYTEST) tests/unit
+	$(BIN)/python -m pytest -n $(UNIT_WORKERS) --dist worksteal -m 'not long' $(PYTEST) tests/unit
 
 test-all: setup
 	$(BIN)/python tests/install_peers.py
