@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd, PyFtpdLib
 from interop.trees import TREE, failures, names, skips
-from mpx_command import copied, mpx
+from mpx_command import copied, mpx, refused
 from sites import AWKWARD, make, stock_site
 
 import mpx as api
@@ -67,6 +67,29 @@ def test_links_whose_target_is_not_told_cannot_be_kept(
         api.copy(running.url + "d", str(tmp_path / "down"), api.CopyOptions(recursive=True, links="keep"))
     assert set(failures(caught)) == {"link"}
     same(root / "d", tmp_path / "down", "f")
+
+
+@pytest.mark.parametrize("server", [ProFtpd, PureFtpd])
+@pytest.mark.parametrize("name", ["to file", "to folder"])
+def test_a_link_named_by_the_user_is_not_followed_unasked(
+    server: type[ForeignServer], name: str, tmp_path: Path, with_password: None
+) -> None:
+    """Of which MLST, SIZE and CWD tell what it leads to."""
+    root = tmp_path / "ftp"
+    make(root / "d/real/f", 10)
+    (root / "d/to file").symlink_to("real/f")
+    (root / "d/to folder").symlink_to("real")
+    readable(root)
+    with server(root) as running:
+        source = f"{running.url}d/{name.replace(' ', '%20')}"
+        down = tmp_path / "down"
+        refused(mpx("copy", "-r", "--links", "keep", source, down), 3, "does not say where", "--links follow")
+        skipped = mpx("copy", "-r", "--links", "skip", source, down)
+        assert "a symbolic link" in skipped.out and not down.exists(), skipped
+        copied(mpx("copy", "-r", "--links", "keep", f"{running.url}d/real/f", tmp_path / "file"))
+        copied(mpx("copy", "-r", source, down))
+        arrived = down if name == "to file" else down / "f"
+        assert arrived.read_bytes() == (root / "d/real/f").read_bytes()
 
 
 def test_proftpd_that_names_targets(tmp_path: Path, with_password: None) -> None:
@@ -186,3 +209,12 @@ def test_vsftpd_listed(vsftpd: tuple[str, Path]) -> None:
         sum(line.startswith("file    0644               3 20") for line in long.out.splitlines())
         == len(AWKWARD) + 1
     )
+
+
+def test_a_link_named_by_the_user_at_vsftpd(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
+    url, served = vsftpd
+    make(served / "f", 3)
+    (served / "link").symlink_to("f")
+    copied(mpx("copy", "--links", "keep", f"{url}/link", f"{url}/f", f"{tmp_path}/"))
+    assert (tmp_path / "link").readlink() == Path("f")
+    same(served, tmp_path, "f")

@@ -286,6 +286,10 @@ class LocalEndpoint:
             mode = None if stamp.mode is None else stamp.mode & 0o777 | kept
             _stamp(_named(folder), stamp.modified_s, mode, note)
 
+    def describes_links(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def stores_faithfully(self) -> bool:
         """See Endpoint."""
         return True
