@@ -117,6 +117,17 @@ def test_a_link_to_what_holds_the_source(tmp_path: Path, with_password: None) ->
             assert names(there) == expected
 
 
+def test_a_file_that_the_server_stores_under_another_name(pureftpd: ForeignServer, tmp_path: Path) -> None:
+    """As Pure-FTPD does with blanks at the end: nothing was lost on the way."""
+    for name in ("trail ", "other"):
+        make(tmp_path / "up" / name, 1)
+    ended = mpx("copy", "-r", "--in-place", tmp_path / "up", pureftpd.url + "up")
+    refused(ended, 10, "1 of 2 files were not copied; copied 1 of 2 files")
+    first = ended.err.splitlines()[0]
+    assert f"not copied {tmp_path}/up/trail : /up/trail  is not at the destination" in first
+    assert "under another name" in first and "loses data" not in first
+
+
 def test_what_a_server_calls_unknown_has_failed(pureftpd: ForeignServer, tmp_path: Path) -> None:
     root = pureftpd.root
     make(root / "d/f", 10)
