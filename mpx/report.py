@@ -266,19 +266,15 @@ class Report:
         self.goodput_bps = self.bytes.moved * 8 / max(self.duration_s, 1e-9)
 
     @property
-    def is_verified(self) -> bool:
-        """Whether every byte of the files with their final names was compared."""
-        return self.algorithm != "none" and not self.compared.get("none")
-
-    @property
     def checksum(self) -> dict[str, Any]:
         """What was compared by which checksum, and what that says of the files with their final names."""
+        is_verified = self.algorithm != "none" and not self.compared.get("none")
         if self.mismatched:
             result = "mismatch"
         elif not self.files.moved + self.files.resumed:
             result = "nothing moved"
         else:
-            result = "verified" if self.is_verified else "unverified"
+            result = "verified" if is_verified else "unverified"
         most = max(self.compared, key=lambda name: self.compared[name], default=self.algorithm)
         return {"algorithm": most, "result": result, "bytes": dict(sorted(self.compared.items()))}
 

@@ -183,7 +183,9 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
             sources.append(source)
             targets.append(target if tab and target else None)
     if not sources:
-        raise UsageError(f"{name} names no source")
+        raise UsageError(
+            f"{'standard input' if name == '-' else name} names no source; it needs one on each line"
+        )
     return sources, targets
 
 

@@ -104,7 +104,7 @@ def _verified(report: Report) -> str:
     """Return what was compared of the copied files, by which checksum, and how many bytes if by several."""
     compared: dict[str, int] = report.checksum["bytes"]
     by = [f"{name} {format_size(count)}" for name, count in compared.items() if name != "none"]
-    if not report.is_verified:
+    if report.algorithm == "none" or compared.get("none"):  # whatever befell those that failed
         return f"unverified ({', '.join(by)})" if by else "unverified"
     if len(compared) == 1:
         return f"verified ({report.checksum['algorithm']})"

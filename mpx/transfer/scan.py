@@ -36,6 +36,7 @@ from mpx.units import counted
 
 MOST_ROUNDS = 20  # in which files are copied whose names differ from others only in case
 MOST_LINKS = 3_000_000  # that are kept as links; they wait on disk, 150 bytes or so each
+UNTIMED = "a file without a time is copied again by the next run"  # where folders are listed with LIST
 
 Pair = tuple[str, str, FileInfo]
 
@@ -101,7 +102,7 @@ class Scan(threading.Thread):
                     self._put_folded()
             self._put_folded()
             if note := self._ends.source.listing_note():
-                self._report.note(note.text, note.severity)
+                self._report.note(f"{note.text}; {UNTIMED}", note.severity)
             self._queue.end_listing()
 
     def finish(self) -> None:

@@ -202,7 +202,7 @@ def test_a_tree_from_vsftpd(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
         "nowhere",
     }
     assert report.files.moved == 0  # the second run has nothing to do, as MDTM tells the times
-    assert any("has no MLSD" in note for note in report.notes)
+    assert any("has no MLSD" in note and "copied again" in note for note in report.notes)
     assert (tmp_path / "down/.hidden").stat().st_mtime == int((served / "d/.hidden").stat().st_mtime)
 
 
@@ -216,6 +216,7 @@ def test_vsftpd_listed(vsftpd: tuple[str, Path]) -> None:
     assert sorted(ended.out.splitlines()) == sorted([*AWKWARD, ".hidden", "sub/"])
     long = mpx("list", "-l", url)
     assert long.code == 0
+    assert "has no MLSD" in long.err and "copied again" not in long.err  # nothing is copied
     assert (
         sum(line.startswith("file    0644               3 20") for line in long.out.splitlines())
         == len(AWKWARD) + 1
