@@ -1,6 +1,5 @@
 """The scan: walks the sources, makes folders and links, and fills the queue with what is to be moved."""
 
-import contextlib
 import posixpath
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,12 +18,12 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.options import CopyOptions
-from mpx.report import OnNote, no_note
+from mpx.report import OnNote, Severity, no_note
 from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.destination_lookup import check_names, decide, is_open
 from mpx.transfer.ends import Ends
-from mpx.transfer.file_start import FileStart
+from mpx.transfer.file_start import FileStart, stays
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.listed_names import ListedNames, Repeat
 from mpx.transfer.planner import GROUP, SAME, grouped
@@ -175,9 +174,11 @@ class Scan(threading.Thread):
         """Remove what an earlier run left at a server that was killed just after a rename."""
         known = self._journal.unfinished.get(task.target)
         if known and task.skip == SAME and not self._ends.writes_here and known.partial != task.target:
-            with contextlib.suppress(DestinationError):
-                for name in (known.partial, aside_name(known.partial, task.target)):
+            for name in (known.partial, aside_name(known.partial, task.target)):
+                try:
                     self._there.ask(partial(self._ends.destination.remove, name))
+                except DestinationError as error:
+                    self._report.note(stays(name, error), Severity.NOTICE)
             self._journal.done([task.target])
 
     def _fail(self, task: Task, error: MpxError) -> None:
