@@ -318,6 +318,10 @@ class GridFtpEndpoint:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
 
+    def describes_links(self) -> bool:
+        """See Endpoint. Globus servers and mpx serve do, by UNIX.slink."""
+        return stores_faithfully(self.session.features)
+
     def stores_faithfully(self) -> bool:
         """See Endpoint."""
         return stores_faithfully(self.session.features)

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from mpx.errors import UsageError
+from mpx.text import quoted
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
@@ -72,7 +73,7 @@ def parse_location(text: str) -> Location:
     if not text:
         raise UsageError("an empty name is not a file; name the source and the destination")
     if "\0" in text:
-        raise UsageError(f"the name {text!r} contains a NUL byte; no file can have it")
+        raise UsageError(f"the name {quoted(text)} contains a NUL byte; no file can have it")
     found = _SCHEME.match(text)
     if not found:
         return Location("file", text)

@@ -3,6 +3,7 @@
 The command line, the Python API and the documentation are derived from CopyOptions.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
 from numbers import Integral, Real
@@ -10,6 +11,7 @@ from typing import Any
 
 from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, POLICIES, SCAVENGER, TRANSPORT, parse_ports
 from mpx.errors import UsageError
+from mpx.units import format_size
 
 TCP = "tcp"
 LONGEST_S = 864_000.0  # of a time-out; calls of the kernel take 24 days at most
@@ -54,10 +56,13 @@ class CopyOptions:
         choices=("auto", "paper"),
     )
     initial_streams: int | None = _option(
-        None, "count", "where the tuner starts, or auto: 4, and our own with more over 40 ms", minimum=1
+        None,
+        "count",
+        "streams the tuner begins with, or auto: 4, and more with --tuner auto where the RTT exceeds 40 ms",
+        minimum=1,
     )
     growth: float = _option(
-        2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01
+        2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01, maximum=100
     )
     chunk_time_s: float = _option(
         3.0, "duration", "how long the paper's tuner measures one number of streams"
@@ -80,7 +85,11 @@ class CopyOptions:
         None, "rate", "never go faster than this, as 800Mbit/s, over all streams"
     )
     block_size_bytes: int | None = _option(
-        None, "size", "bytes in a block, as 4MiB (unset: about 100 ms of a stream)"
+        None,
+        "size",
+        "bytes in a block, as 4MiB, from 4KiB to 2GiB (unset: about 100 ms of a stream)",
+        minimum=4096,
+        maximum=2 * 1024**3,
     )
     checksum: str = _option(
         AUTO,
@@ -134,12 +143,8 @@ class CopyOptions:
             _check_type(shown, value, about.get("kind"), may_lack=option.default is None)
             if "choices" in about and value not in about["choices"]:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
-            if about.get("kind") in ("duration", "rate", "size") and not (value is None or 0 < value < inf):
-                raise UsageError(f"{shown} must be more than nothing, not {value}")
-            if about.get("kind") == "duration" and value > LONGEST_S:
-                raise UsageError(f"{shown} must be at most ten days, not {value:g} s")
-            if "minimum" in about and value is not None and value < about["minimum"]:
-                raise UsageError(f"{shown} must be at least {about['minimum']}, not {value}")
+            if value is not None:
+                _check_range(shown, value, about)
         for ports in (self.port_range, self.source_ports):
             if ports is not None:
                 parse_ports(ports)
@@ -193,6 +198,7 @@ _TYPES = {  # by the kind of an option
     "duration": (Real, "a number of seconds"),
     "rate": (Real, "a number of bits per second"),
 }
+_UNITS = {"duration": " s", "rate": " bit/s", "factor": ""}
 
 
 def _check_type(flag: str, value: object, kind: str | None, *, may_lack: bool) -> None:
@@ -202,6 +208,27 @@ def _check_type(flag: str, value: object, kind: str | None, *, may_lack: bool) -
     types, what = _TYPES[kind]
     if not isinstance(value, types) or (isinstance(value, bool) and kind != "flag"):
         raise UsageError(f"{flag} is {what}, not {value!r}")
+
+
+def _check_range(flag: str, value: Any, about: Mapping[str, Any]) -> None:
+    """Raise UsageError for a number that is out of the range of its option."""
+    kind = about.get("kind")
+    given = _written(value, kind)
+    if kind in ("duration", "rate", "size", "factor") and not 0 < value < inf:  # nor no number at all
+        raise UsageError(f"{flag} must be above 0 and finite, not {given}")
+    if kind == "duration" and value > LONGEST_S:
+        raise UsageError(f"{flag} must be at most ten days, not {given}")
+    if "minimum" in about and value < about["minimum"]:
+        raise UsageError(f"{flag} must be at least {_written(about['minimum'], kind)}, not {given}")
+    if "maximum" in about and value > about["maximum"]:
+        raise UsageError(f"{flag} must be at most {_written(about['maximum'], kind)}, not {given}")
+
+
+def _written(value: Any, kind: str | None) -> str:
+    """Return a number as messages have it, with the unit of its kind."""
+    if kind == "size":
+        return format_size(value)
+    return f"{value:g}{_UNITS[kind]}" if kind in _UNITS else str(value)
 
 
 _DEFAULTS = {option.name: option.default for option in fields(CopyOptions)}

@@ -10,6 +10,11 @@ def shown(text: str) -> str:
     return _UNSAFE.sub(_escape, text)
 
 
+def quoted(name: str) -> str:
+    """Return a name as it is shown, in quotation marks: its ends may be blanks."""
+    return f"'{shown(name)}'"
+
+
 def _escape(found: re.Match[str]) -> str:
     code = ord(found.group())
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as surrogateescape keeps it

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mpx.engine.path_set import DEFAULT_PATH
-from mpx.units import format_duration, format_rate, format_size
+from mpx.units import counted, format_duration, format_rate, format_size
 from mpx_lab.proxy import DelayProxy
 
 LARGE_BYTES = 1 << 30
@@ -138,7 +138,8 @@ def copy(
     for event in record["timeline"]:
         rate = format_rate(event["goodput_bps"])
         path = "" if event["path"] == DEFAULT_PATH else f"  path {event['path']}"
-        print(f"  {event['t_s']:6.2f} s{path}  {event['streams']:3d} streams  {rate:>13}  {event['reason']}")
+        streams = counted(event["streams"], "stream")
+        print(f"  {event['t_s']:6.2f} s{path}  {streams:>11}  {rate:>13}  {event['reason']}")
     print(f"{format_duration(took)} in all; the whole record: {report.resolve()}", flush=True)
     return True
 

@@ -7,11 +7,10 @@ import click
 
 from mpx.commands.copy_options import with_options
 from mpx.commands.output import complain
-from mpx.errors import Interrupted, MpxError, UsageError
+from mpx.errors import Interrupted, MpxError, PartialFailure, UsageError
 from mpx.options import CopyOptions
 from mpx.signals import Signals
-from mpx.text import shown
-from mpx.units import format_duration, format_rate, format_size
+from mpx.units import format_size
 
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
     from mpx.report import Report
@@ -77,6 +76,7 @@ def copy_command(
     sources go into DST under their own names.
     """
     from mpx.commands.progress import view
+    from mpx.commands.summary import partial_summary, say, summary, tell_details, tell_unverified
     from mpx.files.atomic_file import check_writable
     from mpx.report import Report
     from mpx.transfer.copy import copy
@@ -112,22 +112,24 @@ def copy_command(
                     targets=targets,
                     on_begun=begun,
                     on_progress=show,
-                    on_rehearsed=None if quiet else _say,
+                    on_rehearsed=None if quiet else say,
                     cancel=signals.cancel,
                 )
         except MpxError as error:
             failure = signals.translate(error)
             report.ended_by(failure)
             _write(report, report_file, destination)
-            _details(report, verbose=verbose, quiet=quiet)
+            tell_details(report, verbose=verbose, quiet=quiet)
+            if isinstance(failure, PartialFailure) and report.files.total > 1:
+                if not quiet:
+                    tell_unverified(report)
+                failure = PartialFailure(partial_summary(report))
             raise failure from None
         _write(report, report_file, destination)
-        _details(report, verbose=verbose, quiet=quiet)
+        tell_details(report, verbose=verbose, quiet=quiet)
         if not quiet:
-            if report.dry_run:
-                _rehearsed(report)
-            else:
-                _summary(report, verbose=verbose)
+            say(summary(report, verbose=verbose))
+            tell_unverified(report)
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:
@@ -181,12 +183,10 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
             sources.append(source)
             targets.append(target if tab and target else None)
     if not sources:
-        raise UsageError(f"{name} names no source")
+        raise UsageError(
+            f"{'standard input' if name == '-' else name} names no source; it needs one on each line"
+        )
     return sources, targets
-
-
-def _say(line: str) -> None:
-    print(shown(line))
 
 
 def _write(report: "Report", name: str | None, destination: str) -> None:
@@ -206,85 +206,3 @@ def _write_interrupted(report: "Report", signals: Signals, name: str | None, des
     report.ended_by(signals.translate(Interrupted()))
     report.close()
     _write(report, name, destination)
-
-
-def _details(report: "Report", *, verbose: bool, quiet: bool) -> None:
-    """Print what failed, and unless `quiet` what surprises; if `verbose`, every decision and note too."""
-    if not quiet:
-        _surprises(report, verbose=verbose)
-    if report.files.total > 1:
-        for entry in report.failures:
-            complain(f"not copied {entry['name']}: {entry['error']}")
-
-
-def _surprises(report: "Report", *, verbose: bool) -> None:
-    """Print what was left out or began anew; if `verbose`, every decision and note."""
-    from mpx.engine.path_set import DEFAULT_PATH
-    from mpx.report import Severity
-    from mpx.transfer.planner import EXISTS, SAME
-
-    if verbose:
-        for event in report.timeline:
-            rate = format_rate(event.goodput_bps)
-            kind = f"{event.congestion} stream" if event.congestion else "stream"
-            streams = f"{event.streams:4d} {kind}{'' if event.streams == 1 else 's'}"
-            path = "" if event.path == DEFAULT_PATH else f" path {event.path:<3}"
-            _say(f"{event.t_s:8.2f} s{path} {streams:<18} {rate:>14}  {event.reason}")
-        for each in report.decisions.get("paths") or ():
-            if "carried_bytes" in each:
-                _say(f"path {each['path']}: {format_size(each['carried_bytes'])} arrived over it")
-    for note in report.noted():
-        if verbose or note.severity is Severity.NOTICE:
-            _say(f"note: {note.text}")
-    if report.dry_run:
-        return  # it has listed what it would leave alone
-    for entry in report.skipped:
-        if verbose or entry["reason"] not in (EXISTS, SAME):
-            _say(f"left alone {entry['name']}: {entry['reason']}")
-
-
-def _rehearsed(report: "Report") -> None:
-    """Print what would be done, in one line."""
-    files, size = report.files, report.bytes
-    line = f"dry run: {files.total - files.skipped} of {files.total} files to copy, "
-    print(f"{line}{format_size(size.total - size.skipped)}; nothing was copied")
-
-
-def _summary(report: "Report", *, verbose: bool) -> None:
-    """Print what was done, in one line."""
-    from mpx.report import Severity
-    from mpx.transfer.planner import EXISTS, SAME
-
-    files, size = report.files, report.bytes
-    if not files.total:
-        print("nothing to copy: there are no files")
-        return
-    done = files.moved + files.resumed
-    if not done:
-        untold = not verbose and any(entry["reason"] in (EXISTS, SAME) for entry in report.skipped)
-        why = ", -v says why" if untold else ""
-        print(f"nothing to copy: {files.skipped} of {files.total} files left alone{why}")
-        return
-    moved = format_size(size.moved + size.resumed)
-    line = f"copied {done} of {files.total} files to {report.destination}, {moved} in "
-    line += f"{format_duration(report.duration_s)}, "
-    if size.resumed:
-        line += f"{format_size(size.resumed)} of it by an earlier run, "
-    line += f"{format_rate(report.goodput_bps)}, {_verified(report)}"
-    if files.skipped:
-        line += f", {files.skipped} left alone"
-    _say(line)
-    for note in report.noted(Severity.WARNING):
-        _say(note.text)
-
-
-def _verified(report: "Report") -> str:
-    """Return what was compared, by which checksum, and of how many bytes if there were several."""
-    checksum = report.checksum
-    compared: dict[str, int] = checksum["bytes"]
-    if checksum["result"] != "verified" or not compared:
-        by = [f"{name} {format_size(count)}" for name, count in compared.items() if name != "none"]
-        return f"{checksum['result']} ({', '.join(by)})" if by else str(checksum["result"])
-    if len(compared) == 1:
-        return f"verified ({checksum['algorithm']})"
-    return f"verified ({', '.join(f'{name} {format_size(count)}' for name, count in compared.items())})"

@@ -80,7 +80,10 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
 @click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
 def unfinished_command(discard: bool, forget: bool) -> None:
-    """Show the copies that were interrupted here; the same SRC and DST again continue each."""
+    """Show the copies that were interrupted here; the same SRC and DST again continue each.
+
+    The bytes are those known here to have arrived; the next copy may find more at the destination.
+    """
     from mpx.location import parse_location
     from mpx.transfer.journal import leftovers
     from mpx.transfer.registry import open_endpoint
@@ -93,7 +96,8 @@ def unfinished_command(discard: bool, forget: bool) -> None:
         found = True
         click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
         for file in leftover.files:
-            click.echo(shown(f"    {file.arrived.size} of {file.size_bytes} bytes in {file.partial}"))
+            known = f"at least {file.arrived.size} of {file.size_bytes} bytes"
+            click.echo(shown(f"    {known} in {file.partial}"))
         if forget:
             leftover.forget()
             click.echo("    forgotten")

@@ -203,6 +203,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def describes_links(self) -> bool:
+        """Tell whether stat() is known to show links as links; else only listings do."""
+        ...
+
     def stores_faithfully(self) -> bool:
         """Tell whether it is known to do what it acknowledges; others are asked what they have stored."""
         ...

@@ -10,6 +10,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
+MOST_DOUBLED = 7  # after which the wait is the longest
 MOST_GIVEN_UP = 3  # files, one after the other, before what carries them is to blame
 
 
@@ -19,7 +20,7 @@ class SessionsFull(ConnectionLost):
 
 def wait_s(failures: int) -> float:
     """Return how many seconds to wait, given the number of failures before the latest one."""
-    return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**failures)
+    return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures, MOST_DOUBLED))
 
 
 def fewer(items: int) -> int:

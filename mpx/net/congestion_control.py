@@ -26,8 +26,8 @@ def set_congestion(connection: socket.socket, name: str) -> None:
     except FileNotFoundError:
         there = AVAILABLE_CONGESTION.read_text().strip() if AVAILABLE_CONGESTION.exists() else ""
         raise UsageError(
-            f"congestion control {name!r} is not in this kernel (available: {there}); as root: "
-            f"modprobe tcp_{name}"
+            f"congestion control {name!r} is not in this kernel (available: {there}); if it has the "
+            f"module, as root: modprobe tcp_{name}"
         ) from None
     except PermissionError:
         if is_congestion_fixed(connection):

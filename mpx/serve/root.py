@@ -44,6 +44,11 @@ class Root:
 
     def __init__(self, directory: str | Path) -> None:
         self._fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.stat(".", dir_fd=self._fd)  # O_PATH does not ask whether it may be entered
+        except OSError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let go of the directory; every later call fails."""

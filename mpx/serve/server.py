@@ -22,6 +22,7 @@ from mpx.serve.pacing_requests import Dipping
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
 from mpx.serve.turns import Share, Turn, Turns
+from mpx.text import quoted
 
 _CLOSE_TIMEOUT_S = 1.0
 _BACKLOG = 512
@@ -56,7 +57,7 @@ class Server:
         try:
             self._root = Root(root)
         except OSError as error:
-            raise UsageError(f"cannot serve {str(root)!r}: {error.strerror}") from error
+            raise UsageError(f"cannot serve {quoted(str(root))}: {error.strerror}") from error
         try:
             self._listener = _listen(host, port)
         except OSError as error:

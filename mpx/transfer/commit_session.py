@@ -299,10 +299,12 @@ class CommitSession(threading.Thread):
             self._shared.outcomes.timeless(done, destination.stats([file.final for file in done]))
         self._shared.outcomes.committed(files, errors)
         for file in again:  # only now: what was not settled before is put back if the session is lost
-            self._shared.outcomes.misfit(file, misfits[file])
+            self._shared.outcomes.misfit(file, misfits[file] or 0)
 
-    def _misfits(self, files: Sequence[FileTransfer], destination: Endpoint) -> dict[FileTransfer, int]:
-        """Return the uploads that lost their end, or grew, and how much of them is stored.
+    def _misfits(
+        self, files: Sequence[FileTransfer], destination: Endpoint
+    ) -> dict[FileTransfer, int | None]:
+        """Return the uploads that lost their end, or grew, and how much of them is stored (None: gone).
 
         A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
         that are not known well are asked, and only more bytes than were sent are wrong.
@@ -312,13 +314,13 @@ class CommitSession(threading.Thread):
             return {}
         is_faithful = destination.stores_faithfully()
         asked = [file for file in files if not file.rename_asked and not (is_faithful and _is_proven(file))]
-        misfits: dict[FileTransfer, int] = {}
+        misfits: dict[FileTransfer, int | None] = {}
         sizes = destination.sizes([file.partial for file in asked])
         untold = [file for file, size in zip(asked, sizes, strict=True) if size is None]
         there = dict(zip(untold, destination.stats([file.partial for file in untold]), strict=True))
         for file, stored_bytes in zip(asked, sizes, strict=True):
             if stored_bytes is None and there[file] is None:
-                misfits[file] = 0  # it is gone
+                misfits[file] = None
             elif _is_proven(file):
                 if stored_bytes is not None and stored_bytes > file.size_bytes:
                     misfits[file] = stored_bytes
@@ -345,8 +347,13 @@ class CommitSession(threading.Thread):
         )
 
 
-def _lost(file: FileTransfer, stored_bytes: int) -> IntegrityError:
+def _lost(file: FileTransfer, stored_bytes: int | None) -> IntegrityError:
     twice = " although it was sent twice" if file.was_misfit else ""
+    if stored_bytes is None:
+        return IntegrityError(
+            f"{file.source}: {file.partial} is not at the destination{twice}; the server deletes it, or "
+            "stores it under another name, as some do with blanks at the end; copy it to another name"
+        )
     does = "loses data" if stored_bytes < file.size_bytes else f"adds data, or does not delete {file.partial}"
     return IntegrityError(
         f"{file.source}: {stored_bytes} of {counted(file.size_bytes, 'byte')} are stored at the destination"

@@ -34,8 +34,11 @@ class Ends:
         note: OnNote,
     ) -> None:
         """Raises UsageError for a pair that cannot be copied."""
-        if len({source.endpoint for source in sources}) > 1:
-            raise UsageError("all sources of one copy must be at one endpoint; copy them apart")
+        if other := next((source for source in sources if source.endpoint != sources[0].endpoint), None):
+            raise UsageError(
+                f"{sources[0]} and {other} are not at one place: all sources of a copy must be on this "
+                "host, or all at one server, of one user; copy them apart"
+            )
         check_pair(sources[0], destination)
         self.far_is_source = sources[0].scheme != "file"
         self.writes_here = destination.scheme == "file"

@@ -1,6 +1,5 @@
 """The beginning of a file: what of it is to be moved, after an earlier run may have moved a part of it."""
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 
@@ -19,6 +18,11 @@ from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.tree_walk import Task
 
 UNTOLD = f"has no time and no checksum that could show whether it has changed meanwhile; {STARTING_OVER}"
+
+
+def stays(partial: str, error: DestinationError) -> str:
+    """Return the note about a partial file that a server does not let us remove."""
+    return f"{partial}, a part of an earlier run, stays at the destination: {error}"
 
 
 class FileStart:
@@ -76,8 +80,10 @@ class FileStart:
             self._there.ask(partial(ends.destination.remove, file.partial))
             file.written.forget()
         if known and known.partial != file.partial and is_partial_name(known.partial):
-            with contextlib.suppress(DestinationError):  # of a run with another --partial-prefix; best effort
+            try:  # it is of a run with another --partial-prefix, or without --in-place
                 self._there.ask(partial(ends.destination.remove, known.partial))
+            except DestinationError as error:
+                self._records.report.note(stays(known.partial, error), Severity.NOTICE)
         return file
 
     def _why_not_resumed(self, known: Unfinished, info: FileInfo) -> str:

@@ -12,6 +12,8 @@ from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.open_descriptor import named_descriptor
 from mpx.location import Location
 from mpx.options import CopyOptions
+from mpx.text import quoted
+from mpx.transfer.named_links import shown_links
 from mpx.transfer.tree_walk import Task
 
 GROUP = 200  # files whose destinations are looked up together
@@ -100,6 +102,7 @@ def _described(sources: Sequence[str], source_end: Endpoint, options: CopyOption
     kept = [source for source, itself in zip(sources, themselves, strict=True) if itself]
     there = dict(zip(followed, source_end.stats(followed), strict=True))
     there.update(zip(kept, source_end.stats(kept, follow=False), strict=True))
+    there.update(shown_links(kept, there, source_end, options))
     for source in sources:
         found = there[source]
         if isinstance(found, MpxError):
@@ -138,7 +141,7 @@ def _below(target: str) -> str:
     """Return a target of a list, tidied; raises UsageError if it is not below DST."""
     tidy = posixpath.normpath(target)
     if tidy.startswith("/") or tidy in (".", "..") or tidy.startswith("../"):
-        raise UsageError(f"the target {target!r} is not a name below the destination")
+        raise UsageError(f"the target {quoted(target)} is not a name below the destination")
     return tidy
 
 

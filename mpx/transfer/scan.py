@@ -1,6 +1,5 @@
 """The scan: walks the sources, makes folders and links, and fills the queue with what is to be moved."""
 
-import contextlib
 import posixpath
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,12 +18,12 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.options import CopyOptions
-from mpx.report import OnNote, no_note
+from mpx.report import OnNote, Severity, no_note
 from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.destination_lookup import check_names, decide, is_open
 from mpx.transfer.ends import Ends
-from mpx.transfer.file_start import FileStart
+from mpx.transfer.file_start import FileStart, stays
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.listed_names import ListedNames, Repeat
 from mpx.transfer.planner import GROUP, SAME, grouped
@@ -36,6 +35,7 @@ from mpx.units import counted
 
 MOST_ROUNDS = 20  # in which files are copied whose names differ from others only in case
 MOST_LINKS = 3_000_000  # that are kept as links; they wait on disk, 150 bytes or so each
+UNTIMED = "a file without a time is copied again by the next run"  # where folders are listed with LIST
 
 Pair = tuple[str, str, FileInfo]
 
@@ -101,7 +101,7 @@ class Scan(threading.Thread):
                     self._put_folded()
             self._put_folded()
             if note := self._ends.source.listing_note():
-                self._report.note(note.text, note.severity)
+                self._report.note(f"{note.text}; {UNTIMED}", note.severity)
             self._queue.end_listing()
 
     def finish(self) -> None:
@@ -174,9 +174,11 @@ class Scan(threading.Thread):
         """Remove what an earlier run left at a server that was killed just after a rename."""
         known = self._journal.unfinished.get(task.target)
         if known and task.skip == SAME and not self._ends.writes_here and known.partial != task.target:
-            with contextlib.suppress(DestinationError):
-                for name in (known.partial, aside_name(known.partial, task.target)):
+            for name in (known.partial, aside_name(known.partial, task.target)):
+                try:
                     self._there.ask(partial(self._ends.destination.remove, name))
+                except DestinationError as error:
+                    self._report.note(stays(name, error), Severity.NOTICE)
             self._journal.done([task.target])
 
     def _fail(self, task: Task, error: MpxError) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from sites import make
 
 from mpx import CopyOptions, copy
 from mpx.errors import ConnectionLost, DestinationError, NotRenamed, UsageError
+from mpx.report import Severity
 
 Answer = Callable[[Dialogue, str], str | None]
 
@@ -242,6 +244,23 @@ def test_in_place(size_bytes: int, tmp_path: Path) -> None:
     with StoringServer(DROP_BOX) as server:
         copy(str(source), server.url + "/up", CopyOptions(in_place=True))
         assert server.files == {"/up": source.read_bytes()}
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_part_that_a_drop_box_keeps_is_named(in_place: bool, tmp_path: Path) -> None:
+    """Of the first run, without the option; it is no longer listed as unfinished."""
+    source = make(tmp_path / "up", 1000)
+    with StoringServer(DROP_BOX) as server:
+        with pytest.raises(DestinationError, match="--in-place"):
+            copy(str(source), server.url + "/up", CopyOptions(retries=1))
+        (part,) = server.files
+        if not in_place:  # somebody else has put it there
+            server.files["/up"] = source.read_bytes()
+            server.times["/up"] = f"{datetime.fromtimestamp(source.stat().st_mtime, UTC):%Y%m%d%H%M%S}"
+        report = copy(str(source), server.url + "/up", CopyOptions(in_place=in_place))
+        assert set(server.files) == {part, "/up"}
+        assert report.files.moved == in_place
+        assert any(part in note.text and "stays" in note.text for note in report.noted(Severity.NOTICE))
 
 
 def test_in_place_what_is_refused_is_not_removed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from sites import AWKWARD, Site, make, opened
 
 import mpx as api
 from mpx.engine.checksum import SECTION_BYTES
+from mpx.text import shown
 
 pytestmark = pytest.mark.peers
 
@@ -219,7 +220,7 @@ def test_foreign_names(site: str, tmp_path: Path, here: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in FOREIGN if "\t" not in name], ids=ascii)
 def test_a_globus_server_would_garble_foreign_names(stock: Site, here: Path, name: str) -> None:
     make(here / name, 5)
-    refused(mpx("copy", here / name, stock.url_of(name)), 2, "printable ASCII")
+    refused(mpx("copy", here / name, stock.url_of(name)), 2, "printable ASCII", f"/{shown(name)}', or")
     stock.write(name, b"x")
     refused(mpx("copy", stock.url_of(name), here / "down"), 2, "printable ASCII")
     assert os.listdir(stock.folder) == [name]

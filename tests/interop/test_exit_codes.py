@@ -70,7 +70,7 @@ REQUESTS = {
     "a host with a question mark": (["a", "ftp://host?x/y"], "host"),
     "file URL of another host": (["file://other/x", "b"], "this host"),
     "remote to remote": (["ftp://a/x", "ftp://b/y"], "from one server to another"),
-    "two servers": (["ftp://a/x", "ftp://b/y", "c"], "one endpoint"),
+    "two servers": (["ftp://a/x", "ftp://b/y", "c"], "ftp://b:2811/y"),
     "a host as for scp": (["a", "127.0.0.1:/x"], "write ftp://127.0.0.1/x for a server, or ./127.0.0.1:/x"),
     "a source host as for scp": (["host:/a", "b"], "ftp://host/a"),
     "one slash": (["a", "ftp:/host:21/x"], "write ftp://host:21/x for a server, or ./ftp:/host:21/x"),

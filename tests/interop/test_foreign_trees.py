@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd, PyFtpdLib
 from interop.trees import TREE, failures, names, skips
-from mpx_command import copied, mpx
+from mpx_command import copied, mpx, refused
 from sites import AWKWARD, make, stock_site
 
 import mpx as api
@@ -69,6 +69,29 @@ def test_links_whose_target_is_not_told_cannot_be_kept(
     same(root / "d", tmp_path / "down", "f")
 
 
+@pytest.mark.parametrize("server", [ProFtpd, PureFtpd])
+@pytest.mark.parametrize("name", ["to file", "to folder"])
+def test_a_link_named_by_the_user_is_not_followed_unasked(
+    server: type[ForeignServer], name: str, tmp_path: Path, with_password: None
+) -> None:
+    """Of which MLST, SIZE and CWD tell what it leads to."""
+    root = tmp_path / "ftp"
+    make(root / "d/real/f", 10)
+    (root / "d/to file").symlink_to("real/f")
+    (root / "d/to folder").symlink_to("real")
+    readable(root)
+    with server(root) as running:
+        source = f"{running.url}d/{name.replace(' ', '%20')}"
+        down = tmp_path / "down"
+        refused(mpx("copy", "-r", "--links", "keep", source, down), 3, "does not say where", "--links follow")
+        skipped = mpx("copy", "-r", "--links", "skip", source, down)
+        assert "a symbolic link" in skipped.out and not down.exists(), skipped
+        copied(mpx("copy", "-r", "--links", "keep", f"{running.url}d/real/f", tmp_path / "file"))
+        copied(mpx("copy", "-r", source, down))
+        arrived = down if name == "to file" else down / "f"
+        assert arrived.read_bytes() == (root / "d/real/f").read_bytes()
+
+
 def test_proftpd_that_names_targets(tmp_path: Path, with_password: None) -> None:
     root = tmp_path / "ftp"
     make(root / "d/real/f", 10)
@@ -92,6 +115,17 @@ def test_a_link_to_what_holds_the_source(tmp_path: Path, with_password: None) ->
             report = api.copy(f"{running.url}{source}", str(there), TREE)
             assert set(skips(report)) == {"up"}
             assert names(there) == expected
+
+
+def test_a_file_that_the_server_stores_under_another_name(pureftpd: ForeignServer, tmp_path: Path) -> None:
+    """As Pure-FTPD does with blanks at the end: nothing was lost on the way."""
+    for name in ("trail ", "other"):
+        make(tmp_path / "up" / name, 1)
+    ended = mpx("copy", "-r", "--in-place", tmp_path / "up", pureftpd.url + "up")
+    refused(ended, 10, "1 of 2 files were not copied; copied 1 of 2 files")
+    first = ended.err.splitlines()[0]
+    assert f"not copied {tmp_path}/up/trail : /up/trail  is not at the destination" in first
+    assert "under another name" in first and "loses data" not in first
 
 
 def test_what_a_server_calls_unknown_has_failed(pureftpd: ForeignServer, tmp_path: Path) -> None:
@@ -168,7 +202,7 @@ def test_a_tree_from_vsftpd(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
         "nowhere",
     }
     assert report.files.moved == 0  # the second run has nothing to do, as MDTM tells the times
-    assert any("has no MLSD" in note for note in report.notes)
+    assert any("has no MLSD" in note and "copied again" in note for note in report.notes)
     assert (tmp_path / "down/.hidden").stat().st_mtime == int((served / "d/.hidden").stat().st_mtime)
 
 
@@ -182,7 +216,17 @@ def test_vsftpd_listed(vsftpd: tuple[str, Path]) -> None:
     assert sorted(ended.out.splitlines()) == sorted([*AWKWARD, ".hidden", "sub/"])
     long = mpx("list", "-l", url)
     assert long.code == 0
+    assert "has no MLSD" in long.err and "copied again" not in long.err  # nothing is copied
     assert (
         sum(line.startswith("file    0644               3 20") for line in long.out.splitlines())
         == len(AWKWARD) + 1
     )
+
+
+def test_a_link_named_by_the_user_at_vsftpd(vsftpd: tuple[str, Path], tmp_path: Path) -> None:
+    url, served = vsftpd
+    make(served / "f", 3)
+    (served / "link").symlink_to("f")
+    copied(mpx("copy", "--links", "keep", f"{url}/link", f"{url}/f", f"{tmp_path}/"))
+    assert (tmp_path / "link").readlink() == Path("f")
+    same(served, tmp_path, "f")

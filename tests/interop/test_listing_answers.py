@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from interop.listed_tree import FILES, FILES_HERE, ONE, copy_tree
+from interop.listed_tree import FAST, FILES, FILES_HERE, ONE, copy_tree
 from interop.listing_server import NO_MLST, ListingDialogue, ListingServer
-from mpx_command import mpx
+from mpx_command import mpx, refused
 
 
 def straight(dialogue: ListingDialogue) -> str:
@@ -249,3 +249,10 @@ def test_a_folder_that_may_be_listed_and_not_entered_has_failed(tmp_path: Path) 
     assert ended.code == 10, ended.err
     assert "/d/closed" in ended.err and "/d/empty" not in ended.err
     assert found == FILES_HERE
+
+
+def test_links_are_not_known_in_a_folder_that_cannot_be_listed(tmp_path: Path) -> None:
+    with ListingServer(FILES, {"/d": lambda _: "550 Permission denied"}) as server:
+        ended = mpx("copy", "--links", "keep", *FAST, f"{server.url}/d/one", tmp_path / "one")
+        refused(ended, 2, "--links keep cannot be honoured", "/d/one is a link", "Permission denied")
+        assert mpx("copy", *FAST, f"{server.url}/d/one", tmp_path / "one").code == 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -116,7 +117,8 @@ def test_unfinished_and_discard(stock: Site, interrupted: tuple[str, str]) -> No
         ended = mpx("unfinished")
         copied(ended)
         assert ended.out.startswith(f"{source} -> {target}\n")
-        assert "of 6000000 bytes in" in ended.out
+        number = re.search(r"\n    at least ([0-9]+) of 6000000 bytes in ", ended.out)
+        assert number and int(number[1]) < 6_000_000  # more may be there than is known here
     ended = mpx("unfinished", "--discard")
     copied(ended)
     assert "discarded" in ended.out

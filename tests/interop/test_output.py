@@ -214,7 +214,7 @@ def test_a_report_to_a_fifo(tmp_path: Path, *, is_read: bool) -> None:
 
 def test_a_list_of_sources_that_is_closed_or_without_an_end(tmp_path: Path) -> None:
     done = run(f"{MPX} copy --from-file - two <&-", tmp_path)
-    assert (done.returncode, done.stderr) == (2, b"mpx: - names no source\n")
+    assert done.returncode == 2 and b"mpx: standard input names no source" in done.stderr, done
     done = run(f"{MPX} copy --from-file /dev/zero two", tmp_path)
     assert done.returncode == 2 and b"/dev/zero has more than" in done.stderr, done
 

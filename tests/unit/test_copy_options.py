@@ -49,3 +49,24 @@ def test_values_of_another_type_are_refused_by_the_name_of_the_option(
 ) -> None:
     with pytest.raises(UsageError, match=says):
         CopyOptions(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"timeout_s": 0.0}, "--timeout must be above 0 and finite, not 0 s"),
+        ({"rate_bps": float("nan")}, "--rate must be above 0 and finite, not nan bit/s"),
+        ({"block_size_bytes": 0}, "--block-size must be above 0 and finite, not 0 B"),
+        ({"block_size_bytes": 4}, "--block-size must be at least 4 KiB, not 4 B"),
+        ({"block_size_bytes": 4 * 1024**3}, "--block-size must be at most 2 GiB, not 4 GiB"),
+        ({"tuner": "paper", "growth": float("nan")}, "--growth must be above 0 and finite, not nan"),
+        ({"tuner": "paper", "growth": float("inf")}, "--growth must be above 0 and finite, not inf"),
+        ({"tuner": "paper", "growth": 1e308}, r"--growth must be at most 100, not 1e\+308"),
+        ({"retries": -1}, "--retries must be at least 0, not -1"),
+    ],
+)
+def test_numbers_that_no_copy_can_use_are_refused_with_their_unit(
+    given: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^{says}$"):
+        CopyOptions(**given)  # type: ignore[arg-type]

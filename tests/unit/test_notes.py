@@ -3,6 +3,7 @@
 import pytest
 
 from mpx.commands import copy as command
+from mpx.commands.summary import summary, tell_details, tell_unverified
 from mpx.report import Note, Report, Severity
 
 
@@ -44,7 +45,7 @@ def test_there_are_not_more_than_can_be_read() -> None:
 def test_who_is_shown_what(
     capsys: pytest.CaptureFixture[str], shown: list[str], hidden: list[str], options: dict[str, bool]
 ) -> None:
-    command._details(a_report(), **options)
+    tell_details(a_report(), **options)
     out = capsys.readouterr().out
     assert all(line in out for line in shown) and not any(line in out for line in hidden)
 
@@ -53,9 +54,9 @@ def test_what_is_unverified_stands_beneath_the_summary(capsys: pytest.CaptureFix
     report = a_report()
     report.begin(10)
     report.moved(10, 0)
-    command._summary(report, verbose=False)
-    summary, below = capsys.readouterr().out.splitlines()
-    assert summary.startswith("copied 1 of 1 files") and below == "unverified: no checksums"
+    assert summary(report, verbose=False).startswith("copied 1 of 1 files")
+    tell_unverified(report)
+    assert capsys.readouterr().out == "unverified: no checksums\n"
 
 
 def test_details_without_end_leave_room_for_what_everybody_is_to_see() -> None:

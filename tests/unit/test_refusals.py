@@ -63,6 +63,8 @@ def test_meaning_for_a_file(code: int, text: str, storing: type[MpxError], sendi
         (552, "Prohibited", "/a/b", "/a/.b.mpx-1.part", False),
         (553, "Prohibited", "/a/.b", "/a/..b.mpx-1.part", False),  # its own name begins with a dot
         (553, "Prohibited", "/a/b", "/a/b", False),
+        (553, "Prohibited", "/a/b\\c", "/a/.b\\c.mpx-1.part", False),  # a backslash, as Pure-FTPD does
+        (553, "Prohibited", "/a/b ", "/a/.b .mpx-1.part", False),
     ],
 )
 def test_a_hidden_name_that_is_refused(code: int, text: str, name: str, partial: str, hinted: bool) -> None:

@@ -17,6 +17,11 @@ def test_the_default_outlasts_a_server_that_is_started_anew() -> None:
     assert 110 < sum(waits) < 130
 
 
+def test_the_wait_stays_the_longest_however_often_it_is_tried() -> None:
+    assert wait_s(1) == 0.5
+    assert wait_s(100_000) == LONGEST_WAIT_S
+
+
 def test_attempts_are_counted_from_the_last_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     retry, lost = Retry(2, threading.Event()), ConnectionLost("lost")

@@ -11,6 +11,7 @@ import sys
 import threading
 
 import pytest
+from mpx_command import AS_ANYBODY, command
 from raw_client import CONTENT, RawClient, block, connect, drain, end
 
 from mpx.endpoints.ftp import wire
@@ -204,6 +205,19 @@ def test_refusals_to_start(arguments, complaint):
     result = CliRunner().invoke(serve, [*arguments, "--port", "0"])
     assert result.exit_code == 2
     assert complaint in result.output
+
+
+def test_a_folder_that_may_not_be_entered_is_not_served(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o600)
+    anybody = AS_ANYBODY if os.geteuid() == 0 else []
+    serve = [*anybody, *command("serve", closed, "--port", "0")]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        ready = process.stdout.readline()  # or the end of it
+        if ready:
+            process.kill()
+        assert (ready, process.wait(30)) == ("", 2)
+        assert f"cannot serve '{closed}': Permission denied" in process.stderr.read()
 
 
 def test_a_port_in_use(server, root):

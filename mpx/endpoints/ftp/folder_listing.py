@@ -24,14 +24,15 @@ from mpx.endpoints.ftp.wire import Reply, command, lines_of_facts, parse_facts
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ListingBroken, MpxError, PartialFailure
 from mpx.report import OnNote, no_note
+from mpx.text import quoted
 
 Listed = tuple[str, FileInfo | MpxError]
 Refused = Callable[[Reply], MpxError]
 
 MAY_HIDE = "names with a leading dot may be missing in listings, as it takes no LIST -a"
 LIST_NOTE = (
-    "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it; "
-    "folders keep no times, and a file without a time is copied again by the next run"
+    "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it, "
+    "and folders have none"
 )
 GROUP = 200  # names that are asked about together
 MOST_KEPT, MOST_KEPT_BYTES = 1_000_000, 16 * 1024 * 1024  # lines of one folder that wait to be asked about
@@ -277,7 +278,7 @@ class FolderListing:
             name = posixpath.basename(name)  # some servers give whole paths
         if "/" in name or name in ("", ".", ".."):
             return told, PartialFailure(
-                f"{self._session.peer} lists {told[:255]!r} in {full}, which is no name of a file; "
+                f"{self._session.peer} lists {quoted(told[:255])} in {full}, which is no name of a file; "
                 "not trusting it"
             )
         return name
@@ -289,12 +290,12 @@ class FolderListing:
                 f"{self._session.peer} lists in {full} more than {MOST_UNREADABLE} lines that cannot be read"
             )
         return "", PartialFailure(
-            f"{self._session.peer} lists in {full} a line that cannot be read: {line[:200]!r}"
+            f"{self._session.peer} lists in {full} a line that cannot be read: {quoted(line[:200])}"
         )
 
     def _doubt(self, full: str, line: str) -> str:
         how = "ends in the middle of a line" if isinstance(line, CutLine) else "has a line that is not clear"
-        return f"the listing of {full} by {self._session.peer} {how}: {str(line[:200])!r}"
+        return f"the listing of {full} by {self._session.peer} {how}: {quoted(str(line[:200]))}"
 
     # --- asking --------------------------------------------------------------------------------------
 

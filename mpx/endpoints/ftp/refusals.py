@@ -26,6 +26,7 @@ _NOT_OF_ITS_NAME = re.compile(
     r"permission|permitted|denied|access|privilege|read.?only|(could|can) ?not|can't|unable|exist|director"
     r"|command failed|input/output error"
 )
+_PROHIBITED = re.compile(r'[\\:*?"<>|\x00-\x1f]|[ .]$')  # by some servers, wherever in a name
 # What the C library says of other reasons, and what servers say in its place.
 _WHY = re.compile(
     r"permission|permitted|denied|not allowed|access|privilege|forbidden"
@@ -104,12 +105,13 @@ def cannot_store(reply: Reply, peer: str, name: str, partial: str = "") -> MpxEr
     error = reply_error(reply, f"{peer} cannot store {name}", DestinationError)
     if isinstance(error, DestinationError):
         error = _lost_if_broken(error, reply)
-    is_hidden = posixpath.basename(partial).startswith(".") and not posixpath.basename(name).startswith(".")
+    own, grows_as = posixpath.basename(name), posixpath.basename(partial)
+    is_hidden = grows_as.startswith(".") and not own.startswith(".") and not _PROHIBITED.search(own)
     may_be_its_name = reply.code in _OF_A_NAME and not _NOT_OF_ITS_NAME.search(_words(reply))
     if isinstance(error, DestinationError) and is_hidden and may_be_its_name:
         return DestinationError(
-            f"{error}; it was to grow as {posixpath.basename(partial)}, and where names with a dot at the "
-            "beginning are prohibited, --partial-prefix TEXT gives another"
+            f"{error}; until it is whole its name is {grows_as}: if the server prohibits names "
+            "that begin with a dot, give --partial-prefix TEXT"
         )
     return error
 

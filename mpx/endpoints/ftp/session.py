@@ -25,6 +25,7 @@ from mpx.errors import (
 )
 from mpx.location import Location
 from mpx.net import congestion_control, tcp, tcp_info
+from mpx.text import quoted
 
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 # The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
@@ -203,7 +204,7 @@ class Session:
         if "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(raw):
             raise UsageError(
                 f"{self.peer} is a Globus server, and in the clear those silently drop every byte of a name "
-                f"that is not printable ASCII; rename {name!r}, or run mpx serve there"
+                f"that is not printable ASCII; rename {quoted(name)}, or run mpx serve there"
             )
         return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
 

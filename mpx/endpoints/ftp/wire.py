@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from mpx.engine.ranges import Range
 from mpx.errors import UsageError
+from mpx.text import quoted
 
 Address = tuple[str, int]
 _MOST_DIGITS = 19  # of a number below 2**63
@@ -38,7 +39,9 @@ def check_name(name: str) -> None:
     """
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
-            raise UsageError(f"the name {name!r} contains {what}, which FTP cannot carry; rename the file")
+            raise UsageError(
+                f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename the file"
+            )
 
 
 def command(verb: str, *words: object) -> bytes:

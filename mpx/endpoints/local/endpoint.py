@@ -20,6 +20,7 @@ from mpx.files.partial_file import PartialFile, umask
 from mpx.files.source_trees import SourceTrees
 from mpx.location import Location
 from mpx.report import Note, OnNote
+from mpx.text import quoted
 from mpx.units import counted
 
 SYNCS_AT_ONCE = 8
@@ -53,11 +54,13 @@ def _info(status: os.stat_result, target: str = "") -> FileInfo:
 def _encoded(name: str) -> bytes:
     """Return a name as the kernel takes it; raises UsageError for one that it cannot take."""
     if "\0" in name:
-        raise UsageError(f"the name {name!r} contains a NUL byte; no file can have it")
+        raise UsageError(f"the name {quoted(name)} contains a NUL byte; no file can have it")
     try:
         return os.fsencode(name)
     except UnicodeEncodeError:
-        raise UsageError(f"the name {name!r} cannot be written in the locale's encoding; use UTF-8") from None
+        raise UsageError(
+            f"the name {quoted(name)} cannot be written in the locale's encoding; use UTF-8"
+        ) from None
 
 
 class LocalEndpoint:
@@ -76,7 +79,9 @@ class LocalEndpoint:
     def check_name(self, name: str) -> None:
         """See Endpoint. Any name will do that has no NUL, is not too long, and is in the locale's letters."""
         if len(_encoded(name).rstrip(b"/").rpartition(b"/")[2]) > LONGEST_NAME_BYTES:
-            raise UsageError(f"the name {name!r} has more than {LONGEST_NAME_BYTES} bytes; rename the file")
+            raise UsageError(
+                f"the name {quoted(name)} has more than {LONGEST_NAME_BYTES} bytes; rename the file"
+            )
 
     def can_mode_e(self) -> bool:
         """See Endpoint. Files of this host need no connections."""
@@ -285,6 +290,10 @@ class LocalEndpoint:
             kept = os.fstat(folder.fd).st_mode & _KEPT_OF_FOLDERS
             mode = None if stamp.mode is None else stamp.mode & 0o777 | kept
             _stamp(_named(folder), stamp.modified_s, mode, note)
+
+    def describes_links(self) -> bool:
+        """See Endpoint."""
+        return True
 
     def stores_faithfully(self) -> bool:
         """See Endpoint."""

@@ -18,7 +18,7 @@ def check_far_congestion(name: str, congestions: Sequence[str]) -> None:
         raise UsageError(
             f"congestion control {name!r} cannot be had: the server, which sends, may use only "
             f"{', '.join(congestions)}; there as root: mpx serve --congestion {name} "
-            f"(after modprobe tcp_{name}), or for all users of it "
+            f"(after modprobe tcp_{name}, if it has that), or for all users of it "
             f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{" ".join(congestions)} {name}"'
         )
 

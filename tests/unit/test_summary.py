@@ -1,0 +1,54 @@
+"""The last lines of a copy: what was done, whether it is verified, and what failed."""
+
+import pytest
+
+from mpx.commands.summary import partial_summary, summary, tell_details
+from mpx.report import Report
+
+
+def a_report(*, moved: int, failed: int, dry_run: bool = False) -> Report:
+    report = Report("source", "/there", dry_run=dry_run, algorithm="sha256", duration_s=2.0, goodput_bps=8e6)
+    for _ in range(moved):
+        report.begin(1_048_576)
+        report.moved(1_048_576, 0, compared={"sha256": 1_048_576})
+    for number in range(failed):
+        report.begin(10)
+        report.failed(f"file {number}", f"file {number}: damaged", 10)
+    return report
+
+
+def test_what_failed_is_followed_by_what_was_done_as_where_all_is_well() -> None:
+    done = "to /there, 3 MiB in 2 s, 8 Mbit/s, verified (sha256)"
+    assert summary(a_report(moved=3, failed=0), verbose=False) == f"copied 3 of 3 files {done}"
+    report = a_report(moved=3, failed=2)
+    assert partial_summary(report) == f"2 of 5 files were not copied; copied 3 of 5 files {done}"
+    report.mismatch()  # which is of one that failed
+    assert partial_summary(report).endswith(done)
+    report.moved(5, 0)
+    assert partial_summary(report).endswith("unverified (sha256 3 MiB)")
+
+
+def test_where_nothing_was_copied_nothing_is_called_verified() -> None:
+    report = a_report(moved=0, failed=2)
+    assert partial_summary(report) == "2 of 2 files were not copied; none was copied to /there"
+    report.skip("other", "a symbolic link")
+    assert partial_summary(report).endswith("; none was copied to /there, 1 left alone")
+
+
+def test_a_rehearsal_counts_what_cannot_be_copied() -> None:
+    report = a_report(moved=0, failed=2, dry_run=True)
+    report.begin(1000)
+    assert (
+        partial_summary(report)
+        == "2 of 3 files cannot be copied; dry run: 1 of 3 files to copy, 1000 B; nothing was copied"
+    )
+
+
+def test_failures_that_are_not_named_are_owned_up_to() -> None:
+    report = a_report(moved=1, failed=Report.MOST_LINES + 1)
+    assert "were not copied (the first 1000 are named above); copied 1 of 1002" in partial_summary(report)
+
+
+def test_a_failure_names_its_file_once(capsys: pytest.CaptureFixture[str]) -> None:
+    tell_details(a_report(moved=0, failed=2), verbose=False, quiet=True)
+    assert capsys.readouterr().err == "".join(f"mpx: not copied file {i}: damaged\n" for i in range(2))
