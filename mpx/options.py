@@ -42,7 +42,7 @@ class CopyOptions:
     dry_run: bool = _option(False, "flag", "say what would be copied, and copy nothing")
     files: int | None = _option(None, "count", "most files on their way at once, or auto", minimum=1)
     streams: int | None = _option(None, "count", "data streams in all: a fixed number, or auto", minimum=1)
-    max_streams: int = _option(256, "number", "never use more streams than this", minimum=1)
+    max_streams: int = _option(256, "number", "never use more streams than this", minimum=1, maximum=10_000)
     max_sessions: int = _option(
         8,
         "number",
@@ -65,7 +65,7 @@ class CopyOptions:
         2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01, maximum=100
     )
     chunk_time_s: float = _option(
-        3.0, "duration", "how long the paper's tuner measures one number of streams"
+        3.0, "duration", "how long the paper's tuner measures one number of streams", minimum=0.01
     )
     congestion: str = _option(
         AUTO,

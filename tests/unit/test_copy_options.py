@@ -63,6 +63,8 @@ def test_values_of_another_type_are_refused_by_the_name_of_the_option(
         ({"tuner": "paper", "growth": float("inf")}, "--growth must be above 0 and finite, not inf"),
         ({"tuner": "paper", "growth": 1e308}, r"--growth must be at most 100, not 1e\+308"),
         ({"retries": -1}, "--retries must be at least 0, not -1"),
+        ({"max_streams": 10**30}, f"--max-streams must be at most 10000, not {10**30}"),
+        ({"tuner": "paper", "chunk_time_s": 1e-6}, "--chunk-time must be at least 0.01 s, not 1e-06 s"),
     ],
 )
 def test_numbers_that_no_copy_can_use_are_refused_with_their_unit(
