@@ -91,7 +91,7 @@ def _assert_known(case: Case, result: Outcome) -> None:
         assert str(result)
         assert "Traceback" not in str(result)
         assert type(result) is not api.MpxError, result  # that would be what nobody has thought of
-        # One would end it before it begins; but a server that answers out of step may say that it is a folder.
+        # One would end it before it begins; but a server that is out of step may say that it is a folder.
         refused = isinstance(result, api.UsageError) and "is a folder" not in str(result)
         assert case.demands or not refused, result
     elif not case.checksums:
