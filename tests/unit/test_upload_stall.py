@@ -41,7 +41,7 @@ def test_the_slower_the_others_the_longer_it_is_waited_for(
     bps: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel: Any = Port(bps)
-    transfer: Any = SimpleNamespace(number=0, file=SimpleNamespace(todo_bytes=1 << 40, final="x"))
+    transfer: Any = SimpleNamespace(number=0, source=None, file=SimpleNamespace(todo_bytes=1 << 40, final="x"))
     monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: channel.now_s))
     watch = UploadWatch(60.0, 0.01)
     while channel.now_s < 1059:
