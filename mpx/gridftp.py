@@ -40,6 +40,7 @@ class GridFtpEndpoint:
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: Session | None = None
         self._former: Session | None = None  # that was let go; it knows how names are written
+        self._features: dict[str, str] | None = None  # of the latest session: what the server can
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
         self._server_commit: ServerCommit | None = None  # of that session
@@ -52,7 +53,13 @@ class GridFtpEndpoint:
             self.close()
         if self._session is None:
             self._session = open_session(self.location, self._options)
+            self._features = self._session.features
         return self._session
+
+    @property
+    def _known_features(self) -> dict[str, str]:
+        """What the server can; asks nothing if it has ever been asked, as it may be gone meanwhile."""
+        return self.session.features if self._features is None else self._features
 
     def _full(self, name: str) -> str:
         telnet_escape.learn(self.session, name)
@@ -74,11 +81,11 @@ class GridFtpEndpoint:
 
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
-        return tuple(self.session.features.get(congestion.FEATURE, "").split())
+        return tuple(self._known_features.get(congestion.FEATURE, "").split())
 
     def can_restart(self) -> bool:
         """See Endpoint."""
-        return "REST" in self.session.features
+        return "REST" in self._known_features
 
     def can_link(self) -> bool:
         """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""

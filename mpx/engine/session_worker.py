@@ -7,13 +7,14 @@ from a loss is the same for all: try again, give a file up, or leave the work to
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry, SessionsFull
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
+from mpx.files.local_error import lost_pipe
 
 IDLE_S = 0.02  # a worker without work looks for some so often
 FIRST_ASIDE_S, LONGEST_ASIDE_S = 15.0, 240.0  # of a worker without a session; twice as long each time
@@ -144,6 +145,12 @@ class SessionWorker(threading.Thread):
                 self.context.supervisor.note(f"no further session with {self.host}: {error}")
             self._stand_aside(error)
             return
+        if spent := [file for file in lost.files if file.is_read_once and file.was_read]:
+            for file in spent:  # as no attempt can begin with what was read
+                self.give_up(file, lost_pipe(file.source, error))
+            lost = replace(lost, files=[file for file in lost.files if file not in spent])
+            if not lost.files:
+                return
         if lost.progressed:
             retry.progressed()
         elif len(lost.files) > 1:

@@ -2,7 +2,17 @@
 
 import errno
 
-from mpx.errors import DestinationError, MpxError, NoSpace, SourceError
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    DestinationError,
+    MpxError,
+    NoSpace,
+    SourceError,
+    TransferTimeout,
+)
+
+_READ_ONCE = "is a pipe and cannot be read a second time; run the command again"
 
 
 def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
@@ -15,5 +25,12 @@ def local_error(error: OSError, name: str, *, writing: bool) -> MpxError:
     if writing:
         return DestinationError(f"cannot write {name}: {reason}")
     if error.errno == errno.ESPIPE:
-        return SourceError(f"{name} is a pipe and cannot be read a second time; run the command again")
+        return SourceError(f"{name} {_READ_ONCE}")
     return SourceError(f"cannot read {name}: {reason}")
+
+
+def lost_pipe(name: str, why: MpxError) -> MpxError:
+    """Return the error of a pipe that was read, in part at least, when its session was lost by `why`."""
+    kinds = (AuthenticationError, TransferTimeout, ConnectionLost)
+    kind = next((kind for kind in kinds if isinstance(why, kind)), MpxError)
+    return kind(f"{why}; {name} {_READ_ONCE}")

@@ -136,6 +136,16 @@ def connect(
     raise _none_free(source_ports)
 
 
+def is_open(connection: socket.socket) -> bool:
+    """Tell whether the other side still holds a connection open; from any thread, and nothing is read."""
+    poll = select.poll()
+    try:
+        poll.register(connection, select.POLLRDHUP)
+    except ValueError:  # we have closed it
+        return False
+    return not poll.poll(0)
+
+
 def _connect_from(
     connection: socket.socket,
     source: Address,

@@ -1,5 +1,6 @@
-"""When one stream of an upload is taken for dead: the others have to have moved something meanwhile."""
+"""When one stream of an upload is taken for dead, as others have moved something, and a server for slow."""
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ from mpx.endpoints.ftp.mode_e import upload_watch
 from mpx.endpoints.ftp.mode_e.upload_watch import UploadWatch
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stream import StreamTotals
+from mpx.errors import TransferTimeout
 
 
 class Port:
@@ -41,10 +43,37 @@ def test_the_slower_the_others_the_longer_it_is_waited_for(
     bps: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel: Any = Port(bps)
-    transfer: Any = SimpleNamespace(number=0, file=SimpleNamespace(todo_bytes=1 << 40, final="x"))
+    transfer: Any = SimpleNamespace(
+        number=0, source=None, file=SimpleNamespace(todo_bytes=1 << 40, final="x")
+    )
     monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: channel.now_s))
     watch = UploadWatch(60.0, 0.01)
     while channel.now_s < 1059:
         channel.now_s += 0.05
         watch.look(channel, transfer)
     assert channel.failed_s == pytest.approx(expected_s, abs=1.2)
+
+
+@pytest.mark.parametrize(
+    ("is_waiting", "owed", "is_late"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+def test_a_server_that_has_all_there_is_of_a_pipe_is_not_slow(
+    is_waiting: bool, owed: bool, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel: Any = Port(0.0)
+    began_s = channel.now_s
+    stream = SimpleNamespace(
+        connection=object(), at=0, unanswered_s=lambda: channel.now_s - began_s if owed else None
+    )
+    channel.live_streams = lambda: [stream]
+    transfer: Any = SimpleNamespace(
+        number=0,
+        source=SimpleNamespace(is_waiting=is_waiting),
+        file=SimpleNamespace(todo_bytes=0, final="x"),
+    )
+    stream.cut = channel.fail = lambda *_: None
+    monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: channel.now_s))
+    watch = UploadWatch(60.0, 0.01)
+    channel.now_s += 61
+    with pytest.raises(TransferTimeout) if is_late else contextlib.nullcontext():
+        watch.look(channel, transfer)

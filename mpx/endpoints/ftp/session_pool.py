@@ -24,6 +24,7 @@ from mpx.errors import (
     TransferTimeout,
 )
 from mpx.location import Location
+from mpx.net import tcp
 from mpx.report import OnNote, no_note
 
 TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
@@ -221,9 +222,9 @@ class SessionPool:
         with self._changed:
             # How many there are is known when those that are being opened are let in, or refused too.
             self._changed.wait_for(lambda: not self._opening, GREETING_S)
-            count = len(self._sessions)
+            count = sum(tcp.is_open(each.connection) for each in self._sessions)
             if not count:
-                return False
+                return False  # it is the server that is gone, though not everyone has noticed yet
             if self.limit is not None and time.monotonic() >= self._until_s:
                 self._stands_s = min(2 * self._stands_s, LONGEST_STANDS_S)
             self._until_s = time.monotonic() + self._stands_s
@@ -232,7 +233,8 @@ class SessionPool:
             self.limit, self._is_doubtful = count, not refusal.is_explicit
         sessions = "1 session" if count == 1 else f"{count} sessions"
         turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
-        self._note(f"no further session: the server admits only {sessions} of ours{turns}: {refusal.error}")
+        has = "the server admits only" if refusal.was_connected else "connections are refused beside"
+        self._note(f"no further session: {has} {sessions} of ours{turns}: {refusal.error}")
         return True
 
 

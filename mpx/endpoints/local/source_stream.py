@@ -37,6 +37,7 @@ class SourceStream:
         self._stop = stop
         self._position = 0
         self._is_ended = False
+        self.is_waiting = False  # for whoever writes into a pipe; replaced with `_reading` held
         self._reading = threading.Lock()
         file.sums.forget(0, LARGEST_BYTES)  # what was read before may have been something else
         mode = os.fstat(fd).st_mode
@@ -56,10 +57,13 @@ class SourceStream:
         with self._reading:
             start = self._position
             while not self._is_ended and (room := start + len(buffer) - self._position):
+                self.is_waiting = True
                 try:
                     got = self._read_some(buffer[-room:])
                 except OSError as error:
                     raise local_error(error, self._file.source, writing=False) from None
+                finally:
+                    self.is_waiting = False
                 self._position += got
                 self._is_ended = got == 0
             if self._is_ended and self._file.is_streamed:

@@ -17,12 +17,18 @@ class BatchSize:
         self._bytes = BATCH_BYTES
 
     def fill(self, first: FileTransfer, queue: FileQueue, sessions: int) -> list[FileTransfer]:
-        """Take what is to be stored together with `first`: no more than a fair share of what waits."""
+        """Take what is to be stored together with `first`: no more than a fair share of what waits.
+
+        What cannot be read again goes alone: the failure of another file would lose it, and it may have all
+        that stands behind it wait.
+        """
+        if first.listed_bytes is None:
+            return [first]
         batch, total = [first], first.size_bytes
         most = max(BATCH_BYTES, min(self._bytes, queue.waiting_bytes // sessions))
 
         def fits(file: FileTransfer) -> bool:
-            return total + file.size_bytes <= most
+            return file.listed_bytes is not None and total + file.size_bytes <= most
 
         while len(batch) < self._files and (file := queue.take_more(fits)):
             batch.append(file)

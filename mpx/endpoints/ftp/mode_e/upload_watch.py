@@ -65,6 +65,8 @@ class UploadWatch:
                     stream.cut()
             if min(idle) < 1.0:
                 self._heard_s = now
+        if not idle and transfer.source is not None and transfer.source.is_waiting:
+            self._heard_s = now  # the server has all that there is: it is not the one that is slow
         if now - self._heard_s > self._timeout_s:
             raise TransferTimeout(
                 f"nothing has moved for {self._timeout_s:g} s while storing {transfer.file.final} "
