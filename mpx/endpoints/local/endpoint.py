@@ -9,19 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from mpx.endpoints.local.settling import settle_file, stamp_file
 from mpx.engine import checksum
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
-from mpx.engine.holes import lost_from
-from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
-from mpx.files.partial_file import PartialFile, umask
+from mpx.files.partial_file import PartialFile
 from mpx.files.source_trees import SourceTrees
 from mpx.location import Location
 from mpx.report import Note, OnNote
 from mpx.text import quoted
-from mpx.units import counted
 
 SYNCS_AT_ONCE = 8
 LONGEST_NAME_BYTES = 255  # within a folder, on Linux
@@ -224,7 +222,7 @@ class LocalEndpoint:
         Syncs run side by side, since file systems write one journal entry for all that wait for one.
         """
         written = [file.written or PartialFile(file.partial, self._folders) for file in files]
-        settle = partial(self._attempt, partial(_settle, note))
+        settle = partial(self._attempt, partial(settle_file, note))
         if len(files) <= 1:
             results = list(map(settle, files, written))
         else:
@@ -289,7 +287,7 @@ class LocalEndpoint:
                 continue
             kept = os.fstat(folder.fd).st_mode & _KEPT_OF_FOLDERS
             mode = None if stamp.mode is None else stamp.mode & 0o777 | kept
-            _stamp(_named(folder), stamp.modified_s, mode, note)
+            stamp_file(_named(folder), stamp.modified_s, mode, note)
 
     def describes_links(self) -> bool:
         """See Endpoint."""
@@ -361,49 +359,5 @@ def _opened(part: Part) -> Iterator[int]:
         os.close(fd)
 
 
-def _settle(note: OnNote, file: Commit, written: PartialFile) -> None:
-    """Make the bytes, the time and the mode of a finished file safe; raises OSError."""
-    with written.opened() as fd:
-        _fit(fd, file, note)
-        # Set-user-id bits of another host mean nothing here; a server that tells no mode means the usual.
-        mode = 0o666 & ~umask() if file.mode is None else file.mode & 0o777
-        _stamp(fd, file.modified_s, mode, note)
-        os.fsync(fd)
-
-
-def _fit(fd: int, file: Commit, note: OnNote) -> None:
-    """Cut off what somebody else has written behind the end.
-
-    Raises IntegrityError where somebody else has cut the file, if only while it was written; OSError.
-    """
-    if file.size_bytes is None:
-        return
-    checked_from = file.size_bytes if file.has_holes else 0
-    if (lost := lost_from(fd, checked_from, file.size_bytes)) is not None:
-        raise IntegrityError(
-            f"{file.final}: somebody else has cut its partial file {file.partial}, and what was written "
-            f"at {lost} of {counted(file.size_bytes, 'byte')} is gone; {AGAIN}"
-        )
-    if os.fstat(fd).st_size > file.size_bytes:
-        note(f"{file.final}: somebody else has written behind the end of its partial file; that was cut off")
-        os.ftruncate(fd, file.size_bytes)
-
-
 def _rename(file: Commit, written: PartialFile) -> None:
     written.commit(file.final)
-
-
-def _stamp(file: int | str, modified_s: float | None, mode: int | None, note: OnNote) -> None:
-    """Give an open file its time and mode; what the file system does not allow is noted."""
-    try:
-        if mode is not None:
-            os.chmod(file, mode)
-    except OSError as error:
-        note(f"modes are not kept everywhere: {error.strerror}")
-    try:
-        if modified_s is not None:
-            os.utime(file, (modified_s, modified_s))
-    except OSError as error:
-        note(f"modification times are not kept everywhere: {error.strerror}")
-    except OverflowError:
-        note("modification times are not kept everywhere: some are outside what can be written here")
