@@ -20,7 +20,7 @@ def main() -> "NoReturn":
         reserve_little()
         end_at_once()
         from mpx import cli
-    except (OSError, RuntimeError, MemoryError, ImportError) as error:
+    except (OSError, RuntimeError, MemoryError, SystemError, ImportError) as error:
         _cannot_start(error)
     cli.main()
 
@@ -32,7 +32,8 @@ def _cannot_start(error: Exception) -> "NoReturn":
     advice = (
         "install mpx anew" if isinstance(error, ModuleNotFoundError) else "raise the limits (see ulimit -a)"
     )
-    line = f"mpx: cannot start: {error or 'not enough memory'}; {advice}\n"
+    why = "" if isinstance(error, SystemError) else str(error)  # that is how Python has it where it is short
+    line = f"mpx: cannot start: {why or 'not enough memory'}; {advice}\n"
     try:
         os.write(2, line.encode("utf-8", "backslashreplace"))
     finally:

@@ -9,6 +9,12 @@ from contextlib import contextmanager
 from mpx.errors import Interrupted, MpxError
 
 _SHORT = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_SHORT_WORDS = (
+    "can't start new thread",
+    "failed to map segment",
+    "without exception set",  # SystemError: a function in C got no memory, and Python none to say so
+    "without setting an exception",
+)
 _LOOK_S = 0.1  # at the event that nothing wakes up for
 
 
@@ -16,7 +22,7 @@ def is_shortage(error: Exception) -> bool:
     """Tell whether memory, threads or descriptors were not to be had."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHORT:
         return True
-    return any(words in str(error) for words in ("can't start new thread", "failed to map segment"))
+    return any(words in str(error) for words in _SHORT_WORDS)
 
 
 def unexpected(error: Exception) -> MpxError:

@@ -30,6 +30,9 @@ def test_the_first_failure_counts() -> None:
         (ValueError("odd"), "unexpected: ValueError: odd"),
         (RuntimeError("can't start new thread"), SHORTAGE),
         (MemoryError(), SHORTAGE),
+        (SystemError("error return without exception set"), SHORTAGE),  # as Python may have it then
+        (SystemError("<built-in method x> returned NULL without setting an exception"), SHORTAGE),
+        (SystemError("something else"), "unexpected: SystemError: something else"),
         (OSError(errno.ENOMEM, "no"), SHORTAGE),
         (Interrupted("this thread only"), None),
         (None, None),
