@@ -130,6 +130,12 @@ class Play:
         self.journal.close()
 
 
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less between attempts, of which there are many here."""
+    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     for name in ("source", "target"):
@@ -215,7 +221,6 @@ class Ending(LocalEndpoint):
 def test_sessions_that_end_while_they_are_not_needed_do_not_end_the_copy(folder: Path, monkeypatch) -> None:
     """The files take their time, and the server ends more sessions meanwhile than there are retries."""
     monkeypatch.setattr("mpx.transfer.commit_session.IDLE_TICKS", 1)
-    monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     ended = threading.Semaphore(0)
     play = Play(folder, retries=3, endpoint=lambda: Ending(ended))
     file = play.file("slow", b"content")
