@@ -26,6 +26,12 @@ class Running:
     def port(self) -> int:
         return int(self.urls["openflow"].rsplit(":", 1)[1])
 
+    @property
+    def api(self) -> tuple[str, int]:
+        """Where it takes requests."""
+        host, port = self.urls["rest"].partition("://")[2].split(":")
+        return host, int(port)
+
     def get(self, what: str) -> Any:
         with urllib.request.urlopen(f"{self.urls['rest']}/{what}", timeout=30) as answer:
             return json.load(answer)

@@ -80,8 +80,8 @@ class WorkerCarrier:
         with self._sharing:
             if self._context.events.may_spread.is_set():
                 self._start_workers(len(self._workers))
-            for first in self._workers[: min(1, self._started)]:
-                first.is_needed = all(worker.gone for worker in self._workers[: self._started])
+            if self._started:
+                self._workers[0].is_needed = all(worker.gone for worker in self._workers[: self._started])
             self._share()
         sums = summed(*(worker.totals() for worker in self._workers))
         before, self._before = self._before, sums

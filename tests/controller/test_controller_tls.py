@@ -71,9 +71,8 @@ def ask(
 
 
 def connected(running: Running, folder: Path) -> http.client.HTTPSConnection:
-    host, port = running.urls["rest"].removeprefix("https://").split(":")
     trusted = ssl.create_default_context(cafile=folder / "authority.pem")
-    return http.client.HTTPSConnection(host, int(port), timeout=30, context=trusted)
+    return http.client.HTTPSConnection(*running.api, timeout=30, context=trusted)
 
 
 def of_a_switch(folder: Path, who: str | None) -> ssl.SSLContext:

@@ -8,29 +8,21 @@ import struct
 import threading
 import urllib.error
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mpx_controller.api.guard import CONNECTIONS, REQUEST_S
 from mpx_controller.graph import Graph
 from running_controller import Running, controller
-from switches import address, arp_from
+from switches import address
 from wire_switches import WireSwitch, wire_wan
 
 SRC, DST = address("src"), address("dst")
 Network = tuple[Running, dict[int, WireSwitch]]
 
 
-def parts(running: Running) -> tuple[str, int]:
-    host, port = running.urls["rest"].removeprefix("http://").split(":")
-    return host, int(port)
-
-
 def raw(running: Running, data: bytes) -> bytes:
     """Return all that is answered to some bytes."""
-    with socket.create_connection(parts(running), 30) as connection:
+    with socket.create_connection(running.api, 30) as connection:
         with contextlib.suppress(OSError):  # it is not read to its end
             connection.sendall(data)
         answer = b""
@@ -40,7 +32,7 @@ def raw(running: Running, data: bytes) -> bytes:
 
 
 def status(running: Running, method: str, what: str, body: bytes = b"", **headers: str) -> int:
-    connection = http.client.HTTPConnection(*parts(running), timeout=30)
+    connection = http.client.HTTPConnection(*running.api, timeout=30)
     try:
         connection.request(method, what, body, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
@@ -198,7 +190,7 @@ def test_requests_that_are_none(network: Network, head: bytes, code: int) -> Non
 )
 def test_a_page_that_is_named_as_this_host_sees_nothing(network: Network, named: bytes, code: int) -> None:
     """A name of its own can be made to mean 127.0.0.1, and its requests have no Origin then."""
-    host = named.replace(b"{port}", str(parts(network[0])[1]).encode())
+    host = named.replace(b"{port}", str(network[0].api[1]).encode())
     answer = raw(network[0], b"GET /path-sets HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 %d " % code), answer[:100]
 
@@ -217,7 +209,7 @@ def test_what_callers_get_wrong_does_not_fill_the_log(tmp_path: Path, data: byte
     with controller(tmp_path / "state.json", errors=log) as running:
         before = log.read_text()
         for _ in range(20):
-            with socket.create_connection(parts(running), 30) as connection:
+            with socket.create_connection(running.api, 30) as connection:
                 connection.sendall(data)
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
@@ -231,7 +223,7 @@ def test_who_is_gone_before_it_is_accepted_is_no_line_of_the_log(tmp_path: Path)
     with controller(tmp_path / "state.json", errors=log) as running:
         before = log.read_text()
         for _ in range(200):  # some of them are reset while they wait to be accepted
-            with socket.create_connection(parts(running), 30) as connection:
+            with socket.create_connection(running.api, 30) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert status(running, "GET", "/healthz") == 200
@@ -252,7 +244,7 @@ def test_more_bytes_than_any_request_has_are_not_read(network: Network) -> None:
 
 def answered(running: Running, body: bytes) -> tuple[int, bytes]:
     """Return what a request for a path set is answered."""
-    with contextlib.closing(http.client.HTTPConnection(*parts(running), timeout=30)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(*running.api, timeout=30)) as connection:
         connection.request("POST", "/path-sets", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         return answer.status, answer.read()
@@ -260,134 +252,11 @@ def answered(running: Running, body: bytes) -> tuple[int, bytes]:
 
 def test_ten_megabytes_are_not_read(network: Network) -> None:
     running, _ = network
-    with socket.create_connection(parts(running), 30) as connection, pytest.raises(OSError):
+    with socket.create_connection(running.api, 30) as connection, pytest.raises(OSError):
         connection.sendall(b"POST /path-sets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n")
         assert connection.recv(12) == b"HTTP/1.1 413"
         while True:
             connection.sendall(bytes(65536))
-
-
-BEGUN = [b"", b"G", b"POST /path-sets HTTP/1.1\r\nContent-Length: 100\r\nHost: localhost\r\n\r\n{"]
-
-
-def test_who_is_slow_is_not_waited_for(network: Network) -> None:
-    """It is ended after `REQUEST_S` to twice that, however often a byte comes."""
-    running, _ = network
-    with ExitStack() as held:
-        mine = [held.enter_context(socket.create_connection(parts(running), 4 * REQUEST_S)) for _ in BEGUN]
-        for connection, begins in zip(mine, BEGUN, strict=True):
-            connection.sendall(begins)
-        assert [connection.recv(1) for connection in mine] == [b""] * len(mine)
-
-
-def test_who_comes_often_does_not_keep_others_out(network: Network) -> None:
-    running, _ = network
-    with ExitStack() as held:
-        mine = [
-            held.enter_context(socket.create_connection(parts(running), 30)) for _ in range(2 * CONNECTIONS)
-        ]
-        for connection in mine[-CONNECTIONS:]:
-            assert ended(connection)
-        mine[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert mine[0].recv(12) == b"HTTP/1.1 200"
-        other = held.enter_context(socket.create_connection(parts(running), 30, ("127.0.0.2", 0)))
-        other.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert other.recv(12) == b"HTTP/1.1 200"
-
-
-def ended(connection: socket.socket) -> bool:
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True
-
-
-def test_streams_of_events_are_bounded_and_given_back(
-    network: Network, eventually: Callable[..., None]
-) -> None:
-    running, _ = network
-    listening = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-    def code(held: ExitStack) -> bytes:
-        connection = held.enter_context(socket.create_connection(parts(running), 30))
-        connection.sendall(listening)
-        return connection.recv(12)
-
-    with ExitStack() as held:
-        codes = [code(held) for _ in range(65)]
-        assert codes == [b"HTTP/1.1 200"] * 64 + [b"HTTP/1.1 429"]
-    with ExitStack() as held:
-        eventually(lambda: code(held) == b"HTTP/1.1 200")
-
-
-def test_a_flood_of_requests_is_slowed_and_others_are_answered(
-    network: Network, eventually: Callable[..., None]
-) -> None:
-    running, _ = network
-    over = threading.Event()
-    codes: list[int] = []
-
-    def flood() -> None:
-        while not over.is_set():
-            codes.append(health(running, "127.0.0.3"))
-
-    flooding = [threading.Thread(target=flood) for _ in range(20)]
-    for each in flooding:
-        each.start()
-    try:
-        eventually(lambda: 429 in codes)
-        assert [health(running, "127.0.0.2") for _ in range(50)] == [200] * 50
-    finally:
-        over.set()
-        for each in flooding:
-            each.join()
-    assert set(codes) == {200, 429} and metric(running, "requests_refused_total") > 0
-
-
-def health(running: Running, source: str) -> int:
-    connection = http.client.HTTPConnection(*parts(running), timeout=30, source_address=(source, 0))
-    connection.request("GET", "/healthz")
-    code = connection.getresponse().status
-    connection.close()
-    return code
-
-
-def metric(running: Running, name: str) -> int:
-    host, port = parts(running)
-    connection = http.client.HTTPConnection(host, port, timeout=30)
-    connection.request("GET", "/metrics")
-    lines = connection.getresponse().read().decode().splitlines()
-    connection.close()
-    return int(next(line.split()[1] for line in lines if line.startswith(f"mpx_{name} ")))
-
-
-def test_a_flood_of_frames_at_one_port_takes_from_nobody_else(network: Network) -> None:
-    running, switches = network
-    before = metric(running, "frames_dropped_total")
-    links = running.get("topology")["links"]
-    over = threading.Event()
-
-    def flood() -> None:
-        while not over.wait(0.001):  # some 20,000 a second; the switch has others to send, too
-            for _ in range(20):
-                switches[1].frame_in(1000, arp_from("src"))
-
-    flooding = threading.Thread(target=flood)
-    flooding.start()
-    try:
-        for port in range(5000, 5020):
-            number = assigned(running)
-            placed = running.ask("POST", f"path-sets/{number}/streams", {"ports": [port]})
-            assert len(placed["paths"]) == 1
-        assert [ends(link) for link in running.get("topology")["links"]] == [ends(link) for link in links]
-    finally:
-        over.set()
-        flooding.join()
-    assert metric(running, "frames_dropped_total") > before
-
-
-def ends(link: dict[str, Any]) -> tuple[str, str]:
-    return link["from"], link["to"]
 
 
 def test_two_at_once_ask_for_the_same_ports_and_one_gets_them(network: Network) -> None:

@@ -32,8 +32,7 @@ def member(name: str, value: str) -> str:
 
 
 def post(running: Running, body: bytes, what: str = "/RPC2") -> bytes:
-    host, port = running.urls["rest"].removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(*running.api, timeout=30)
     connection.putrequest("POST", what, skip_accept_encoding=True)
     connection.putheader("User-Agent", "XMLRPC++ 0.7")
     connection.putheader("Content-Type", "text/xml")
@@ -103,10 +102,10 @@ def test_the_library_of_the_thesis_reads_the_answers(
     network: Network, peer: Callable[[str], str], tmp_path: Path
 ) -> None:
     running, _ = network
-    host, port = running.urls["rest"].removeprefix("http://").split(":")
+    host, port = running.api
     program = tmp_path / "client"
     subprocess.run([peer("g++"), "-o", program, CLIENT, "-lxmlrpcpp"], check=True)
-    asked = [program, host, port, SRC, DST, "9001"]
+    asked = [program, host, str(port), SRC, DST, "9001"]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True)
     number, streams, members = map(int, done.stdout.split())
     made = running.get(f"path-sets/{number}")

@@ -37,7 +37,7 @@ class Server:
     def __init__(self) -> None:
         self.asked: list[int] = []  # offsets
         self.came_bytes = 0
-        self.ends_at: int | None = None  # where it loses the connection once
+        self.ends_at: int | None = None  # where it loses the connection
 
     def retrieve(self, file: FileTransfer, offset: int, expected: int | None, receive: Receive) -> Incoming:
         self.asked.append(offset)
@@ -102,6 +102,14 @@ def test_a_long_part_counts_as_soon_as_its_session_is_confirmed(
     proven, part, confirmed, rest = server.asked
     assert (proven, part, confirmed) == (SIZE - 1, 200_000, SIZE - 1)
     assert 200_000 < rest < 600_000
+
+
+def test_the_end_of_a_file_counts_once_it_has_ended_where_it_should(server: Server, tmp_path: Path) -> None:
+    """Nothing but its length shows that it is what was asked for, also over a session that is confirmed."""
+    server.ends_at = 800_000
+    file, _ = brought(server, tmp_path, (200_000, 600_000), (600_000, SIZE))
+    assert server.asked[-1] == 600_000
+    assert file.arrived_bytes == 400_000
 
 
 @pytest.mark.parametrize("unconfirmed_s", [0.0, 1000.0])

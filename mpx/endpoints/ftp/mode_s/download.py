@@ -125,8 +125,7 @@ class StreamDownload:
             within_s=UNCONFIRMED_S,
         )
         if is_end and (came.is_ended or came.bytes > want):
-            self._check_end(file, start, came, serial)
-            self.new_bytes += file.landed(start, end)
+            self._end_came(file, start, came, serial)
             return end
         if came.is_ended:
             raise self._contradicted(file, start, came)
@@ -139,14 +138,16 @@ class StreamDownload:
 
     def _bring_end(self, file: FileTransfer, start: int, fd: int) -> None:
         rest, serial = file.size_bytes - start, self._serial
-        came = self._read(file, start, rest + 1, fd, expected=rest, lands=True)
-        self._check_end(file, start, came, serial)
+        came = self._read(file, start, rest + 1, fd, expected=rest, lands=False)
+        self._end_came(file, start, came, serial)
 
-    def _check_end(self, file: FileTransfer, start: int, came: Incoming, serial: int) -> None:
+    def _end_came(self, file: FileTransfer, start: int, came: Incoming, serial: int) -> None:
+        """Count the end of a file, which shows by its length that it is what was asked for."""
         self._check(file, start, came, file.size_bytes - start, serial)
         if self._ends_read < 2:  # the offset may be just what the size is wrong by
             self._prove(file, beside=start)
         self._check_same(serial)
+        self.new_bytes += file.landed(start, file.size_bytes)
 
     def _bring_part(self, file: FileTransfer, start: int, end: int, fd: int) -> None:
         came = self._read(file, start, end - start, fd, expected=None, lands=True)
