@@ -119,7 +119,10 @@ def _ftp(text: str) -> Location:
     rest = text.split("://", 1)[1]
     authority, slash, path = rest.partition("/")
     if len(authority) > _LONGEST_AUTHORITY:  # urlsplit() takes quadratic time for some
-        raise UsageError(f"{authority[:40]}...: no host has a name of {len(authority)} characters")
+        raise UsageError(
+            f"a URL with {len(authority)} characters before its path, which no host and port have; "
+            "write ftp://HOST:PORT/NAME"
+        )
     try:
         parts = urlsplit(f"ftp://{authority}")
         host, port = parts.hostname or "", parts.port or FTP_PORT
