@@ -190,7 +190,8 @@ class ScriptedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)  # to close it alone would not end the thread that accepts
+        with contextlib.suppress(OSError):  # it may be closed; to close it alone would not end who accepts
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
         self._listener.close()
         for connection in self._open:

@@ -192,9 +192,10 @@ class LimitedServer(StoringServer):
                 continue
             self._open.append(control)
             threading.Thread(target=self._serve, args=(control,), daemon=True).start()
-            if self.how == "refused" and self._live >= self.limit:
-                self._listener.close()
-                return
+            with self._count:  # which a session that ends now takes as well
+                if self.how == "refused" and self._live >= self.limit:
+                    self._listener.close()
+                    return
 
     def _serve(self, control: socket.socket) -> None:
         self.dialogue(self, control).run()
@@ -207,7 +208,8 @@ class LimitedServer(StoringServer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended.set()
+        with self._count:
+            self._ended.set()
         super().__exit__(kind, error, trace)
 
     @property
