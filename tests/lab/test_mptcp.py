@@ -43,7 +43,10 @@ def spreading(
     eventually(lambda: len(running.get("topology")["links"]) == 16)
 
     def spoken() -> bool:
+        # A byte, as it says anew what the last packet of the handshake said: that one may go by the controller
+        # and be overtaken by the end, which leaves Linux with one side of Multipath TCP and one of plain TCP.
         sender = Sender(lab, "src", "dst")
+        sender.send(1)
         sender.end()
         return len(running.get("topology")["hosts"]) == 2
 
