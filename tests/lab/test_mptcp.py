@@ -126,8 +126,9 @@ def test_a_cut_and_a_restart_in_the_middle(
         before, entries = subflows(running), steering(lab)
     eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
     with controller(state, port) as running:
-        assert subflows(running) == before and steering(lab) == entries
+        assert subflows(running) == before
         eventually(lambda: len(running.get("topology")["links"]) == 16)
+        eventually(lambda: steering(lab) == entries)  # some had no packet for 10 s if the start lasted so long
         eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
         assert subflows(running) == before and steering(lab) == entries
         sender.end()
