@@ -1,5 +1,6 @@
 """Shared by all tests: a home of their own, the real GridFTP programs, and waiting for a condition."""
 
+import gc
 import shutil
 import tempfile
 import time
@@ -17,6 +18,14 @@ OF_THE_USER = (
     *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
     *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
 )
+
+gc.disable()  # while tests are collected, as nothing of that is garbage
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # nor is it ever again: to look at it anew takes each worker a twentieth of its time
+    gc.enable()
+
 
 settings.register_profile(
     "any machine",
