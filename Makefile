@@ -7,9 +7,9 @@ SOURCES := mpx lab train controller models tests bench
 # Under sudo what is made here stays the caller's, whose checkout it is: as root it could not be changed later.
 AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SUDO_USER))
 
-# Tests at once: more than cores, as most of them wait. Those of tests/unit do not, and each worker imports all.
+# Tests at once: more than cores, as most of them wait. Those of tests/unit do so less, and each worker imports all.
 WORKERS ?= 8
-UNIT_WORKERS ?= 3
+UNIT_WORKERS ?= 5
 
 .PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-lab demo-multipath lock clean
 

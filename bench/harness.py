@@ -2,7 +2,7 @@
 
 A bench measures first and judges afterwards. What it measures are plain values, as JSON holds them, and its
 function `judge` makes verdicts of nothing else: stored results (`--results FILE`) are judged like new ones
-(`--judge FILE`, tests/unit/test_bench_verdicts.py).
+(`--judge FILE`, tests/bench/test_bench_verdicts.py).
 """
 
 import argparse

@@ -43,8 +43,9 @@ def spreading(
     eventually(lambda: len(running.get("topology")["links"]) == 16)
 
     def spoken() -> bool:
-        # A byte, as it says anew what the last packet of the handshake said: that one may go by the controller
-        # and be overtaken by the end, which leaves Linux with one side of Multipath TCP and one of plain TCP.
+        # A byte, as it says anew what the last packet of the handshake said: that one may go by the
+        # controller and be overtaken by the end, which leaves Linux with one side of Multipath TCP and one
+        # of plain TCP.
         sender = Sender(lab, "src", "dst")
         sender.send(1)
         sender.end()
@@ -128,7 +129,8 @@ def test_a_cut_and_a_restart_in_the_middle(
     with controller(state, port) as running:
         assert subflows(running) == before
         eventually(lambda: len(running.get("topology")["links"]) == 16)
-        eventually(lambda: steering(lab) == entries)  # some had no packet for 10 s if the start lasted so long
+        # Some had no packet for 10 s if the start lasted so long.
+        eventually(lambda: steering(lab) == entries)
         eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
         assert subflows(running) == before and steering(lab) == entries
         sender.end()

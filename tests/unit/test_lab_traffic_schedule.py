@@ -4,14 +4,14 @@ import itertools
 import math
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpx_lab.traffic.schedule import Arrival, Pacer, Phase, arrivals, mean_size, pareto, phases
 
 
 def test_phases_begin_with_on_and_do_not_drift() -> None:
     assert list(itertools.islice(phases(10, 20), 3)) == [Phase(0, 10), Phase(20, 30), Phase(40, 50)]
-    assert next(itertools.islice(phases(0.1, 0.3), 3_000_000, None)) == Phase(900_000, 900_000.1)
+    assert next(itertools.islice(phases(0.1, 0.3), 300_000, None)) == Phase(90_000, 90_000.1)
 
 
 @given(st.floats(1e4, 1e10), st.lists(st.floats(1e-5, 0.009), min_size=1, max_size=200))
@@ -57,6 +57,7 @@ def test_sizes_stay_within_their_bounds(uniform: float, smallest: int, more: int
     assert smallest <= pareto(uniform, smallest, smallest + more, shape) <= smallest + more
 
 
+@settings(max_examples=30)
 @given(st.integers(100, 10**6), st.floats(1.5, 10**4), st.one_of(st.just(1.0), st.floats(0.2, 4)))
 def test_the_mean_is_that_of_the_sizes(smallest: int, ratio: float, shape: float) -> None:
     largest = int(smallest * ratio)

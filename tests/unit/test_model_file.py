@@ -229,7 +229,7 @@ def test_a_pickle_is_not_executed(model: Path, tmp_path: Path) -> None:
 
 def test_a_bomb_is_not_unpacked(model: Path) -> None:
     with (
-        zipfile.ZipFile(model / ARRAYS_NAME, "w", zipfile.ZIP_DEFLATED) as bomb,
+        zipfile.ZipFile(model / ARRAYS_NAME, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as bomb,
         bomb.open("0.roots.npy", "w") as member,
     ):
         for _ in range(300):
