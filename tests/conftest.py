@@ -1,6 +1,8 @@
 """Shared by all tests: a home of their own, the real GridFTP programs, and waiting for a condition."""
 
+import contextlib
 import gc
+import os
 import shutil
 import tempfile
 import time
@@ -14,6 +16,7 @@ from interop.foreign_servers import foreign, proftpd, pureftpd, pyftpd, with_pas
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, SITES, Site, make, opened
 
+LARGE_BYTES = 100_000  # files beyond that do not stay until the end
 OF_THE_USER = (
     *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
     *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
@@ -74,8 +77,19 @@ def eventually() -> Callable[..., None]:
     return wait
 
 
+@pytest.fixture(scope="session")
+def used_folders() -> Iterator[Path]:
+    """Where folders of tests that have ended are until all have.
+
+    Each file that ext4 has just removed is in the way of each that it makes, for some seconds.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="mpx-tests-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
-def tmp_path() -> Iterator[Path]:
+def tmp_path(used_folders: Path) -> Iterator[Path]:
     """A folder that other accounts can reach, as a server started by root serves as `nobody`.
 
     The parents of pytest's own are closed to others again by every pytest that starts meanwhile.
@@ -83,7 +97,13 @@ def tmp_path() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="mpx-test-"))
     folder.chmod(0o755)
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                if (file := Path(place, name)).lstat().st_size > LARGE_BYTES:
+                    file.unlink()
+    with contextlib.suppress(FileNotFoundError):  # a test may have removed it
+        folder.rename(used_folders / folder.name)
 
 
 @pytest.fixture(params=FAR)
