@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -43,16 +44,11 @@ def spreading(
     eventually(lambda: len(running.get("topology")["links"]) == 16)
 
     def spoken() -> bool:
-        # A byte, as it says anew what the last packet of the handshake said: that one may go by the
-        # controller and be overtaken by the end, which leaves Linux with one side of Multipath TCP and one
-        # of plain TCP.
-        sender = Sender(lab, "src", "dst")
-        sender.send(1)
-        sender.end()
+        refused = f"import socket; socket.socket().connect_ex(({lab.host('src').address_of('dst')!r}, 9))"
+        lab.host("src").run([sys.executable, "-c", refused], check=True)
         return len(running.get("topology")["hosts"]) == 2
 
     eventually(spoken)
-    eventually(lambda: not steering(lab))
     return lab
 
 
