@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from graphs import THESIS_A, graphs
@@ -10,12 +11,14 @@ from hypothesis import strategies as st
 from mptcp_frames import capable, segment
 from mptcp_wans import BETWEEN, KEY_B, MORE, add, connect, end, of, spread, steering, way
 from mpx_controller.cookies import Kind, cookie
+from mpx_controller.flows import Gone
 from mpx_controller.graph import Graph, Port
 from mpx_controller.mptcp import connections
 from mpx_controller.mptcp.connections import ANSWER_S, MOST_WAITING
 from mpx_controller.mptcp.entries import subflow_entries
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import ACK, SYN
+from mpx_controller.mptcp.subflow import FIRST_IDLE_S, IDLE_S
 from mpx_controller.network.forwarding import Bands
 from mpx_controller.network.network import SETTLED_S
 from mpx_controller.path_sets.selection import SELECTORS
@@ -111,7 +114,15 @@ def test_a_restart_moves_nothing() -> None:
     for _ in range(40):
         assert [way(wan, source) for source in (None, *MORE[:3])] == BETWEEN
         wan.wait(SETTLED_S / 20)
-    assert {number: dict(switch.entries) for number, switch in wan.switches.items()} == before
+    for number, switch in wan.switches.items():
+        for key, entry in switch.entries.items():
+            assert entry == replace(before[number][key], idle_s=entry.idle_s)
+            # No packet since the restart does not mean that it was over before it was steered.
+            assert entry.idle_s in (before[number][key].idle_s, IDLE_S)
+        assert switch.entries.keys() == before[number].keys()
+    steers = next(entry for entry in steering(wan) if entry.priority == Bands().mptcp)
+    wan.do(of(wan).entry_gone(Gone(steers.key, steers.cookie, FIRST_IDLE_S, 0), wan.now_s))
+    assert len(of(wan).subflows) == 4
     add(wan, MORE[4])
     assert way(wan, MORE[4]) == BETWEEN[0]
     for source in (None, *MORE[:5]):

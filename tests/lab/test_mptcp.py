@@ -103,8 +103,9 @@ def test_subflows_take_different_paths_until_they_end(
         eventually(lambda: not steering(lab))
 
 
+@pytest.mark.parametrize("restart", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_cut_and_a_restart_in_the_middle(
-    make_lab: Make, eventually: Eventually, at_the_end: ExitStack, tmp_path: Path
+    make_lab: Make, eventually: Eventually, at_the_end: ExitStack, tmp_path: Path, restart: bool
 ) -> None:
     state = tmp_path / "state.json"
     with controller(state) as running:
@@ -120,15 +121,19 @@ def test_a_cut_and_a_restart_in_the_middle(
         lab.link("s1-s4").set_up(True)
         eventually(lambda: {each["switches"][1] for each in subflows(running)} == {"2", "3", "4", "5"})
         eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
+        if not restart:
+            sender.end()
+            return
+        # A busy machine may lose sight of a link for a while.
+        eventually(lambda: {each["switches"][1] for each in subflows(running)} == {"2", "3", "4", "5"})
         before, entries = subflows(running), steering(lab)
     eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
     with controller(state, port) as running:
-        assert subflows(running) == before
+        eventually(lambda: subflows(running) == before)
         eventually(lambda: len(running.get("topology")["links"]) == 16)
-        # Some had no packet for 10 s if the start lasted so long.
-        eventually(lambda: steering(lab) == entries)
+        eventually(lambda: steering(lab) == entries)  # some had no packet for 10 s if the start took so long
         eventually(lambda: filled(lab, sender) == [0, 1, 2, 3])
-        assert subflows(running) == before and steering(lab) == entries
+        eventually(lambda: subflows(running) == before and steering(lab) == entries)
         sender.end()
         eventually(lambda: not steering(lab))
 

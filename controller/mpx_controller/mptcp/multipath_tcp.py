@@ -132,9 +132,13 @@ class MultipathTcp:
     def restore(
         self, connections: Iterable[Connection], last: int, subflows: Mapping[FourTuple, Subflow]
     ) -> None:
-        """Restore what was known before a restart; `network_changed` steers it once links are found."""
+        """Restore what was known before a restart; `network_changed` steers it once links are found.
+
+        Its entries count their packets anew where switches have removed them meanwhile, so none of it is taken
+        for a connection that was over before it was steered.
+        """
         self.connections.restore(connections, last)
-        self._subflows = dict(subflows)
+        self._subflows = {four: replace(known, is_used=True) for four, known in subflows.items()}
 
     # --- what follows --------------------------------------------------------------------------------
 
