@@ -134,8 +134,8 @@ class MultipathTcp:
     ) -> None:
         """Restore what was known before a restart; `network_changed` steers it once links are found.
 
-        Its entries count their packets anew where switches have removed them meanwhile, so none of it is taken
-        for a connection that was over before it was steered.
+        Its entries count their packets anew where switches have removed them meanwhile, so none of it is
+        taken for a connection that was over before it was steered.
         """
         self.connections.restore(connections, last)
         self._subflows = {four: replace(known, is_used=True) for four, known in subflows.items()}
