@@ -50,7 +50,8 @@ class Builder:
         self.folder = folder_of(lab_id)
         self.links: dict[str, EmulatedLink] = {}
         self._environment = environment(lab_id)
-        self._switches = OpenVSwitch(self.folder, netns_name(lab_id, SWITCHES), self._environment)
+        self._switch_netns = netns_name(lab_id, SWITCHES)
+        self._switches = OpenVSwitch(self.folder, self._switch_netns, self._environment)
 
     def build(self, steps: Iterable[Step]) -> None:
         """Carry out all `steps`; raises LabError or OSError where one fails, and leaves what is built."""
@@ -102,7 +103,8 @@ class Builder:
         if is_simulated():
             for each in cable(step.a, step.b):
                 self._do(each)
-            sides = (*step.a[:2], step.a_to_b), (*step.b[:2], step.b_to_a)
+            at_switch = [end[0] == self._switch_netns for end in (step.a, step.b)]
+            sides = (*step.a[:2], at_switch[0], step.a_to_b), (*step.b[:2], at_switch[1], step.b_to_a)
             KernelLink(self.folder, step.name).start(*sides)
             return
         ends = _end(*step.a, step.a_to_b), _end(*step.b, step.b_to_a)

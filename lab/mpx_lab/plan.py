@@ -27,7 +27,7 @@ from mpx_lab.steps import (
 from mpx_lab.topology import Interface, Link, Topology
 
 DEFAULT_CONGESTION = "cubic"
-LARGEST_BUFFER_BYTES = 64_000_000  # the kernel's default of 4 MB stops a sender on a long path
+LARGEST_BUFFER_BYTES = 512_000_000  # the kernel's default of 4 MB stops a sender on a long path
 UNSCALED_WINDOW_BYTES = 65535
 BUFFER_SHARE = 0.65  # of a receive buffer that full frames from a TAP device fill with data
 TUNED_BUFFERS = ("net/ipv4/tcp_rmem", f"4096 131072 {LARGEST_BUFFER_BYTES}")

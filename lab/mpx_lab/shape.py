@@ -9,6 +9,8 @@ MAX_RATE_BPS = 100_000_000_000
 MAX_DELAY_S = 60.0
 SEEDS = 2**64
 PAUSE_S = 50e-6  # how long an emulator sleeps between two polls of its frames, by default
+MAX_JITTER_S = 1.0
+MAX_BURST_BYTES = 1_000_000_000
 FULL_FRAME_BYTES = 1514  # 1500 of the packet, 14 of the Ethernet header
 
 
@@ -34,9 +36,14 @@ class Shape:
     queue_packets: int | None = None
     loss: float = 0.0  # share of frames that are lost at random, 0 to 1
     seed: int = 1  # of the random losses; the same seed loses the same frames of a sequence
+    # In simulated time only:
+    burst_bytes: int | None = None  # sent at once after a pause, a token bucket; None: a frame
+    fair_queue: bool = False  # fq_codel instead of one queue that drops at its tail
+    jitter_s: float = 0.0  # frames wait for up to so much longer and go on together, in order, as over radio
+    reorder_s: float = 0.0  # each frame has a delay of its own, up to so much more or less: some overtake
 
     def __post_init__(self) -> None:
-        for name in ("rate_bps", "queue_bytes", "queue_packets", "seed"):
+        for name in ("rate_bps", "queue_bytes", "queue_packets", "seed", "burst_bytes"):
             object.__setattr__(self, name, _whole(name, getattr(self, name)))
         if self.rate_bps is not None and not 1 <= self.rate_bps <= MAX_RATE_BPS:
             raise UsageError(f"a rate must be 1 bit/s to {MAX_RATE_BPS} bit/s, not {self.rate_bps}")
@@ -55,6 +62,28 @@ class Shape:
             raise UsageError(f"a loss must be a share of 0 to 1, not {self.loss}")
         if not 0 <= self.seed < SEEDS:
             raise UsageError(f"a seed must be 0 to 2**64-1, not {self.seed}")
+        self._check_simulated()
+
+    @property
+    def only_simulated(self) -> str | None:
+        """What of it only the links of simulated time can do; None where there is nothing of the kind."""
+        usual = Shape()
+        names = ("burst_bytes", "fair_queue", "jitter_s", "reorder_s")
+        return next((name for name in names if getattr(self, name) != getattr(usual, name)), None)
+
+    def _check_simulated(self) -> None:
+        """Check what only simulated time has."""
+        if self.burst_bytes is not None and not FULL_FRAME_BYTES <= self.burst_bytes <= MAX_BURST_BYTES:
+            raise UsageError(
+                f"a burst must be {FULL_FRAME_BYTES} to {MAX_BURST_BYTES} bytes, not {self.burst_bytes}"
+            )
+        if self.rate_bps is None and (self.burst_bytes is not None or self.fair_queue):
+            raise UsageError("bursts and a fair queue are of a link with a rate: give rate_bps, too")
+        for name, value in (("jitter_s", self.jitter_s), ("reorder_s", self.reorder_s)):
+            if not 0 <= value <= MAX_JITTER_S:
+                raise UsageError(f"{name} must be 0 to {MAX_JITTER_S:g} s, not {value}")
+        if self.reorder_s > self.delay_s:
+            raise UsageError(f"reorder_s must be at most the delay, {self.delay_s} s, not {self.reorder_s}")
 
 
 def _whole(name: str, value: float | None) -> int | None:

@@ -39,6 +39,10 @@ class Link:
     loss: float = 0.0  # share of frames
     seed: int = 0  # of the losses: in the same place of a topology the same seed loses the same frames
     pause_s: float = PAUSE_S  # of its emulator between two polls; longer is cheaper and less exact
+    burst_bytes: int | None = None  # this and what follows: in simulated time only, as in Shape
+    fair_queue: bool = False
+    jitter_s: float = 0.0
+    reorder_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -53,7 +57,12 @@ class Link:
         if not 0 <= self.seed < LINK_SEEDS:
             raise UsageError(f"the seed of the link {self.name} must be 0 to 2**32-1, not {self.seed}")
         told = self.shape(seed=0)
-        for name in ("rate_bps", "queue_bytes", "queue_packets"):  # which may have been given as floats
+        for name in (
+            "rate_bps",
+            "queue_bytes",
+            "queue_packets",
+            "burst_bytes",
+        ):  # which may have been given as floats
             object.__setattr__(self, name, getattr(told, name))
 
     @property
@@ -68,14 +77,26 @@ class Link:
 
     def shape(self, seed: int) -> Shape:
         """Return what one of its directions does; raises UsageError where a value is impossible."""
-        return Shape(self.rate_bps, self.delay_s, self.queue_bytes, self.queue_packets, self.loss, seed)
+        return Shape(
+            rate_bps=self.rate_bps,
+            delay_s=self.delay_s,
+            queue_bytes=self.queue_bytes,
+            queue_packets=self.queue_packets,
+            loss=self.loss,
+            seed=seed,
+            burst_bytes=self.burst_bytes,
+            fair_queue=self.fair_queue,
+            jitter_s=self.jitter_s,
+            reorder_s=self.reorder_s,
+        )
 
     def scaled(self, scale: float) -> "Link":
-        """Return it with rate and byte queue times `scale`; the delay stays, and so queue/BDP does."""
+        """Return it with rate, burst and byte queue times `scale`; delays stay, and so queue/BDP does."""
         return replace(
             self,
             rate_bps=self.rate_bps and max(1, round(self.rate_bps * scale)),
             queue_bytes=self.queue_bytes and max(FULL_FRAME_BYTES, round(self.queue_bytes * scale)),
+            burst_bytes=self.burst_bytes and max(FULL_FRAME_BYTES, round(self.burst_bytes * scale)),
         )
 
 

@@ -58,6 +58,12 @@ def test_a_limit_in_packets_is_told_as_one() -> None:
         {"rate_bps": math.nan},
         {"queue_bytes": 1514.5},
         {"seed": 1.5},
+        {"rate_bps": 10**9, "burst_bytes": 1513},
+        {"burst_bytes": 15140},
+        {"fair_queue": True},
+        {"jitter_s": -0.001},
+        {"jitter_s": 1.1},
+        {"delay_s": 0.01, "reorder_s": 0.011},
     ],
 )
 def test_impossible_shapes_are_refused(impossible: dict[str, int]) -> None:
@@ -90,6 +96,20 @@ def test_a_queue_without_a_limit_is_told_once_and_a_limit_beside_none_is_the_lim
 def test_impossible_changes_are_refused() -> None:
     with pytest.raises(UsageError, match="not in both"):
         change_arguments({"queue_bytes": 15140, "queue_packets": 10})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("burst_bytes", Shape(rate_bps=10**9, burst_bytes=15140)),
+        ("fair_queue", Shape(rate_bps=10**9, fair_queue=True)),
+        ("jitter_s", Shape(jitter_s=0.01)),
+        ("reorder_s", Shape(delay_s=0.01, reorder_s=0.01)),
+    ],
+)
+def test_what_only_simulated_time_has_is_refused_elsewhere(name: str, shape: Shape) -> None:
+    with pytest.raises(UsageError, match=f"{name} of a link is for simulated time"):
+        shape_arguments(shape)
 
 
 def test_what_a_link_does_not_have_is_refused() -> None:

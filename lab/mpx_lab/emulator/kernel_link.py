@@ -1,28 +1,33 @@
 """A link that the kernel carries: a pair of devices with its own queueing disciplines, netem and tbf.
 
 For machines whose time is simulated (simulated.py), where a kernel timer is never late and a process that
-carries frames is what takes the time. A frame is delayed first and queued then, as where the bottleneck is
-the far end's; netem takes it from its socket, so that a sender notices nothing of the queue but by its
-answers. What is on the serialiser does not count as queued: a queue holds a frame more than an emulator's.
+carries frames is what takes the time. A frame is delayed or lost first and queued then, as where the
+bottleneck is the far end's; netem takes it from its socket, so that a sender notices nothing of the queue but
+by its answers. What is on the serialiser does not count as queued: a queue holds a frame more than an
+emulator's. Elsewhere TCP passes several frames on as one, which netem would lose or delay as a whole.
 """
 
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpx.errors import UsageError
 from mpx_lab.emulator.accounting import DirectionStats, Histogram, LinkStats, Tally
 from mpx_lab.emulator.link import LinkError
+from mpx_lab.emulator.netem import set_netem
+from mpx_lab.namespace import inside
 from mpx_lab.programs import find, run
 from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
 
-LINK_QUEUES = ("netem", "tbf", "pfifo")  # and in front of no other device of a lab
-_FRAMES = 10_000_000  # in flight at most: large enough that none is lost there
-_BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding
+LINK_QUEUES = ("netem", "tbf", "pfifo", "fq_codel")  # and in front of no other device of a lab
+_BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding; ...
+_BURST_S = 10e-6  # ... above 1 Gbit/s some, as timers are no finer
 _UNLIMITED_BYTES = 1 << 31
+_FAIR_QUEUES = 1024  # as fq_codel has by default
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class _Side:
 
     netns: str
     device: str
+    is_port: bool  # of a switch
     shape: Shape
 
 
@@ -41,25 +47,25 @@ class KernelLink:
         self.name = name
         self._file = folder / f"{name}.json"
 
-    def start(self, a: tuple[str, str, Shape], b: tuple[str, str, Shape]) -> None:
-        """Turn a plain cable into such a link; an end is namespace, device, and the shape of what leaves it.
+    def start(self, a: tuple[str, str, bool, Shape], b: tuple[str, str, bool, Shape]) -> None:
+        """Turn a plain cable into such a link.
 
-        TCP passes several frames on as one, which netem would drop as a whole; so where frames are lost
-        at random segmentation is done before. Raises LabError.
+        An end is namespace, device, whether it is a port of a switch, and the shape of what leaves it. Raises
+        LabError.
         """
         sides = [_Side(*end) for end in (a, b)]
         for side in sides:
-            if side.shape.loss:
-                run([find("ip"), "-n", side.netns, "link", "set", side.device, "gso_max_segs", "1"])
-            _apply("add", side)
-        self._save(sides)
+            run([find("ip"), "-n", side.netns, "link", "set", side.device, "gso_max_segs", "1"])
+            _set_netem(side, new=True, seeded=True)
+            _set_rate("add", side)
+        self._save(sides, up=True)
 
     def change_each(self, changes: Mapping[Direction, Mapping[str, Any]]) -> None:
-        """Change what Shape names, in all directions named.
+        """Change what Shape names, in all directions named; a seed begins its losses anew.
 
         Raises UsageError for an impossible shape, and where a limit would come or go, or be of another kind.
         """
-        before = self._sides()
+        before, up = self._stored()
         sides = list(before)
         for number, direction in enumerate(Direction):
             wanted = dict(changes.get(direction, {}))
@@ -71,59 +77,81 @@ class KernelLink:
                 raise UsageError(f"no such property of a link: {exc}") from exc
             if _kinds(shape) != _kinds(sides[number].shape):
                 raise UsageError(
-                    f"link {self.name}: in simulated time a rate limit or a loss can be changed but not "
-                    "added or removed, and a queue keeps its unit; set it in the topology"
+                    f"link {self.name}: in simulated time a rate limit can be changed but not added or "
+                    "removed, and a queue stays of its kind; set it in the topology"
                 )
             sides[number] = replace(sides[number], shape=shape)
-        for old, new in zip(before, sides, strict=True):
-            if new != old:
-                _apply("replace", new)
-        self._save(sides)
+        for direction, old, new in zip(Direction, before, sides, strict=True):
+            seeded = "seed" in changes.get(direction, {})
+            if new != old or seeded:
+                _set_netem(new if up else _cut(new), new=False, seeded=seeded)
+                _set_rate("replace", new)
+        self._save(sides, up=up)
 
     def set_up(self, up: bool) -> None:
-        """Raise UsageError where it is to be cut: such a link is always up."""
-        if not up:
-            raise UsageError(
-                f"link {self.name} cannot be cut in simulated time; run without mpx lab simulate"
-            )
+        """Connect the link, or cut it: both ends lose their carrier, and all is lost that is on its way.
+
+        Between two hosts their devices stay up, as hosts would forget their routes: what they send is lost,
+        and what has been on its way arrives. Raises LabError.
+        """
+        sides, _ = self._stored()
+        ports = [side for side in sides if side.is_port]
+        for side in ports:
+            run([find("ip"), "-n", side.netns, "link", "set", side.device, "up" if up else "down"])
+        for side in sides if not ports else ():
+            _set_netem(side if up else _cut(side), new=False, seeded=False)
+        self._save(sides, up=up)
 
     def stats(self) -> LinkStats:
         """Return everything it has counted since its start; raises LinkError where it is gone."""
-        there, back = (_counted(side) for side in self._sides())
-        return LinkStats(self.name, time.monotonic(), True, False, 0.0, there, back)
+        sides, up = self._stored()
+        there, back = (_counted(side) for side in sides)
+        return LinkStats(self.name, time.monotonic(), up, False, 0.0, there, back)
 
-    def _sides(self) -> list[_Side]:
+    def _stored(self) -> tuple[list[_Side], bool]:
+        """Return both sides, and whether the link is up."""
         try:
             stored = json.loads(self._file.read_text())
         except OSError as exc:
             raise LinkError(f"link {self.name} is gone: {exc}") from exc
-        return [_Side(each["netns"], each["device"], Shape(**each["shape"])) for each in stored]
+        return [_Side(**{**each, "shape": Shape(**each["shape"])}) for each in stored["sides"]], stored["up"]
 
-    def _save(self, sides: list[_Side]) -> None:
-        self._file.write_text(json.dumps([asdict(side) for side in sides]))
+    def _save(self, sides: list[_Side], *, up: bool) -> None:
+        self._file.write_text(json.dumps({"up": up, "sides": [asdict(side) for side in sides]}))
 
 
 def _kinds(shape: Shape) -> tuple[bool, bool, bool]:
     """Return what cannot change while a link runs."""
-    return shape.rate_bps is None, shape.queue_packets is None, shape.loss > 0
+    return shape.rate_bps is None, shape.queue_packets is None, shape.fair_queue
 
 
-def _apply(verb: str, side: _Side) -> None:
+def _cut(side: _Side) -> _Side:
+    return replace(side, shape=replace(side.shape, loss=1.0))
+
+
+def _set_netem(side: _Side, *, new: bool, seeded: bool) -> None:
+    inside(side.netns, partial(set_netem, side.device, side.shape, new=new, seeded=seeded))
+
+
+def _set_rate(verb: str, side: _Side) -> None:
+    """Add or replace what limits the rate, and its queue."""
     shape, where = side.shape, ["dev", side.device]
-    words = ["root", "handle", "1:", "netem", "limit", str(_FRAMES), "delay", f"{shape.delay_s * 1e6:.3f}us"]
-    if shape.loss:
-        words += ["loss", f"{shape.loss:.7%}"]
-    _tc(side.netns, "qdisc", verb, *where, *words)
     if shape.rate_bps is None:
         return
     queue_bytes = shape.queue_bytes or _UNLIMITED_BYTES
     if shape.queue_packets is not None:
         queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
+    burst_bytes = max(_BURST_BYTES, round(shape.rate_bps * _BURST_S / 8), shape.burst_bytes or 0)
     words = ["parent", "1:1", "handle", "2:", "tbf", "rate", f"{shape.rate_bps}bit"]
-    _tc(side.netns, "qdisc", verb, *where, *words, "burst", str(_BURST_BYTES), "limit", str(queue_bytes))
-    if shape.queue_packets is not None:
-        words = ["parent", "2:1", "handle", "3:", "pfifo", "limit", str(shape.queue_packets)]
-        _tc(side.netns, "qdisc", verb, *where, *words)
+    _tc(side.netns, "qdisc", verb, *where, *words, "burst", str(burst_bytes), "limit", str(queue_bytes))
+    words = []
+    if shape.fair_queue:
+        packets = shape.queue_packets or max(1, queue_bytes // FULL_FRAME_BYTES)
+        words = ["fq_codel", "limit", str(packets), "flows", str(_FAIR_QUEUES), "noecn"]
+    elif shape.queue_packets is not None:
+        words = ["pfifo", "limit", str(shape.queue_packets)]
+    if words:
+        _tc(side.netns, "qdisc", verb, *where, "parent", "2:1", "handle", "3:", *words)
 
 
 def _counted(side: _Side) -> DirectionStats:
@@ -134,8 +162,7 @@ def _counted(side: _Side) -> DirectionStats:
     delivered, held = Tally(last["packets"], last["bytes"]), Tally(netem["qlen"], netem["backlog"])
     queued = Tally(last["qlen"], last["backlog"])
     full = Tally(last["drops"], last["drops"] * FULL_FRAME_BYTES) if last is not netem else Tally()
-    # netem also counts what the queue behind it drops.
-    lost = netem["drops"] - full.frames if side.shape.loss else 0
+    lost = max(0, netem["drops"] - full.frames)  # netem also counts what the queue behind it drops
     gone, nothing = Tally(lost, lost * FULL_FRAME_BYTES), Tally()
     return DirectionStats(
         shape=side.shape,

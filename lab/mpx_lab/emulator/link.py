@@ -229,7 +229,12 @@ def change_arguments(changes: Mapping[str, Any]) -> list[str]:
 
 
 def _settings(shape: Shape) -> dict[str, str]:
-    """Return the emulator's settings of a shape, by the name of each property."""
+    """Return the emulator's settings of a shape, by the name of each property.
+
+    Raises UsageError for what it cannot do.
+    """
+    if name := shape.only_simulated:
+        raise UsageError(f"{name} of a link is for simulated time: run this under mpx lab simulate")
     queue = (
         f"queue_packets={shape.queue_packets}"
         if shape.queue_packets is not None
