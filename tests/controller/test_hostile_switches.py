@@ -111,7 +111,7 @@ def test_a_switch_that_is_connected_is_cut_off_too(tmp_path: Path, eventually: E
         for number, data in enumerate(others, 1):
             switches[number].send(data[1], 0, data[8:])
         eventually(lambda: running.get("healthz") == {"switches": 1})
-        assert [number for number, each in switches.items() if each.is_connected] == [len(others) + 1]
+        eventually(lambda: [n for n, each in switches.items() if each.is_connected] == [len(others) + 1])
 
 
 def test_a_switch_that_is_cut_off_and_its_line_and_everybody_else(

@@ -86,7 +86,8 @@ def test_130_and_143_and_then_the_rest(
     elif direction == "here":
         target, folder = str(here / "down/x"), here / "down"
     report = here / "report"
-    with running("copy", "-q", "--rate", "8Mbit/s", "--report", report, source, target) as process:
+    words = ("copy", "-q", "--rate", "8Mbit/s", "--report", report, source, target)
+    with running(*words, patient=True) as process:
         # So much that some stretch of 64 KiB, the least that is compared, is whole whatever is on its way.
         eventually(lambda: any(path.stat().st_blocks * 512 > 600_000 for path in partials(folder)))
         process.send_signal(number)

@@ -287,7 +287,7 @@ def test_hosts_have_large_buffers_and_forget_what_earlier_connections_learned(ma
     files = [f"/proc/sys/net/ipv4/{name}" for name in ("tcp_wmem", "tcp_rmem", "tcp_no_metrics_save")]
     told = host.run(["cat", *files], capture_output=True, text=True)
     wmem, rmem, no_metrics = told.stdout.splitlines()
-    assert (wmem.split()[2], rmem.split()[2], no_metrics) == ("64000000", "64000000", "1")
+    assert (wmem.split()[2], rmem.split()[2], no_metrics) == ("512000000", "512000000", "1")
 
 
 def test_a_lab_that_runs_is_not_built_again(make_lab: Make) -> None:
