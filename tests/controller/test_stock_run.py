@@ -153,7 +153,9 @@ def test_signals_are_handed_on(number: signal.Signals, book: tuple[Book, str], t
 SENDER = """
 import os, socket, sys
 low = int(os.environ["GLOBUS_TCP_SOURCE_RANGE"].partition(",")[0])
-with socket.create_server(("127.0.0.1", 0)) as control, socket.create_server(("127.0.0.1", 0)) as data:
+listening = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+control, data = sorted(listening, key=lambda each: each.getsockname()[1])
+with control, data:
     first = socket.create_connection(control.getsockname(), 5, ("127.0.0.1", low + 9))
     kept = []
     for n in range(int(sys.argv[1])):

@@ -51,7 +51,8 @@ class Streams:
             return self, [each.remote[1] for each in mine]
         control = self.control
         if control is None and mine:  # it is alone, but where this process was kept from looking in time
-            control = Counter(each.remote[1] for each in mine).most_common()[-1][0]
+            counts = Counter(each.remote[1] for each in mine)
+            control = min(counts, key=lambda port: (counts[port], port))  # 2811 is below ports for data
         known = replace(self, control=control)
         return known, [each.local[1] for each in mine if each.remote[1] != control]
 
