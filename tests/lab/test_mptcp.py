@@ -103,7 +103,8 @@ def test_subflows_take_different_paths_until_they_end(
         eventually(lambda: not steering(lab))
 
 
-@pytest.mark.parametrize("restart", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("restart", [False, True])
 def test_a_cut_and_a_restart_in_the_middle(
     make_lab: Make, eventually: Eventually, at_the_end: ExitStack, tmp_path: Path, restart: bool
 ) -> None:
