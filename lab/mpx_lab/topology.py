@@ -56,14 +56,9 @@ class Link:
             raise UsageError(f"the link {self.name} has {self.a} at both ends")
         if not 0 <= self.seed < LINK_SEEDS:
             raise UsageError(f"the seed of the link {self.name} must be 0 to 2**32-1, not {self.seed}")
-        told = self.shape(seed=0)
-        for name in (
-            "rate_bps",
-            "queue_bytes",
-            "queue_packets",
-            "burst_bytes",
-        ):  # which may have been given as floats
-            object.__setattr__(self, name, getattr(told, name))
+        shape = self.shape(seed=0)  # whole numbers, which may have been given as floats
+        for name in ("rate_bps", "queue_bytes", "queue_packets", "burst_bytes"):
+            object.__setattr__(self, name, getattr(shape, name))
 
     @property
     def ends(self) -> tuple[str, str]:

@@ -83,6 +83,9 @@ def test_streams_of_one_who_sends() -> None:
     assert there == [20_002, 20_003]
     late = Streams(PAIR, range(20_000, 20_100), we_send=True)
     assert late.seen([connection(20_002, 5000), control, connection(20_003, 5000)])[1] == [20_002, 20_003]
+    data = connection(20_002, 5000)
+    for either in ([data, control], [control, data]):
+        assert late.seen(either)[1] == [20_002]
 
 
 def test_streams_of_one_who_receives() -> None:

@@ -21,7 +21,7 @@ _NEW_QDISC, _ERROR = 36, 2
 _REQUEST, _ACK, _ONLY_NEW = 0x1, 0x4, 0x600  # the last: created, and an error where there is one
 _KIND, _OPTIONS = 1, 2
 _DELAY_NS, _JITTER_NS, _SLOT, _SLOT_TABLE, _SEED = 10, 11, 12, 13, 14
-_UNIFORM = [round((2 * n + 1) * 8192 / 4096 - 8192) for n in range(4096)]  # 8192: once the spread
+_UNIFORM = range(2 - 8192, 8192, 4)  # evenly; 8192 is once the spread
 
 
 def set_netem(device: str, shape: Shape, *, new: bool, seeded: bool) -> None:
@@ -40,7 +40,7 @@ def set_netem(device: str, shape: Shape, *, new: bool, seeded: bool) -> None:
     (kind,) = struct.unpack_from("=H", answer, 4)
     (number,) = struct.unpack_from("=i", answer, 16)
     if kind != _ERROR or number:
-        why = os.strerror(-number) if kind == _ERROR else errno.errorcode[errno.EPROTO]
+        why = os.strerror(-number if kind == _ERROR else errno.EPROTO)
         raise LabError(f"the kernel refuses a queueing discipline netem at {device}: {why}")
 
 
