@@ -6,6 +6,8 @@ from typing import Any
 
 from apt.tools import UDT
 
+STOCK, MPX = "stock", "mpx"  # servers
+RATE, RTT, LOSS = "rate", "rtt", "loss"  # what may change
 PAYLOAD_SHARE = 1448 / 1514  # of a full frame, less the headers of Ethernet, IPv4 and TCP with time stamps
 
 
@@ -25,6 +27,11 @@ class Link:
     loss: float = 0.0  # share of frames, in the direction of the data
     udp_share: float = 0.0  # share of the rate that constant UDP takes
     beside: str = ""  # generators of mpx_lab.traffic in the same direction, joined by " + "
+    burst_bytes: int | None = None  # of a token bucket; this and what follows: in simulated time only
+    fair_queue: bool = False  # fq_codel
+    server: str = STOCK  # or MPX
+    change: str = ""  # half-way RATE, RTT or LOSS ...
+    change_to: float = 0.0  # ... is that, in the units above
 
     @property
     def ceiling_bps(self) -> float:
@@ -51,6 +58,14 @@ class Link:
             parts.append(f"loss{self.loss:g}")
         if self.udp_share:
             parts.append(f"udp{self.udp_share:g}")
+        if self.burst_bytes:
+            parts.append(f"burst{self.burst_bytes}")
+        if self.fair_queue:
+            parts.append("fair-queue")
+        if self.server != STOCK:
+            parts.append(self.server)
+        if self.change:
+            parts.append(f"{self.change}-{self.change_to:g}")
         if self.beside:
             parts.append(re.sub(r"[^a-z0-9]+", "-", self.beside).strip("-"))
         return "-".join(parts)

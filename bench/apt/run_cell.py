@@ -19,7 +19,7 @@ from mpx_lab.topology import Topology
 from mpx_lab.traffic.background import Background, RttProbe
 from mpx_lab.traffic.udp_sender import DATAGRAM_BYTES
 
-from apt.cell import Cell
+from apt.cell import RATE, RTT, Cell, Link
 from apt.code import code
 from apt.store import FAILED, INVALID, Store
 from apt.transfer import ToolFailed, place, transfer
@@ -78,6 +78,8 @@ def _wan(cell: Cell, a: str, b: str) -> LabLink:
         rate_bps=link.rate_bps,
         delay_s=link.rtt_s / 2,
         queue_packets=link.queue_packets,
+        burst_bytes=link.burst_bytes,
+        fair_queue=link.fair_queue,
     )
 
 
@@ -112,8 +114,11 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
             _lose(lab, cell)
             tools = []
             for number in range(1, cell.transfers + 1):
-                tools.append(stack.enter_context(transfer(cell.tool, number, lab, run, root)))
+                tools.append(stack.enter_context(transfer(cell.tool, number, lab, run, root, link.server)))
                 began_s, last = time.monotonic(), number == cell.transfers
+                if last and link.change:
+                    tools[-1].wait_until(began_s + cell.seconds / 2)
+                    _change(lab, link)
                 tools[-1].wait_until(began_s + (cell.seconds if last else cell.every_s))
             for tool in tools:
                 tool.wait_until(time.monotonic())
@@ -122,6 +127,16 @@ def _run(cell: Cell, folder: Path, slot: int) -> None:
 def _lose(lab: Lab, cell: Cell) -> None:
     """Lose frames in the direction of the data only, from now on; other frames in each repetition."""
     lab.link("wan").change(Direction.A_TO_B, loss=cell.link.loss, seed=cell.repetition)
+
+
+def _change(lab: Lab, link: Link) -> None:
+    wan = lab.link("wan")
+    if link.change == RATE:
+        wan.change(rate_bps=round(link.change_to))
+    elif link.change == RTT:
+        wan.change(delay_s=link.change_to / 2)
+    else:
+        wan.change(Direction.A_TO_B, loss=link.change_to)
 
 
 def _come_up(lab: Lab, rate_bps: int) -> None:

@@ -4,18 +4,22 @@ import contextlib
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from mpx_lab.lab import Lab
+from mpx_lab.lab_host import LabHost
 from mpx_lab.record import Run
 from mpx_lab.stock_server import stock_server
 from mpx_lab.traffic.background import Background, Watched
 
+from apt.cell import MPX
 from apt.tools import DOWN, command_of, plain_spec, started_file
 
 SOURCE_BYTES = 50 * 10**9  # the paper's size; a sparse file
@@ -68,6 +72,34 @@ class Plain:
 
 
 @contextlib.contextmanager
+def mpx_server(host: LabHost, folder: Path) -> Iterator[str]:
+    """Run `mpx serve` on the first address of a host, and yield the URL that a folder's path is added to."""
+    words = [
+        sys.executable,
+        "-m",
+        "mpx",
+        "serve",
+        "/",
+        "--writable",
+        "--host",
+        host.addresses[0],
+        "--port",
+        "0",
+    ]
+    words += ["--insecure", "--allow-from", "10.0.0.0/8"]
+    with host.popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()  # mpx serves / at ftp://10.0.0.2:2811/
+            found = re.search(r"ftp://\S+(?=/)", said)
+            if found is None:
+                raise ToolFailed(f"mpx serve said {said!r} at its start")
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
 def place(slot: int) -> Iterator[Path]:
     """Yield an empty folder in memory, of root alone; what an interrupted run left there is removed."""
     folder = Path(f"/dev/shm/mpx-apt-{slot}")
@@ -82,10 +114,12 @@ def place(slot: int) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator[Tool | Plain]:
+def transfer(
+    tool: str, number: int, lab: Lab, run: Run, root: Path, served_by: str
+) -> Iterator[Tool | Plain]:
     """Copy from the source of that number to its sink until the end of the block; `root` is a place.
 
-    The tool runs at the source, or at the sink if it fetches; a stock server at the other end.
+    The tool runs at the source, or at the sink if it fetches; a server of that kind at the other end.
     """
     source, sink, name = lab.host(f"src{number}"), lab.host(f"dst{number}"), f"transfer-{number}"
     if spec := plain_spec(tool):
@@ -105,7 +139,8 @@ def transfer(tool: str, number: int, lab: Lab, run: Run, root: Path) -> Iterator
     client, server = (sink, source) if fetches else (source, sink)
     log, report = folder / "tool.log", run.folder / f"report-{number}.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
-    with stock_server(server, folder) as url, watched, log.open("wb") as out:
+    serving = mpx_server if served_by == MPX else stock_server
+    with serving(server, folder) as url, watched, log.open("wb") as out:
         ours, theirs = (folder / "target", sent) if fetches else (sent, served / "target")
         command = command_of(tool, str(ours), f"{url}{theirs}", str(report))
         (run.folder / started_file(number)).write_text(json.dumps({"started_s": run.now_s}))
