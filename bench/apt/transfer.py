@@ -72,7 +72,7 @@ class Plain:
 
 
 @contextlib.contextmanager
-def mpx_server(host: LabHost, folder: Path) -> Iterator[str]:
+def mpx_server(host: LabHost) -> Iterator[str]:
     """Run `mpx serve` on the first address of a host, and yield the URL that a folder's path is added to."""
     words = [
         sys.executable,
@@ -139,8 +139,8 @@ def transfer(
     client, server = (sink, source) if fetches else (source, sink)
     log, report = folder / "tool.log", run.folder / f"report-{number}.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
-    serving = mpx_server if served_by == MPX else stock_server
-    with serving(server, folder) as url, watched, log.open("wb") as out:
+    serving = mpx_server(server) if served_by == MPX else stock_server(server, folder)
+    with serving as url, watched, log.open("wb") as out:
         ours, theirs = (folder / "target", sent) if fetches else (sent, served / "target")
         command = command_of(tool, str(ours), f"{url}{theirs}", str(report))
         (run.folder / started_file(number)).write_text(json.dumps({"started_s": run.now_s}))

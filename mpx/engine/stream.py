@@ -16,6 +16,7 @@ BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be lef
 SMALLEST_BLOCK = 64 * 1024
 FIRST_BLOCK = 256 * 1024
 LARGEST_BLOCK = 4 * 1024 * 1024
+SHORTEST = 5  # one of so many round trips may be shorter than the queue that counts: it may be an old one
 
 
 class BlockSize:
@@ -47,8 +48,7 @@ class StreamTotals:
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
     limited_by_sender_s: float = 0.0
-    timed: int = 0  # open ones whose round trips the kernel knows, since we send
-    rtts_s: float = 0.0  # sum over those
+    rtts_s: tuple[float, ...] = ()  # of open ones whose round trips the kernel knows, since we send
     least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
     window_bytes: int = 0  # the largest that a receiver gives one of those
     new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
@@ -62,21 +62,23 @@ class StreamTotals:
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s
         self.limited_by_sender_s += other.limited_by_sender_s
-        self.timed += other.timed
         self.rtts_s += other.rtts_s
         self.least_rtt_s = min(self.least_rtt_s, other.least_rtt_s)
         self.window_bytes = max(self.window_bytes, other.window_bytes)
 
     def none_open(self) -> "StreamTotals":
         """Return the same with what counts only while streams are open left out."""
-        return replace(self, streams=0, timed=0, rtts_s=0.0, least_rtt_s=math.inf, window_bytes=0)
+        return replace(self, streams=0, rtts_s=(), least_rtt_s=math.inf, window_bytes=0)
 
     @property
     def queue_s(self) -> float | None:
-        """How much longer than the shortest the round trips are now, on average; None if unknown."""
-        if not self.timed or math.isinf(self.least_rtt_s):
+        """How much longer than the shortest the round trips of nearly all are now; None if unknown.
+
+        Where a queue stands all of them meet it; where bursts of some collide the others do not.
+        """
+        if not self.rtts_s or math.isinf(self.least_rtt_s):
             return None
-        return self.rtts_s / self.timed - self.least_rtt_s
+        return sorted(self.rtts_s)[len(self.rtts_s) // SHORTEST] - self.least_rtt_s
 
     @property
     def window_bps(self) -> float | None:
@@ -151,8 +153,7 @@ class Stream(threading.Thread):
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,
-                    timed=1,
-                    rtts_s=info.rtt_s,
+                    rtts_s=(info.rtt_s,),
                     least_rtt_s=info.least_rtt_s or math.inf,
                     window_bytes=info.window_bytes,
                 )

@@ -1,215 +1,129 @@
-"""Turns samples into bins: the goodput of a group of paths, and how far its streams are up to speed.
+"""What a group of paths has carried lately: means over the last seconds with the present streams."""
 
-A new stream needs about ten round-trip times (RTT) until it carries its share, or until windows limit it. A
-bin holds what was measured and how much that is worth.
-"""
-
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mpx.engine.tuner import Sample
-from mpx.tuning.queue_delay import Queue
-from mpx.tuning.settling import AT_THE_WINDOWS, Settling
 
-BIN_S, BIN_RTT = 0.1, 2.0  # shortest bin, the longer of these: windows arrive in bursts, one per RTT
-RAMP_RTT = 10.0  # a new stream is up to speed after that many RTT
-HELD_RTT = 5.0  # from that age on a stream that windows limit is up to speed
-WORTH = 0.25  # bins worth less than that are dropped
 UNKNOWN_RTT_S = 0.05  # until the RTT is known
 SEGMENT_BYTES = 1448  # payload of a full segment on Ethernet
-STALL_S = 0.5  # a silence of that length, and of four usual gaps between arrivals, is a stall
+KEPT_S, KEPT_RTT = 5.0, 50.0  # samples are kept for the longer of these
+STALL_S, STALL_GAPS = 0.5, 4.0  # a silence of that length, and of so many usual gaps, is a stall
+GAP_WEIGHT = 0.2  # of the last gap in the usual one
+QUEUE_S, QUEUE_RTT = 0.001, 0.02  # a queue is longer than the longer of these ...
+LATE_ACK_S = (
+    0.08  # ... and than that over the segments of a window: two of them wait 40 ms for one acknowledgement
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """What a group of paths moved in one bin."""
+class Reading:
+    """What a group carried over some time."""
 
-    at_s: float  # its middle
-    streams: int
-    up: float  # streams up to speed: a stream half way through its ramp counts as a half
+    streams: float  # on average
     goodput_bps: float
-    worth: float  # 0 to 1: (up / streams)^4, so that streams at the begin of their ramp count for nothing
-    held_back: float | None  # share of the time in which windows or send buffers limited streams
+    held_back: (
+        float | None
+    )  # share of the time in which windows or send buffers limited streams; None: unknown
     window_bps: float | None  # what receive windows let a stream carry while there is no queue
     resent: float  # segments retransmitted, as a share of what arrived
-    full: bool  # there is a queue, of whatever traffic, and windows do not limit us
-    excess: float | None  # its share of all data in flight, if it has stood for a while
-
-
-@dataclass(slots=True)
-class _Path:
-    streams: int = 0
-    arrived_bytes: int = 0
-    goodput_bps: float = 0.0  # of the last bin
-    bin_bytes: int = 0  # arrived_bytes when the open bin began
-    retransmits: int = 0
-    bin_retransmits: int = 0
-    opened: list[tuple[int, float]] = field(default_factory=list)  # (streams, since when), oldest first
+    full: float | None  # share of the time in which a queue stood, of whatever traffic; None: unknown
 
 
 class Meter:
-    """Bins of one group of paths; give it every sample in order of time."""
+    """Means over one group of paths; give it every sample in order of time."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, _Path] = {}
-        self._last_s: float | None = None
-        self._begin_s = 0.0  # of the open bin
-        self._settling = Settling()
-        self._wanted: int | None = None  # streams asked for, until as many are open
-        self._expected_bps: float | None = None
-        self._last_bps = 0.0  # of the last bin that counted
-        self._progress_s = 0.0
+        self._samples: deque[tuple[float, Mapping[str, Sample]]] = deque()
+        self._arrived_s = 0.0  # when something arrived last
         self._gap_s = 0.0  # usual time between two arrivals
-        self._stalled = False
-        self._queue = Queue()
-        self._held_back: list[float] = []  # in the open bin
-        self._sees_windows = False  # whether the kernel reports how long windows limit streams
         self.rtt_s = UNKNOWN_RTT_S
 
     @property
-    def ramp_s(self) -> float:
-        """How long a new stream needs to come up to speed."""
-        return RAMP_RTT * self.rtt_s
+    def arrived_bytes(self) -> int:
+        """What has arrived so far, over all paths."""
+        return _arrived(self._samples[-1][1]) if self._samples else 0
 
-    @property
-    def bin_s(self) -> float:
-        """How long a bin is at least."""
-        return max(BIN_S, BIN_RTT * self.rtt_s)
+    def restart(self) -> None:
+        """Forget what was measured before the last sample, as the streams have changed."""
+        while len(self._samples) > 1:
+            self._samples.popleft()
 
-    @property
-    def settled(self) -> bool:
-        """Whether goodput has reached what the present streams will carry, so that bins come."""
-        return not self._settling.pending
-
-    def ask(self, streams: int | None, expected_bps: float | None = None) -> None:
-        """Expect so many streams, on all paths together; None: wait for none.
-
-        Once they are open, their goodput counts when it has reached what it will stay at. `expected_bps`
-        is what they are known to carry, if that is known.
-        """
-        self._wanted, self._expected_bps = streams, expected_bps
-
-    def goodput_bps(self, path: str) -> float:
-        """Goodput of one path in the last bin."""
-        return self._paths[path].goodput_bps
-
-    def add(self, now_s: float, samples: Mapping[str, Sample], noise: float = 0.0) -> Bin | None:
-        """Take the samples of one call; return a bin when one is complete and worth something.
-
-        `noise` is the estimated noise of goodput, the standard deviation of its logarithm.
-        """
-        if self._last_s is not None and now_s <= self._last_s:
-            return None
-        rtts = [s.rtt_s for s in samples.values() if s.rtt_s]
+    def add(self, now_s: float, samples: Mapping[str, Sample]) -> None:
+        """Take the samples of one call. What was measured before a stall, or on other paths, is forgotten."""
+        if self._samples and now_s <= self._samples[-1][0]:
+            return
+        rtts = [each.rtt_s for each in samples.values() if each.rtt_s]
         self.rtt_s = max(rtts) if rtts else UNKNOWN_RTT_S
-        self._queue.add(now_s, (sample.queue_s for sample in samples.values()), self.rtt_s)
-        changed = self._follow(now_s, samples)
-        changed |= self._begins(samples)
-        silent_s = now_s - self._progress_s
-        arrived = sum(s.arrived_bytes - self._paths[name].arrived_bytes for name, s in samples.items())
-        for name, sample in samples.items():
-            self._paths[name].arrived_bytes = sample.arrived_bytes
-            self._paths[name].retransmits = sample.retransmits
-        self._last_s = now_s
-        if (held_back := _held_back(samples)) is not None:
-            self._held_back.append(held_back)
-            self._sees_windows = True
-        if changed or sum(s.streams for s in samples.values()) == 0:
-            self._open(now_s)
-            self._progress_s = now_s
-            return None
-        if arrived <= 0:
-            return None
-        self._stalled |= silent_s > max(STALL_S, 4 * self._gap_s)
-        self._gap_s += 0.2 * (silent_s - self._gap_s)
-        self._progress_s = now_s
-        if now_s - self._begin_s < self.bin_s - 1e-9:
-            return None
-        return self._close(now_s, samples, noise)
+        before = self._samples[-1][1] if self._samples else {}
+        if before.keys() != samples.keys():
+            self._samples.clear()
+            self._arrived_s = now_s
+        elif _arrived(samples) > _arrived(before):
+            silent_s = now_s - self._arrived_s
+            if silent_s > max(STALL_S, STALL_GAPS * self._gap_s):
+                self._samples.clear()
+            self._gap_s += GAP_WEIGHT * (silent_s - self._gap_s)
+            self._arrived_s = now_s
+        self._samples.append((now_s, samples))
+        while now_s - self._samples[0][0] > max(KEPT_S, KEPT_RTT * self.rtt_s):
+            self._samples.popleft()
 
-    def _follow(self, now_s: float, samples: Mapping[str, Sample]) -> bool:
-        """Keep the ages of the streams; return whether paths or streams came or went."""
-        changed, grown = self._paths.keys() != samples.keys(), 0
-        for name in self._paths.keys() - samples.keys():
-            del self._paths[name]
-        for name, sample in samples.items():
-            path = self._paths.setdefault(name, _Path(arrived_bytes=sample.arrived_bytes))
-            if sample.streams > path.streams:
-                path.opened.append((sample.streams - path.streams, self._last_s or now_s))
-            elif sample.streams < path.streams:
-                gone = path.streams - sample.streams
-                while gone > 0:
-                    count, since = path.opened.pop()
-                    if count > gone:
-                        path.opened.append((count - gone, since))
-                    gone -= count
-            changed |= sample.streams != path.streams
-            grown += sample.streams - path.streams
-            path.streams = sample.streams
-        self._await(now_s, grown)
-        return changed
+    def reading(self, length_s: float) -> Reading | None:
+        """Return the means over the last `length_s` until the last arrival; None where they are not known."""
+        kept = [each for each in self._samples if each[0] <= self._arrived_s]
+        until_s = self._arrived_s
+        later = [each for each in kept if each[0] > until_s - length_s + 1e-9]
+        if len(later) == len(kept) or not later:
+            return None  # nothing was measured before
+        began_s, first = kept[-len(later) - 1]
+        last = later[-1][1]
+        bits = 8 * (_arrived(last) - _arrived(first))
+        if bits <= 0:
+            return None
+        goodput_bps = bits / (until_s - began_s)
+        streams = _mean([sum(s.streams for s in samples.values()) for _, samples in later])
+        held_back = [each for _, samples in later if (each := _held_back(samples)) is not None]
+        queues_s = [each for _, samples in later if (each := _queue_s(samples)) is not None]
+        long_s = self._long_queue_s(goodput_bps / max(1.0, streams))
+        resent = sum(s.retransmits for s in last.values()) - sum(s.retransmits for s in first.values())
+        return Reading(
+            streams=streams,
+            goodput_bps=goodput_bps,
+            held_back=_mean(held_back) if held_back else None,
+            window_bps=max((s.window_bps for s in last.values() if s.window_bps), default=None),
+            resent=resent * SEGMENT_BYTES * 8 / bits,
+            full=_mean([queue_s > long_s for queue_s in queues_s]) if queues_s else None,
+        )
 
-    def _begins(self, samples: Mapping[str, Sample]) -> bool:
-        """Whether the first bytes of a path have arrived; its streams are as old as those.
+    def path_bps(self, path: str, length_s: float) -> float:
+        """Return the goodput of one path over at most the last `length_s`; 0 where nothing is known."""
+        kept = [each for each in self._samples if each[0] >= self._samples[-1][0] - length_s]
+        (began_s, first), (ended_s, last) = kept[0], kept[-1]
+        return 8 * (last[path].arrived_bytes - first[path].arrived_bytes) / max(1e-9, ended_s - began_s)
 
-        They were open for some round trips before they were given anything to carry.
+    def _long_queue_s(self, stream_bps: float) -> float:
+        """Return how long a queue is at least, for it to count.
+
+        Receivers acknowledge every other segment, and one alone only after 40 ms; so where windows are a few
+        segments, the smoothed RTT is longer than the path by a part of these.
         """
-        fresh = [p for name, p in self._paths.items() if not p.arrived_bytes and samples[name].arrived_bytes]
-        for path in fresh:
-            path.opened = [(path.streams, self._last_s or 0.0)]
-        return bool(fresh)
+        segments = max(1.0, stream_bps * self.rtt_s / 8 / SEGMENT_BYTES)
+        return max(QUEUE_S, QUEUE_RTT * self.rtt_s, LATE_ACK_S / segments)
 
-    def _await(self, now_s: float, grown: int) -> None:
-        """Begin to wait for what the streams will carry, if they changed by `grown`.
 
-        Those that come and go by themselves, between two files, change little that lasts: after some have
-        gone, only what was in flight is left out. New ones count by their ramp where windows are not known.
-        """
-        if self._wanted is None:
-            if grown < 0 and not self._settling.pending:
-                self._settling.begin(now_s, 0.0, grew=False)
-        elif grown < 0 or (grown and (self._sees_windows or self._expected_bps or not self._last_bps)):
-            self._settling.begin(now_s, self._expected_bps or self._last_bps, grew=grown > 0)
-            self._queue.clear()
-        if self._wanted == sum(path.streams for path in self._paths.values()):
-            self.ask(None)
+def _mean(values: list[float] | list[int] | list[bool]) -> float:
+    return sum(values) / len(values)
 
-    def _open(self, now_s: float) -> None:
-        self._begin_s, self._stalled, self._held_back = now_s, False, []
-        for path in self._paths.values():
-            path.bin_bytes, path.bin_retransmits = path.arrived_bytes, path.retransmits
 
-    def _close(self, now_s: float, samples: Mapping[str, Sample], noise: float) -> Bin | None:
-        begin_s, stalled = self._begin_s, self._stalled
-        length_s, middle_s = now_s - begin_s, (now_s + begin_s) / 2
-        total_bps = up = 0.0
-        held_back = sum(self._held_back) / len(self._held_back) if self._held_back else None
-        for path in self._paths.values():
-            path.goodput_bps = (path.arrived_bytes - path.bin_bytes) * 8 / length_s
-            total_bps += path.goodput_bps
-            up += sum(n * self._share_up(middle_s - since, held_back) for n, since in path.opened)
-        streams = sum(s.streams for s in samples.values())
-        resent = sum(p.retransmits - p.bin_retransmits for p in self._paths.values()) * SEGMENT_BYTES
-        self._open(now_s)
-        worth = (up / streams) ** 4
-        if stalled or worth < WORTH or total_bps <= 0:
-            return None
-        if not self._settling.over(middle_s, total_bps, held_back, noise, self.rtt_s):
-            return None
-        self._last_bps = total_bps
-        free = held_back is None or held_back < AT_THE_WINDOWS  # else the queue is that of other traffic
-        full = free and self._queue.is_full(now_s, self.rtt_s)
-        excess = self._queue.standing(now_s, self.rtt_s) if full else None
-        resent_share = resent * 8 / (total_bps * length_s)
-        windows_bps = [sample.window_bps for sample in samples.values() if sample.window_bps]
-        window_bps = max(windows_bps, default=None)
-        return Bin(middle_s, streams, up, total_bps, worth, held_back, window_bps, resent_share, full, excess)
+def _arrived(samples: Mapping[str, Sample]) -> int:
+    return sum(sample.arrived_bytes for sample in samples.values())
 
-    def _share_up(self, age_s: float, held_back: float | None) -> float:
-        """Return how far a stream of that age is up to speed, from 0 to 1."""
-        if held_back is None or age_s < HELD_RTT * self.rtt_s:
-            held_back = 0.0
-        return min(1.0, max(held_back, age_s / self.ramp_s))
+
+def _queue_s(samples: Mapping[str, Sample]) -> float | None:
+    """Return the longest queue of the paths of a group; None if none is known."""
+    return max((s.queue_s for s in samples.values() if s.queue_s is not None), default=None)
 
 
 def _held_back(samples: Mapping[str, Sample]) -> float | None:

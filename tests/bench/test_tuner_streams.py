@@ -16,7 +16,7 @@ from tuner_streams import (
     together,
 )
 
-from mpx.tuning.saturation import SHARING
+from mpx.tuning.search import SHARING
 
 SHORT_QUEUE = Link(200e6, 0.1, 100)
 

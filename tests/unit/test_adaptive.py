@@ -1,7 +1,6 @@
 """The default tuner on small made-up networks: where it ends, what it tolerates, what it never does."""
 
 import math
-import re
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -17,16 +16,17 @@ from mpx.tuning.adaptive import AutoTuner
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 12, 30, 70, 120])
-def test_ends_in_the_good_range(k: int) -> None:
-    log = drive(AutoTuner(), {"p": Path(knee(k))}, 30)
-    assert 0.9 * k <= settled(log, 30, 10) <= 2 * k
+def test_ends_where_more_carry_no_more(k: int) -> None:
+    """Four at least, as for all that share a path."""
+    log = drive(AutoTuner(), {"p": Path(knee(k))}, 60)
+    assert max(4, 0.9 * k) <= settled(log, 60, 30) <= max(4, 1.5 * k)
 
 
 def test_flat_ends_low_and_stays_calm() -> None:
     log = drive(AutoTuner(initial=32), {"p": Path(knee(1))}, 60)
-    late = [d.streams for at, d in log if at > 20]
-    assert settled(log, 60, 20) <= 2
-    assert max(late, default=1) <= 4 and len(late) <= 16  # a look every 5 s, each with its way back
+    late = [d.streams for at, d in log if at > 30]
+    assert settled(log, 60, 30) == 4
+    assert max(late) <= 6 and len(late) <= 16
 
 
 def test_a_network_that_changes_is_searched_again() -> None:
@@ -52,33 +52,29 @@ def test_lumpy_goodput_does_not_kill_it() -> None:
         noise = Random(seed)
         path = Path(lambda n, noise=noise: steady(n) * max(0.05, noise.gauss(1, 0.25)))  # type: ignore[misc]
         ends.append(settled(drive(AutoTuner(), {"p": path}, 40), 40, 15))
-    assert 18 <= median(ends) <= 36
+    assert 18 <= median(ends) <= 40
     assert min(ends) >= 13 and max(ends) <= 80
 
 
 @pytest.mark.parametrize("standing", [1, 3])
-def test_a_fair_share_of_standing_traffic_is_found(standing: int) -> None:
-    """n / (n + m) bends more slowly than anything else: 90 % of the best is at about 9 m."""
+def test_no_running_away_beside_standing_traffic(standing: int) -> None:
+    """n / (n + m) rises for ever, as all more is taken from others."""
     curve = CurveOfShares(standing)
-    log = drive(AutoTuner(), {"p": Path(curve)}, 40)
-    best = curve(256)
-    fewest = next(n for n in range(1, 257) if curve(n) >= 0.9 * best)
-    assert fewest <= settled(log, 40, 15) <= 2 * fewest
+    n = settled(drive(AutoTuner(), {"p": Path(curve)}, 60), 60, 15)
+    assert 0.75 * curve(256) <= curve(n) <= 0.95 * curve(256)
 
 
-def test_looks_become_rarer_until_something_changes() -> None:
+def test_trials_become_rarer_until_something_changes() -> None:
     path, tuner = Path(knee(10)), AutoTuner()
-    looks = [at for at, d in drive(tuner, {"p": path}, 40) if "; trial of" in d.reason]
-    waits = [round(b - a, 3) for a, b in pairwise(looks)]
-    assert waits[0] <= 3 and min(waits[-3:]) >= 4
-    path.curve = knee(10, 2.5e8)
-    later = [d for _, d in drive(tuner, {"p": path}, 6, start_s=40) if "; trial of" in d.reason]
-    assert len(later) >= 3
+    trials = [at for at, d in drive(tuner, {"p": path}, 120) if "trial of" in d.reason]
+    waits = [b - a for a, b in pairwise(trials)]
+    assert waits[0] <= 4 and sum(waits[-3:]) >= 15
+    path.curve = knee(40, 4e9)
+    later = drive(tuner, {"p": path}, 60, start_s=120)
+    assert later and settled(later, 180, 170) >= 36
 
 
-def test_settling_after_its_own_changes_is_not_noise() -> None:
-    """Streams that come up to speed more slowly than thought, on a network without noise."""
-
+def test_streams_that_come_up_to_speed_slowly_are_no_bend() -> None:
     class Slow(Path):
         carried = 0.0
 
@@ -86,10 +82,8 @@ def test_settling_after_its_own_changes_is_not_noise() -> None:
             self.carried += (self.curve(len(self.opened)) - self.carried) * min(1.0, dt / 0.25)
             self.arrived += self.carried * dt / 8
 
-    log = drive(AutoTuner(), {"p": Slow(knee(8))}, 30)
-    noises = [int(found[1]) for _, d in log if (found := re.search(r"noise (\d+) %", d.reason))]
-    assert noises[-1] <= 8
-    assert 7.2 <= settled(log, 30, 10) <= 16
+    log = drive(AutoTuner(), {"p": Slow(knee(8))}, 40)
+    assert 7.2 <= settled(log, 40, 20) <= 12
 
 
 def test_counters_that_move_once_a_second_still_count() -> None:
@@ -106,7 +100,7 @@ def test_counters_that_move_once_a_second_still_count() -> None:
             super().step(now_s, dt)
             self.clock = now_s + dt
 
-    assert 13 <= settled(drive(AutoTuner(), {"p": Lumpy(knee(15))}, 60), 60, 25) <= 30
+    assert 13 <= settled(drive(AutoTuner(), {"p": Lumpy(knee(15))}, 60), 60, 25) <= 40
 
 
 def test_a_pause_of_the_source_is_not_taken_for_a_result() -> None:
@@ -153,17 +147,6 @@ def test_no_exploring_when_little_is_left() -> None:
     path = Path(knee(30))
     path.left = 0.0
     assert len(drive(AutoTuner(), {"p": path}, 10)) == 1
-
-
-def test_a_look_ends_with_the_copy() -> None:
-    """One whose answer comes when hardly anything is left leads back, too."""
-    path, tuner = Path(knee(8)), AutoTuner()
-    log, now_s = drive(tuner, {"p": path}, 10), 10.0
-    while "; trial of" not in log[-1][1].reason:
-        log += drive(tuner, {"p": path}, 0.1, start_s=now_s)
-        now_s += 0.1
-    path.left = path.arrived
-    assert "the copy ends" in drive(tuner, {"p": path}, 3, start_s=now_s)[-1][1].reason
 
 
 def test_the_first_step_comes_within_a_second() -> None:
@@ -239,10 +222,11 @@ def test_never_more_than_the_cap() -> None:
     assert max(d.streams for _, d in log) == 150
 
 
-def test_every_look_that_shows_nothing_leads_back() -> None:
-    log = [d for at, d in drive(AutoTuner(), {"p": Path(knee(20))}, 60) if at > 20]
-    looks = [d for d in log if "; trial of" in d.reason]
-    assert looks and len([d for d in log if "returning from a trial" in d.reason]) >= len(looks) - 1
+def test_every_trial_that_shows_nothing_leads_back() -> None:
+    log = [d for at, d in drive(AutoTuner(), {"p": Path(knee(20))}, 90) if at > 20]
+    trials = [d for d in log if "trial of" in d.reason]
+    back = [d for d in log if "returning" in d.reason or "carry as much" in d.reason]
+    assert trials and len(back) >= len(trials) - 1 and {d.streams for d in back} == {log[-1].streams}
 
 
 def test_a_look_whose_streams_go_again_ends() -> None:
@@ -266,28 +250,26 @@ def test_streams_that_wait_for_those_before_are_waited_for() -> None:
         path.step(now, 0.1)
 
 
-def test_a_look_down_that_told_nothing_is_followed_by_one_up() -> None:
-    """After each change goodput comes back over seconds, too slowly for an answer."""
-    path, tuner, changed_s = Path(knee(20)), AutoTuner(20), -100.0
-    looks: list[int] = []  # how many streams more each had, and 0 if that told nothing
-    for i in range(1200):
+def test_trials_of_fewer_streams_cost_a_hundredth() -> None:
+    """On a path where those that stay take over only in ten seconds."""
+    path, tuner, changed_s, lost, best = Path(knee(20)), AutoTuner(20), -100.0, 0.0, knee(20)(20)
+    for i in range(6000):
         now = 0.1 * i
-        path.curve = scaled(knee(20), 1 - 0.7 * math.exp(-(now - changed_s) / 4))
+        path.curve = scaled(knee(5), 1 - 0.5 * math.exp(-(now - changed_s) / 4))
+        path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
         for decision in tuner.observe(now, {"p": path.sample()}):
-            if "; trial of" in decision.reason:
-                looks.append(decision.streams - len(path.opened))
-            if "not up to speed" in decision.reason:
-                looks.append(0)
+            fewer = decision.streams < len(path.opened)
             path.obey(decision.streams, now)
-            changed_s = now
+            changed_s = now if fewer else changed_s
+        before = path.arrived
         path.step(now, 0.1)
-    in_vain = looks.index(0)
-    assert looks[in_vain - 1] < 0 < looks[in_vain + 1]
+        lost += best - (path.arrived - before) * 80 if i > 300 else 0.0
+    assert lost / (best * 5700) < 0.05
 
 
 def test_streams_that_every_file_keeps_are_not_asked_to_go_for_ever() -> None:
     log = drive(AutoTuner(), {"p": Path(knee(2), kept=4)}, 90)
-    assert 1 <= len([d for _, d in log if d.streams < 4]) <= 8
+    assert not [d for _, d in log if d.streams < 4]
 
 
 @settings(max_examples=30)
@@ -324,12 +306,12 @@ def test_on_a_long_path_it_starts_with_more(rtt_s: float | None, streams: int) -
 
 
 def test_streams_that_were_switched_are_searched_for_anew() -> None:
-    """As many carry as much as before, but eight would, too: only looks show that, and they are rare."""
+    """As many carry as much as before, but eight would, too: only trials show that, and they are rare."""
     path, tuner = Path(knee(40)), AutoTuner()
     drive(tuner, {"p": path}, 60)
     path.curve = knee(8)
     tuner.disturbed(60.0)
-    assert settled(drive(tuner, {"p": path}, 10, start_s=60.0), 70, 5) <= 16
+    assert settled(drive(tuner, {"p": path}, 25, start_s=60.0), 85, 80) <= 12
 
 
 def test_nothing_is_disturbed_before_there_is_anything() -> None:

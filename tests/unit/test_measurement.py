@@ -1,85 +1,80 @@
-"""Which bins count: those of streams that are up to speed, without a stall, at what will stay."""
+"""What the meter reads: means since the streams last changed, without a stall, and whether a queue stands."""
 
 import pytest
 
 from mpx.engine.tuner import Sample
-from mpx.tuning.measurement import Meter
+from mpx.tuning.measurement import Meter, Reading
 
 
-def test_meter_drops_bins_of_streams_that_hardly_started() -> None:
-    meter = Meter()
-    meter.add(0.0, {"p": Sample(4, 0, 10**9, rtt_s=0.1)})
-    bins = [meter.add(0.1 * i, {"p": Sample(4, i * 1000, 10**9, rtt_s=0.1)}) for i in range(1, 16)]
-    assert bins[:6] == [None] * 6  # 10 RTT are 1 s; less than 70 % of the ramp proves nothing
-    last = next(each for each in reversed(bins) if each is not None)  # a bin lasts two RTT
-    assert last.up == 4 and last.worth == 1.0
-    assert last.goodput_bps == pytest.approx(1000 * 8 / 0.1)
-
-
-def test_meter_drops_a_bin_with_a_stall() -> None:
-    meter = Meter()
-    for i in range(20):
-        meter.add(0.1 * i, {"p": Sample(1, i * 1000, 10**9, rtt_s=0.001)})
-    assert meter.add(3.5, {"p": Sample(1, 20_000, 10**9, rtt_s=0.001)}) is None
-    assert meter.add(3.6, {"p": Sample(1, 21_000, 10**9, rtt_s=0.001)}) is not None
-
-
-def test_streams_that_come_and_go_by_themselves_do_not_starve_it() -> None:
-    """Connections of a piece each, with a gap between two, as in MODE S; windows leave them free."""
-    meter, bins, arrived = Meter(), 0, 0
-    meter.ask(8)
-    for i in range(600):
-        streams = 7 if i % 8 == 0 else 8
-        arrived += streams * 10**6
-        sample = Sample(streams, arrived, 10**12, 0.05, 0, 0.0, 0.0)
-        bins += meter.add(i * 0.1, {"p": sample}) is not None
-    assert bins > 200
-
-
-def bins_after_a_change(asked: int, expected_bps: float | None, told: float | None) -> list[float]:
-    """Goodput of the bins, Mbit/s, once 8 streams that carried 100 become so many and go from 40 to 100."""
-    meter, arrived, found = Meter(), 0.0, []
-    meter.ask(8)
-    for i in range(200):
-        now = i * 0.1
-        if i == 50:
-            meter.ask(asked, expected_bps)
-        mbps = 100.0 if i <= 50 else min(100.0, 40 * 1.04 ** (i - 50))
-        arrived += mbps * 1e6 / 8 * 0.1
-        sample = Sample(8 if i < 50 else asked, int(arrived), 10**12, 0.05, 0, told, told)
-        measured = meter.add(now, {"p": sample})
-        if i > 50 and measured is not None:
-            found.append(measured.goodput_bps / 1e6)
+def reading(meter: Meter, length_s: float) -> Reading:
+    found = meter.reading(length_s)
+    assert found is not None
     return found
 
 
-def test_meter_waits_until_those_that_stay_have_taken_over() -> None:
-    assert min(bins_after_a_change(4, None, 0.0)) >= 94
+def sample(arrived: int, streams: int = 4, queue_s: float | None = None, retransmits: int = 0) -> Sample:
+    return Sample(streams, arrived, 10**12, 0.05, retransmits, queue_s=queue_s)
 
 
-def test_meter_waits_for_what_the_streams_are_known_to_carry() -> None:
-    assert min(bins_after_a_change(12, 100e6, None)) >= 94
-    assert min(bins_after_a_change(12, None, None)) < 94  # of new ones that nobody tells of the ramp counts
+def test_the_mean_of_the_last_seconds() -> None:
+    meter, arrived = Meter(), 0
+    for i in range(41):
+        arrived += 100_000 if i <= 20 else 200_000
+        meter.add(0.1 * i, {"p": sample(arrived, streams=4 if i <= 30 else 6, retransmits=i)})
+    assert reading(meter, 1.0).goodput_bps == pytest.approx(16e6)
+    assert reading(meter, 4.0).goodput_bps == pytest.approx(12e6)
+    assert reading(meter, 2.0).streams == pytest.approx(5)
+    assert reading(meter, 1.0).resent == pytest.approx(10 * 1448 / 2e6)
+    assert meter.reading(4.5) is None
 
 
-def test_meter_waits_until_new_streams_with_free_windows_are_steady() -> None:
-    assert min(bins_after_a_change(12, None, 0.0)) >= 94
-
-
-def first_bin(came_s: list[float], first_bytes_s: float) -> float:
-    """When the first bin of streams that windows hold back ends; 100 ms there and back."""
+def test_what_was_before_a_change_of_streams_does_not_count() -> None:
     meter = Meter()
-    for i in range(1, 40):
-        now = 0.1 * i
-        streams = sum(at <= now + 1e-9 for at in came_s)
-        arrived = int(1e6 * max(0.0, now - first_bytes_s + 0.1))
-        sample = Sample(streams, arrived, 10**12, 0.1, 0, 0.95, 0.0)
-        if meter.add(now, {"p": sample}) is not None:
-            return now
-    raise AssertionError("no bin")
+    for i in range(30):
+        meter.add(0.1 * i, {"p": sample(i * 1000)})
+        if i == 19:
+            meter.restart()
+    assert meter.reading(1.2) is None
+    assert reading(meter, 1.0).goodput_bps == pytest.approx(80_000)
 
 
-def test_streams_that_wait_for_something_to_carry_do_not_grow_older() -> None:
-    soon = first_bin([0.1] * 8, 0.1)
-    assert first_bin([0.1] * 8, 1.1) == pytest.approx(soon + 1.0, abs=0.11)
-    assert first_bin([0.1] * 7 + [1.1], 1.1) == pytest.approx(soon + 1.0, abs=0.11)  # the last comes with it
+def test_a_stall_is_left_out() -> None:
+    meter = Meter()
+    for i in range(60):
+        pause = 20 <= i < 35
+        meter.add(0.1 * i, {"p": sample(20_000 if pause else (i - 15 * (i >= 35)) * 1000)})
+    assert meter.reading(3.0) is None
+    assert reading(meter, 2.0).goodput_bps == pytest.approx(80_000)
+
+
+def test_during_a_stall_the_last_arrival_is_the_end() -> None:
+    meter = Meter()
+    for i in range(30):
+        meter.add(0.1 * i, {"p": sample(min(i, 20) * 1000)})
+    assert reading(meter, 1.0).goodput_bps == pytest.approx(80_000)
+
+
+def test_other_paths_are_measured_anew() -> None:
+    meter = Meter()
+    for i in range(20):
+        paths = {"p": sample(i * 1000)} if i < 10 else {"p": sample(i * 1000), "q": sample(i * 1000)}
+        meter.add(0.1 * i, paths)
+    assert meter.reading(1.2) is None
+    assert reading(meter, 0.8).goodput_bps == pytest.approx(160_000)
+    assert meter.path_bps("q", 0.5) == pytest.approx(80_000)
+
+
+@pytest.mark.parametrize(("queue_s", "full"), [(None, None), (0.0005, 0.0), (0.004, 1.0)])
+def test_a_queue_stands(queue_s: float | None, full: float | None) -> None:
+    meter = Meter()
+    for i in range(20):
+        meter.add(0.1 * i, {"p": sample(i * 2_500_000, queue_s=queue_s)})
+    assert reading(meter, 1.0).full == full
+
+
+def test_late_acknowledgements_of_small_windows_are_no_queue() -> None:
+    """Five segments for each round trip: one in three is acknowledged 40 ms late."""
+    meter = Meter()
+    for i in range(20):
+        meter.add(0.1 * i, {"p": sample(i * 4 * 2 * 5 * 1448, queue_s=0.012)})
+    assert reading(meter, 1.0).full == 0.0

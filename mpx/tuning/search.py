@@ -1,0 +1,199 @@
+"""The search for the number of streams: more while they carry more, fewer where as much arrives with them.
+
+Goodput over the number of streams is taken for two straight pieces: up to the bend each stream adds as much
+as the ones before, beyond it the path is full. The search knows the height of the second piece when it has
+seen the path full, or more streams that brought hardly more; then it only has to stay near that height.
+"""
+
+import math
+from dataclasses import dataclass
+
+from mpx.tuning.measurement import Meter, Reading
+from mpx.units import counted
+
+RAMP_S, RAMP_RTT = 0.3, 12.0  # new streams are judged after the longer of these ...
+QUICK_S, QUICK_RTT = 0.3, 7.0  # ... by what they carried in the last of it
+SLOW_S, SLOW_RTT = 2.0, 20.0  # all other comparisons take means over the longer of these
+REST_S, REST_RTT = 3.0, 40.0  # no trial before the longer of these, and none of fewer streams lasts longer
+FIRST_STEP, STEP = 4.0, 2.0  # factors of the number of streams while more of them carry more
+WINDOW_STEP, FEW = 1.5, 16  # the factor from FEW streams on where windows limit them: a queue overflows soon
+UP, DOWN = 1.4, 0.7  # factors of trials
+GAIN = 0.5  # more streams have gained if goodput rose by that power of the factor of their number ...
+MUCH = 0.75  # ... and if by that power, the bend is farther up
+SPARE = 1.1  # streams more than the bend, as real curves are round there
+SHORT = 0.93  # goodput of less than that share of what the path carries is too little
+AS_MUCH = 0.97  # of the goodput with other streams: these carry as much
+LOST = 0.8  # of the goodput before: a trial of fewer streams ends at once
+FULL = 0.5  # the path is full if a queue stands for that share of the time
+WINDOWS = 0.6  # windows are the limit if they hold streams back for that share of the time
+LOSSY = 0.1  # no more streams while more than that share is sent again
+SHARING = 4  # no trial of fewer: with four each, transfers come to equal shares, and one loss costs little
+COST = 0.01  # share of goodput that trials of fewer streams may cost ...
+LONGEST_S = 120.0  # ... over at most that time: the path may carry more since, or be noisy
+WAIT_S, RARER, RAREST_S = 5.0, 1.5, 60.0  # until the next trial of more; longer by that factor if in vain
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Another number of streams; `back`: the one before the trial that ends."""
+
+    streams: int
+    reason: str
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    streams: int
+    goodput_bps: float
+    is_quick: bool = False  # what follows is judged as soon as it can be
+
+
+class Search:
+    """The search on one group of paths."""
+
+    def __init__(self) -> None:
+        self._is_first = True  # no step was made yet
+        self._path_bps: float | None = None  # what the path carries; None: more than was measured so far
+        self._is_flat = False  # more streams than these carried hardly more
+        self._wait_s = WAIT_S
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Expect that another number may be better now: trials may begin at once."""
+        self.drop()
+        self._more_s = -math.inf  # no trial of more streams before
+        self._last: tuple[float, int] | None = None  # trial of fewer: when it began, and what had arrived
+
+    def drop(self) -> None:
+        """Drop the comparison under way, as other streams than asked for are open."""
+        self._rise: _Before | None = None  # before a step up that is to be judged
+        self._trial: _Before | None = None  # before a trial of fewer streams
+
+    def next(self, now_s: float, age_s: float, n: int, meter: Meter, least: int, most: int) -> Step | None:
+        """Return the next step from `n` streams that have carried data for `age_s`; None: stay.
+
+        `least`, `most`: how many there can be.
+        """
+        rtt_s = meter.rtt_s
+        quick = meter.reading(max(QUICK_S, QUICK_RTT * rtt_s))
+        if quick is None or age_s < max(RAMP_S, RAMP_RTT * rtt_s):
+            return None
+        slow = meter.reading(max(SLOW_S, SLOW_RTT * rtt_s))
+        if self._trial is not None:
+            return self._judge_fewer(age_s, n, quick, max(REST_S, REST_RTT * rtt_s), self._trial)
+        if self._rise is not None:
+            clear = self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN)
+            measured = quick if clear else slow
+            return self._judge_more(now_s, n, measured, self._rise) if measured else None
+        if slow is not None and _is_full(slow):
+            self._path_bps = slow.goodput_bps
+        if self._path_bps is None:
+            return None if _is_full(quick) else self._climb(n, quick, most)
+        if slow is None:
+            return None
+        if not _is_full(slow) and slow.goodput_bps < SHORT * self._path_bps:
+            factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
+            why = f"less than the {_mbps(self._path_bps)} that the path carries"
+            return self._more(n, slow, factor, most, why)
+        if age_s < max(REST_S, REST_RTT * rtt_s):
+            return None
+        return self._try(now_s, n, slow, meter, least, most)
+
+    def _climb(self, n: int, measured: Reading, most: int) -> Step | None:
+        factor = WINDOW_STEP if n >= FEW and _windows_limit(measured) else STEP
+        if self._is_first:
+            factor = FIRST_STEP
+        return self._more(n, measured, factor, most, "the path has room", is_quick=True)
+
+    def _more(
+        self, n: int, measured: Reading, factor: float, most: int, why: str, *, is_quick: bool = False
+    ) -> Step | None:
+        target = min(most, math.ceil(n * factor))
+        if target <= n or measured.resent > LOSSY:
+            return None
+        self._is_first = False
+        self._rise = _Before(n, measured.goodput_bps, is_quick)
+        return Step(target, _reason(n, measured, f"{why}: {_streams(target)}"))
+
+    def _judge_more(self, now_s: float, n: int, measured: Reading, before: _Before) -> Step | None:
+        """Stay with more streams, or go back to the bend, which the two measurements show."""
+        self._rise = None
+        gained = _gained(n, measured, before, GAIN)
+        self._is_flat = not gained
+        if gained and not _is_full(measured):
+            self._path_bps = None if _gained(n, measured, before, MUCH) else measured.goodput_bps
+            self._wait_s = WAIT_S
+            return None
+        rise = measured.goodput_bps / before.goodput_bps
+        self._path_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
+        if not gained:
+            self._wait_s = min(RAREST_S, RARER * self._wait_s)
+        self._more_s = now_s + self._wait_s
+        bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
+        if before.is_quick or bend > SHORT * n:  # the streams before may have been above their share still
+            return None
+        return Step(bend, _reason(n, measured, f"{_streams(bend)} carry as much"))
+
+    def _try(
+        self, now_s: float, n: int, measured: Reading, meter: Meter, least: int, most: int
+    ) -> Step | None:
+        """Try fewer streams where they may carry as much, or more where the path may carry more by now."""
+        least = max(least, min(SHARING, n))
+        if measured.window_bps:  # fewer windows cannot carry as much
+            least = max(least, math.ceil(AS_MUCH * measured.goodput_bps / measured.window_bps))
+        target = max(least, round(DOWN * n))
+        may_be_too_many = measured.full is None or _is_full(measured) or self._is_flat
+        if target < n and may_be_too_many and self._is_paid(now_s, measured, meter.arrived_bytes):
+            self._trial = _Before(n, measured.goodput_bps)
+            self._last = (now_s, meter.arrived_bytes)
+            return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
+        if not _is_full(measured) and now_s >= self._more_s:
+            return self._more(n, measured, UP, most, "trial of more, as the path may have changed")
+        return None
+
+    def _is_paid(self, now_s: float, measured: Reading, arrived_bytes: int) -> bool:
+        """Whether the mean goodput since the last trial of fewer streams began is nearly that of now."""
+        if self._last is None:
+            return True
+        began_s, then_bytes = self._last
+        mean_bps = (arrived_bytes - then_bytes) * 8 / (now_s - began_s)
+        return mean_bps >= (1 - COST) * measured.goodput_bps or now_s > began_s + LONGEST_S
+
+    def _judge_fewer(
+        self, age_s: float, n: int, quick: Reading, longest_s: float, before: _Before
+    ) -> Step | None:
+        """Stay with fewer streams, wait for them to take over from those that were closed, or go back."""
+        share = quick.goodput_bps / before.goodput_bps
+        if share >= AS_MUCH and age_s >= longest_s / 2:
+            self._trial = None
+            return None
+        if share > LOST and age_s < longest_s:
+            return None
+        self._trial = None
+        return Step(before.streams, _reason(n, quick, "less than before the trial: returning"), back=True)
+
+
+def _gained(n: int, measured: Reading, before: _Before, power: float) -> bool:
+    return measured.goodput_bps >= before.goodput_bps * math.pow(n / before.streams, power)
+
+
+def _windows_limit(measured: Reading) -> bool:
+    return measured.held_back is not None and measured.held_back > WINDOWS
+
+
+def _is_full(measured: Reading) -> bool:
+    """Whether a queue stands that is not of others alone: where windows limit us, it may be."""
+    return measured.full is not None and measured.full >= FULL and not _windows_limit(measured)
+
+
+def _reason(n: int, measured: Reading, why: str) -> str:
+    return f"{_mbps(measured.goodput_bps)} with {_streams(n)}; {why}"
+
+
+def _mbps(goodput_bps: float) -> str:
+    return f"{goodput_bps / 1e6:.1f} Mbit/s"
+
+
+def _streams(count: int) -> str:
+    return counted(count, "stream")
