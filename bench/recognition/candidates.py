@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.features import features
 from mpx.recognition.neighbours import Texts
-from mpx.recognition.windows import Windows
+from mpx.recognition.windows import ProbeWindows
 
 Floats = NDArray[np.float64]
 ROCKET_NUMBERS = 4000
@@ -48,7 +48,7 @@ class Task:
         return even(self.learn, self.kind.window_s)
 
 
-def relative(windows: Windows) -> Floats:
+def relative(windows: ProbeWindows) -> Floats:
     """Return round-trip times less the base, as a multiple of it."""
     return np.asarray(windows.rtt_s / windows.base_s[:, None] - 1)
 
@@ -75,7 +75,7 @@ def of_the_paper(name: str) -> Callable[[Task], Texts]:
 
 
 def learnt(
-    numbers: Callable[[Windows, str], Floats], estimator: Callable[[int], Any]
+    numbers: Callable[[ProbeWindows, str], Floats], estimator: Callable[[int], Any]
 ) -> Callable[[Task], Texts]:
     """Return a classifier of scikit-learn on some numbers of the windows."""
 

@@ -13,7 +13,7 @@ from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.trees import Trees
 from mpx.recognition.windows import (
     Floats,
-    Windows,
+    ProbeWindows,
     bridged,
     enough,
     falls_on_grid,
@@ -71,7 +71,7 @@ class WindowClassifier:
         own = None if self.kind == PASSIVE else rates_on_grid(goodput, grid.from_s, steps)[None]
         base = np.array([min(base_s, float(np.min(rtt_s)))])
         shares, kept = falls_on_grid(falls, grid.from_s, steps)
-        windows = Windows(
+        windows = ProbeWindows(
             rtt_s, grid.lost[None], base, own, np.array([float(streams)]), shares[None], kept[None]
         )
         row = features(windows, self.kind)[0]

@@ -22,7 +22,7 @@ Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Windows:
+class ProbeWindows:
     """Some windows of the same length; arrays have a row for each, a column for each step."""
 
     rtt_s: Floats  # missing values are interpolated

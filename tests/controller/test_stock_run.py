@@ -20,7 +20,7 @@ from mpx_controller.stock import run as stock_run
 from mpx_controller.stock.connections import Connection, Connections, parsed
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
-from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, Streams, chosen_ports
+from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, StreamRecogniser, chosen_ports
 from mpx_controller.stock.run import Watch, run_command
 from pretended import Book, kept, saying
 
@@ -69,7 +69,7 @@ def connection(local: int, remote: int, peer: str = "10.0.0.2") -> Connection:
 
 
 def test_streams_of_one_who_sends() -> None:
-    streams = Streams(PAIR, range(20_000, 20_100), we_send=True)
+    streams = StreamRecogniser(PAIR, range(20_000, 20_100), we_send=True)
     assert streams.environment == {SENDS: "20000,20099"}
     control = connection(20_050, 2811)
     streams, there = streams.seen([connection(40_000, 2811), control])
@@ -81,7 +81,7 @@ def test_streams_of_one_who_sends() -> None:
     ]
     streams, there = streams.seen([control, connection(20_002, 5000), connection(20_003, 5000), *others])
     assert there == [20_002, 20_003]
-    late = Streams(PAIR, range(20_000, 20_100), we_send=True)
+    late = StreamRecogniser(PAIR, range(20_000, 20_100), we_send=True)
     assert late.seen([connection(20_002, 5000), control, connection(20_003, 5000)])[1] == [20_002, 20_003]
     data = connection(20_002, 5000)
     for either in ([data, control], [control, data]):
@@ -89,7 +89,7 @@ def test_streams_of_one_who_sends() -> None:
 
 
 def test_streams_of_one_who_receives() -> None:
-    streams = Streams(Pair("10.0.0.2", "10.0.0.1"), range(20_000, 20_100), we_send=False)
+    streams = StreamRecogniser(Pair("10.0.0.2", "10.0.0.1"), range(20_000, 20_100), we_send=False)
     assert streams.environment == {RECEIVES: "20000,20099"}
     seen = [connection(20_001, 7001), connection(20_001, 7002), connection(40_000, 2811)]
     assert streams.seen(seen)[1] == [7001, 7002]

@@ -11,7 +11,7 @@ from test_serve_echo import TIMEOUT_S, place_of
 
 from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.location import Location
 from mpx.recognition.pulses.remote_pacing import RemotePacer
 from mpx.rtt.methods.echo import EchoMethod
@@ -20,13 +20,13 @@ from mpx.serve import Server
 
 
 @pytest.fixture
-def session(server: Server) -> Iterator[Session]:
-    with Session(Location("ftp", "/", "127.0.0.1", server.port), SessionOptions()) as session:
+def session(server: Server) -> Iterator[ClientSession]:
+    with ClientSession(Location("ftp", "/", "127.0.0.1", server.port), SessionOptions()) as session:
         session.greet()
         yield session
 
 
-def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> None:
+def test_only_an_echo_that_says_so_can(session: ClientSession, client: RawClient) -> None:
     slowed = RemotePacer(lambda: [])
     assert not slowed.can and not slowed.slow(0.25, 0.02) and slowed.depth() == 0
     place = place_of(client)
@@ -39,7 +39,7 @@ def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> N
 
 
 @pytest.mark.parametrize("depth", [5e-324, 0.29, 0.76, 1.0])
-def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) -> None:
+def test_a_depth_that_cannot_be_is_not_believed(session: ClientSession, depth: float) -> None:
     """Our share of the link is what the queue fell by, divided by it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
@@ -57,7 +57,7 @@ def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) 
         way.close()
 
 
-def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) -> None:
+def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: ClientSession) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         way = EchoMethod(

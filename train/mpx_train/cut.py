@@ -14,7 +14,7 @@ from mpx.recognition.windows import (
     STEP_S,
     Booleans,
     Floats,
-    Windows,
+    ProbeWindows,
     bridged,
     enough,
     falls_on_grid,
@@ -34,7 +34,7 @@ TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "known_base_s", "
 class Labelled:
     """Windows and their labels; all arrays have one entry or row for each window."""
 
-    windows: Windows
+    windows: ProbeWindows
     paper_ms: Floats  # the same time as the paper samples it: a row of milliseconds, one a second
     mix: Texts
     run: Texts
@@ -50,7 +50,7 @@ class Labelled:
     def where(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Labelled":
         """Return some of them."""
         has = self.windows
-        windows = Windows(
+        windows = ProbeWindows(
             has.rtt_s[rows],
             has.lost[rows],
             has.base_s[rows],
@@ -151,7 +151,7 @@ def _cut(
     told = [grid.example for grid, _ in places]
     streams = np.array([float(each.own_streams) for each in told])
     found = Labelled(
-        Windows(
+        ProbeWindows(
             whole,
             gone,
             whole.min(axis=1),
@@ -174,7 +174,7 @@ def _cut(
 def joined(parts: Sequence[Labelled]) -> Labelled:
     """Return all windows of several."""
     each = [part.windows for part in parts]
-    windows = Windows(
+    windows = ProbeWindows(
         np.concatenate([windows.rtt_s for windows in each]),
         np.concatenate([windows.lost for windows in each]),
         np.concatenate([windows.base_s for windows in each]),
@@ -183,7 +183,7 @@ def joined(parts: Sequence[Labelled]) -> Labelled:
     return Labelled(windows, *(np.concatenate([getattr(part, name) for part in parts]) for name in TOLD))
 
 
-def _of_own(windows: Windows) -> tuple[Floats | None, ...]:
+def _of_own(windows: ProbeWindows) -> tuple[Floats | None, ...]:
     """Return the arrays that not all windows have, in the order of their places."""
     return windows.goodput_bps, windows.streams, windows.shares, windows.kept
 

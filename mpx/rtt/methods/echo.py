@@ -10,7 +10,7 @@ import time
 
 from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import command
 from mpx.errors import ConnectionLost
 from mpx.net import tcp
@@ -33,7 +33,9 @@ class EchoMethod:
     sees_loss = True
     retransmissions = None
 
-    def __init__(self, session: Session, host: str, place: EchoPlace, *, can_pulse: bool = False) -> None:
+    def __init__(
+        self, session: ClientSession, host: str, place: EchoPlace, *, can_pulse: bool = False
+    ) -> None:
         self.can_pulse = can_pulse  # the server can make rate pulses in the data that it sends
         self._pulse = (0, 0.0)  # the number of the last pulse that was confirmed, and its depth
         self.name = f"echo of mpx serve (UDP port {place.port})"
