@@ -41,7 +41,7 @@ def _features(session: Session, _: str) -> bytes:
     if not mptcp.why_not(session.control.family):
         lines += [mptcp.FEATURE]
     if place := session.echo_place():
-        lines += [place.feature, echo.DIP_FEATURE]
+        lines += [place.feature, echo.PULSE_FEATURE]
     lines += [sink.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 

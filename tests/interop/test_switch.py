@@ -53,7 +53,7 @@ class Says:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[QueueResponse] = (),
+        responses: Sequence[QueueResponse] = (),
     ) -> Mix:
         assert own and goodput and series and 0 < base_s < 1
         assert all(series[0].t_s - 1 < t_s for t_s, _ in goodput[-5:])  # both are on one clock

@@ -87,11 +87,11 @@ def test_it_decides_what_a_copy_would_do_that_reads_the_same_again_and_again(
 ) -> None:
     mix = Mix("C", 0.3, {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)})
     uses = before_anything_is_known(policy)
-    chooser = SwitchHysteresis(policy, uses, lambda _: "")
+    hysteresis = SwitchHysteresis(policy, uses, lambda _: "")
     for _ in range(10):
-        if switch := chooser.read(mix):
+        if switch := hysteresis.read(mix):
             uses = switch.congestion
-            chooser.made(uses)
+            hysteresis.made(uses)
     assert told(mix, policy).decision.congestion == uses
 
 

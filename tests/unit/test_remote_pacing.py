@@ -51,7 +51,7 @@ def test_a_depth_that_cannot_be_is_not_believed(session: ClientSession, depth: f
         for told, believed in (0.75, 0.75), (depth, 0.0):
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            server.sendto(echo.answer_dip(data, told), sender)
+            server.sendto(echo.answer_pulse(data, told), sender)
             way.answers(time.monotonic() + TIMEOUT_S)
             assert slowed.depth() == believed
         way.close()
@@ -69,9 +69,9 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: ClientSessi
         def asked() -> tuple[bytes, Callable[[bytes], None]]:
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            assert (echo.token_in(data), echo.parse_dip(data)) == (
+            assert (echo.token_in(data), echo.parse_pulse_request(data)) == (
                 b"8 bytes.",
-                echo.DipAsked(0.02, 0.25),
+                echo.PulseRequest(0.02, 0.25),
             )
 
             def answer(what: bytes) -> None:
@@ -82,14 +82,14 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: ClientSessi
 
         first, answer = asked()
         assert slowed.depth() == 0  # not answered
-        answer(echo.answer_dip(first, 0.75))
+        answer(echo.answer_pulse(first, 0.75))
         assert slowed.depth() == 0.75
         second, answer = asked()
         assert slowed.depth() == 0
-        answer(echo.answer_dip(first, 0.75))  # late
+        answer(echo.answer_pulse(first, 0.75))  # late
         assert slowed.depth() == 0
-        answer(echo.answer_dip(echo.ask_to_dip(b"another.", 2, 0.02, 0.25), 0.75))
+        answer(echo.answer_pulse(echo.ask_for_pulse(b"another.", 2, 0.02, 0.25), 0.75))
         assert slowed.depth() == 0
-        answer(echo.answer_dip(second, 0.5))
+        answer(echo.answer_pulse(second, 0.5))
         assert slowed.depth() == 0.5
         way.close()

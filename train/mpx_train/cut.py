@@ -17,9 +17,9 @@ from mpx.recognition.windows import (
     ProbeWindows,
     bridged,
     enough,
-    falls_on_grid,
     on_grid,
     rates_on_grid,
+    responses_on_grid,
     steps_of,
 )
 
@@ -68,7 +68,7 @@ class Gridded:
     lost: Booleans
     goodput_bps: Floats | None
     # Shares of the link by each of two estimates, where rate pulses gave them; else NaN.
-    falls: tuple[Floats, Floats] | None
+    responses: tuple[Floats, Floats] | None
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 
@@ -82,8 +82,8 @@ def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float 
         if len(grid) < steps_of(least_s):
             continue
         own = None if kind == PASSIVE else rates_on_grid(example.goodput, grid.from_s, len(grid))
-        falls = falls_on_grid(example.falls, grid.from_s, len(grid)) if kind in DIPS else None
-        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, samples_ms(example.paper)))
+        responses = responses_on_grid(example.responses, grid.from_s, len(grid)) if kind in DIPS else None
+        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, responses, samples_ms(example.paper)))
     return grids
 
 
@@ -144,7 +144,11 @@ def _cut(
         rows[also] = np.nan
         gone |= also
     owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
-    falls = [[told[at : at + steps] for told in grid.falls] for grid, at in places if grid.falls is not None]
+    responses = [
+        [told[at : at + steps] for told in grid.responses]
+        for grid, at in places
+        if grid.responses is not None
+    ]
     whole = bridged(rows)
     seconds = np.arange(int(steps * STEP_S))
     sampled = [grid.paper_ms.take(int(at * STEP_S) + seconds, mode="clip") for grid, at in places]
@@ -157,7 +161,7 @@ def _cut(
             whole.min(axis=1),
             np.stack(owns) if owns else None,
             np.maximum(streams, 1),
-            *(np.stack(told) for told in zip(*falls, strict=True)),
+            *(np.stack(told) for told in zip(*responses, strict=True)),
         ),
         np.stack(sampled),
         np.array([each.mix for each in told]),

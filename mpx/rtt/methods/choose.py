@@ -110,7 +110,7 @@ def _echo(
         session.call(line)  # mpx serve accepts any name, and ends a session without a login after a minute
     try:
         echo = opened.enter_context(
-            closing(EchoMethod(session, host, place, can_pulse=echo_wire.DIP_FEATURE in features))
+            closing(EchoMethod(session, host, place, can_pulse=echo_wire.PULSE_FEATURE in features))
         )
     except OSError as error:
         return None, f"no socket for the server's echo: {error.strerror}"

@@ -65,7 +65,7 @@ class EchoMethod:
         """As Method."""
         found = []
         for arrival in self._datagrams.arrivals(until_s):
-            self._pulse = echo.parse_dipped(arrival.data, self._token) or self._pulse
+            self._pulse = echo.parse_pulse_answer(arrival.data, self._token) or self._pulse
             answer = echo.parse_answer(arrival.data)
             if answer and answer.token == self._token:
                 sent_s = self._datagrams.take_sent(answer.number)
@@ -81,7 +81,7 @@ class EchoMethod:
 
     def request_pulse(self, number: int, seconds: float, share: float) -> None:
         """Ask the server to send at this share of its rate for so long; numbers rise."""
-        self._datagrams.send_other(echo.ask_to_dip(self._token, number, seconds, share))
+        self._datagrams.send_other(echo.ask_for_pulse(self._token, number, seconds, share))
 
     def pulse_depth(self, number: int) -> float:
         """Return by which share the rate was reduced in that pulse; 0 where that was not confirmed."""
