@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from mpx_train.cut import Gridded, Labelled, drawn, even
 from mpx_train.learn import DEFAULT, Kind
-from mpx_train.paper import OTHERS, fit_other
+from mpx_train.paper import NEIGHBOURS, OTHERS, fit_other
 from mpx_train.quant import quantiles
 from mpx_train.rocket import Rocket
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ def boosted(seed: int) -> HistGradientBoostingClassifier:
 OURS = "extra trees"
 PAPER_BEST = "1-NN DTW"
 CANDIDATES: Mapping[str, Callable[[Task], Texts]] = {
-    **{f"{k}-NN DTW": neighbours(lambda windows: windows.paper_ms, k) for k in (1, 3, 5, 10)},
+    **{f"{k}-NN DTW": neighbours(lambda windows: windows.paper_ms, k) for k in NEIGHBOURS},
     **{name: of_the_paper(name) for name in OTHERS},
     "1-NN DTW relative 10 Hz": neighbours(lambda windows: relative(windows.windows), 1),
     "MiniROCKET": rocket,
