@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpx_command import command, mpx, refused
 from mpx_controller.stock import run as stock_run
-from mpx_controller.stock.connections import Connection, Connections, parsed
+from mpx_controller.stock.connections import Connection, Connections
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, StreamRecogniser, chosen_ports
@@ -28,17 +27,6 @@ PORTS = st.integers(0, 65535)
 PAIR = Pair("10.0.0.1", "10.0.0.2")
 OURS = ("127.0.0.1", "127.0.0.1")
 NOBODY = ("--url", "http://127.0.0.1:1")
-
-
-MESSAGES = st.tuples(st.integers(0, 200), st.sampled_from((2, 3, 20)), st.binary(max_size=100)).map(
-    lambda told: struct.pack("=IHHII", told[0], told[1], 0, 0, 0) + told[2]
-)
-
-
-@given(st.one_of(st.binary(max_size=300), MESSAGES, st.lists(MESSAGES).map(b"".join)))
-def test_what_the_kernel_would_never_say(data: bytes) -> None:
-    with contextlib.suppress(OSError):
-        parsed(data)
 
 
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
