@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mpx_lab import cleanup, state
-from mpx_lab.emulator.link import EmulatedLink, End
+from mpx_lab.emulator.link import EmulatedLink, LinkEnd
 from mpx_lab.namespace import RUN_NETNS, enter
 from mpx_lab.shape import Shape
 from mpx_lab.steps import netns_name
@@ -74,8 +74,8 @@ class Pair:
     def start(self, a_to_b: Shape, b_to_a: Shape, congestion: str = "cubic", **options: Any) -> EmulatedLink:
         """Start one more link; its addresses are `10.0.N.1` and `10.0.N.2` with N from 0."""
         device = f"wan{(number := len(self.links))}"
-        a = End(self.netns[0], device, _mac(number, 1), a_to_b)
-        b = End(self.netns[1], device, _mac(number, 2), b_to_a)
+        a = LinkEnd(self.netns[0], device, _mac(number, 1), a_to_b)
+        b = LinkEnd(self.netns[1], device, _mac(number, 2), b_to_a)
         link = EmulatedLink(device, self.folder, a, b, **options)
         link.start(state.environment(self._id))
         self.links.append(link)

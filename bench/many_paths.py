@@ -53,11 +53,6 @@ class ManyPaths:
         run = [sys.executable, "-m", "mpx", "controller", "run", "--url", self.url, *options]
         return [*run, source, sink, str(paths), "--"]
 
-    def kill_controller(self) -> None:
-        """Kill the controller."""
-        self.process.kill()
-        self.process.wait()
-
 
 @contextmanager
 def many_paths(

@@ -99,7 +99,7 @@ def answers(
         for number in range(int(lasts_s // seconds)):
             series = [p for p in each.single if number * seconds <= p.t_s < (number + 1) * seconds]
             goodput = None if kind == PASSIVE else each.goodput
-            mix = model.classify(series, each.base_s, goodput, kind=kind, own=own, falls=each.falls)
+            mix = model.classify(series, each.base_s, goodput, kind=kind, own=own, responses=each.responses)
             true.append(each.mix)
             said.append(mix.name)
             links.append(each.link)

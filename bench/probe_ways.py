@@ -26,7 +26,7 @@ from mpx_lab.lab_host import LabHost
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.location import Location
 from mpx.rtt.method import Method
 from mpx.rtt.methods.choose import choose
@@ -64,7 +64,9 @@ def opened(name: str, source: LabHost, sink: LabHost, folder: Path) -> Iterator[
             yield chosen.method
         elif name == "session":
             location = Location("ftp", "/", address, port)
-            session = stack.enter_context(inside(source.netns, lambda: Session(location, SessionOptions())))
+            session = stack.enter_context(
+                inside(source.netns, lambda: ClientSession(location, SessionOptions()))
+            )
             session.greet()
             yield SessionMethod(session)
         elif name == "ICMP echo":

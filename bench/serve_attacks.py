@@ -51,7 +51,6 @@ class Run:
     """What one run saw; milliseconds and MiB."""
 
     idle_p99_ms: float
-    p50_ms: float
     p99_ms: float
     noops: int
     idle_noops: int
@@ -161,7 +160,6 @@ def measure(name: str, root: Path, command: Sequence[str]) -> Run:
         time.sleep(_LEFT_AFTER_S)
         return Run(
             idle_p99_ms=percentile(alone, 0.99),
-            p50_ms=percentile(under, 0.5),
             p99_ms=percentile(under, 0.99),
             noops=len(under),
             idle_noops=len(alone),

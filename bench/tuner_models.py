@@ -242,7 +242,7 @@ class Transfer:
         return moved
 
     def sample(self, still: bool = False) -> Sample:
-        """What the mover would report now; without hints it is a download from a stock server."""
+        """What the carrier would report now; without hints it is a download from a stock server."""
         rtt = self.network.rtt_s
         carrying = sum(count for count, opened in self._cohorts if self.now_s >= opened + rtt)
         curve = self.network.at(self.now_s)

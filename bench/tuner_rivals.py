@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpx.engine.tuner import Decision, Sample
+from mpx.engine.tuner import START, Decision, Sample
 
 
 class Windowed:
     """Changes the streams of one path once per window, after the streams have come up to speed."""
 
-    def __init__(self, initial: int, max_streams: int, settle_rtt: float, measure_s: float):
-        self.streams, self.max_streams = initial, max_streams
+    def __init__(self, max_streams: int, settle_rtt: float, measure_s: float):
+        self.streams, self.max_streams = START, max_streams
         self._settle_rtt, self._measure_s = settle_rtt, measure_s
         self._changed_s: float | None = None
         self._began: tuple[float, Sample] | None = None
@@ -53,8 +53,8 @@ class Falcon(Windowed):
     that a stream count could mend.
     """
 
-    def __init__(self, initial: int = 4, max_streams: int = 256):
-        super().__init__(initial, max_streams, settle_rtt=0.0, measure_s=3.0)
+    def __init__(self, max_streams: int):
+        super().__init__(max_streams, settle_rtt=0.0, measure_s=3.0)
         self._last: tuple[int, float] | None = None
         self._run = 0
 
@@ -80,11 +80,11 @@ class AzCopy(Windowed):
     from 16 and measure for several seconds; here from the race's start, 10 RTT of settling and 1 s.
     """
 
-    def __init__(self, initial: int = 4, max_streams: int = 256):
-        super().__init__(initial, max_streams, settle_rtt=10.0, measure_s=1.0)
+    def __init__(self, max_streams: int):
+        super().__init__(max_streams, settle_rtt=10.0, measure_s=1.0)
         self._factor, self._base = 4.0, 0.0
         self._trying = False
-        self._exact = float(initial)
+        self._exact = float(START)
 
     def next_streams(self, goodput_bps: float) -> int:
         """Grow, keep, or step back."""
@@ -110,8 +110,8 @@ class AzCopy(Windowed):
 class GaussianProcess(Windowed):
     """Upper-confidence search with a Gaussian process over log2 n, on goodput / 1.002^n, last 30 windows."""
 
-    def __init__(self, initial: int = 4, max_streams: int = 256):
-        super().__init__(initial, max_streams, settle_rtt=10.0, measure_s=1.0)
+    def __init__(self, max_streams: int):
+        super().__init__(max_streams, settle_rtt=10.0, measure_s=1.0)
         self._x: list[float] = []
         self._y: list[float] = []
         self._grid = sorted({round(2 ** (i / 4)) for i in range(4 * 8 + 1)})

@@ -137,7 +137,7 @@ class Transfer:
         return int(self.done_bytes + self._path.share(at_s) * self.round_bytes)
 
     def sample(self, at_s: float) -> Sample:
-        """What a mover would tell the tuner; the file has no end."""
+        """What a carrier would tell the tuner; the file has no end."""
         met, window_bytes = not math.isinf(self.least_rtt_s), self._path.link.window_bytes
         return Sample(
             streams=len(self.carrying()),

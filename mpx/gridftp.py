@@ -13,7 +13,7 @@ from mpx.endpoints.ftp.commit import ServerCommit
 from mpx.endpoints.ftp.extensions import congestion
 from mpx.endpoints.ftp.facts import entry_info, kind_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
@@ -38,8 +38,8 @@ class GridFtpEndpoint:
         self._note = note
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
-        self._session: Session | None = None
-        self._former: Session | None = None  # that was let go; it knows how names are written
+        self._session: ClientSession | None = None
+        self._former: ClientSession | None = None  # that was let go; it knows how names are written
         self._features: dict[str, str] | None = None  # of the latest session: what the server can
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
@@ -47,7 +47,7 @@ class GridFtpEndpoint:
         self._checksum_questions: ChecksumQuestions | None = None  # of that session
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ClientSession:
         """The control channel, opened and logged in when first asked for."""
         if self._session is not None and self._session.is_aborted:  # a listing was left in the middle
             self.close()

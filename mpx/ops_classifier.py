@@ -97,7 +97,7 @@ class NearestNeighbours:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[QueueResponse] = (),  # noqa: ARG002 these come with data of our own
+        responses: Sequence[QueueResponse] = (),  # noqa: ARG002 these come with data of our own
     ) -> Mix:
         """Return the mix of the end of a series; its probability is its share of the votes.
 

@@ -18,7 +18,15 @@ from typing import Any
 from mpx.engine.endpoint import Endpoint, Rtt
 from mpx.engine.path_set import PathSet, Side, read_path_set
 from mpx.errors import ControllerError, UsageError
-from mpx.multipath.controller import ANSWER_S, Distrusted, Forgotten, NoAnswer, Nonsense, Refusal, Unreachable
+from mpx.multipath.controller import (
+    ANSWER_S,
+    Distrusted,
+    Forgotten,
+    NoAnswer,
+    NotAController,
+    Refusal,
+    Unreachable,
+)
 from mpx.multipath.http_exchange import Exchange
 from mpx.multipath.paths_in_use import Multipath
 from mpx.multipath.server_address import ServerAddress
@@ -103,7 +111,7 @@ class ControllerClient:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
-            raise Nonsense(f"the controller at {self.url} answers what is not JSON") from None
+            raise NotAController(f"the controller at {self.url} answers what is not JSON") from None
 
     def _exchange(self, method: str, url: str, body: object) -> tuple[int, bytes]:
         headers = {"Accept": "application/json"}
@@ -141,7 +149,7 @@ class ControllerClient:
         if answer is None:
             raise NoAnswer(f"the controller at {self.url} does not answer within {answer_s:g} s")
         if len(answer[1]) > self._most_bytes:
-            raise Nonsense(f"the controller at {self.url} answers more than {self._most_bytes} bytes")
+            raise NotAController(f"the controller at {self.url} answers more than {self._most_bytes} bytes")
         return answer
 
     def _failure(self, error: Exception) -> ControllerError:
@@ -150,7 +158,7 @@ class ControllerClient:
         if isinstance(error, ssl.SSLCertVerificationError):
             kind, why = Distrusted, _why_distrusted(error)
         elif isinstance(error, http.client.HTTPException) and not isinstance(error, OSError):
-            kind = Nonsense
+            kind = NotAController
         return kind(f"the controller at {self.url} cannot be asked: {why}")
 
 

@@ -25,7 +25,7 @@ def example(
     profile: str = "",
     own: tuple[str, int] = ("", 0),
     goodput: Sequence[tuple[float, float]] = (),
-    falls: Sequence[QueueResponse] = (),
+    responses: Sequence[QueueResponse] = (),
 ) -> Example:
     """One run; the paper's samples are every tenth probe."""
     return Example(
@@ -45,7 +45,7 @@ def example(
         single=series,
         paper=series[::10],
         goodput=goodput,
-        falls=falls,
+        responses=responses,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from mpx_train.cut import Gridded, Labelled, drawn, even
 from mpx_train.learn import DEFAULT, Kind
-from mpx_train.paper import OTHERS, fit_other
+from mpx_train.paper import NEIGHBOURS, OTHERS, fit_other
 from mpx_train.quant import quantiles
 from mpx_train.rocket import Rocket
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.features import features
 from mpx.recognition.neighbours import Texts
-from mpx.recognition.windows import Windows
+from mpx.recognition.windows import ProbeWindows
 
 Floats = NDArray[np.float64]
 ROCKET_NUMBERS = 4000
@@ -48,7 +48,7 @@ class Task:
         return even(self.learn, self.kind.window_s)
 
 
-def relative(windows: Windows) -> Floats:
+def relative(windows: ProbeWindows) -> Floats:
     """Return round-trip times less the base, as a multiple of it."""
     return np.asarray(windows.rtt_s / windows.base_s[:, None] - 1)
 
@@ -75,7 +75,7 @@ def of_the_paper(name: str) -> Callable[[Task], Texts]:
 
 
 def learnt(
-    numbers: Callable[[Windows, str], Floats], estimator: Callable[[int], Any]
+    numbers: Callable[[ProbeWindows, str], Floats], estimator: Callable[[int], Any]
 ) -> Callable[[Task], Texts]:
     """Return a classifier of scikit-learn on some numbers of the windows."""
 
@@ -124,7 +124,7 @@ def boosted(seed: int) -> HistGradientBoostingClassifier:
 OURS = "extra trees"
 PAPER_BEST = "1-NN DTW"
 CANDIDATES: Mapping[str, Callable[[Task], Texts]] = {
-    **{f"{k}-NN DTW": neighbours(lambda windows: windows.paper_ms, k) for k in (1, 3, 5, 10)},
+    **{f"{k}-NN DTW": neighbours(lambda windows: windows.paper_ms, k) for k in NEIGHBOURS},
     **{name: of_the_paper(name) for name in OTHERS},
     "1-NN DTW relative 10 Hz": neighbours(lambda windows: relative(windows.windows), 1),
     "MiniROCKET": rocket,

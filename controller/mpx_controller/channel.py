@@ -48,7 +48,7 @@ class Joined(NamedTuple):
     tables: int
 
 
-class Refused(NamedTuple):
+class RefusedEntry(NamedTuple):
     """An entry that a switch has refused: of a path set the whole entry, of Multipath TCP only its cookie."""
 
     cookie: int
@@ -68,7 +68,7 @@ class SwitchEvents:
     port_changed: Callable[[PortState, bool], None]
     entry_gone: Callable[[int, Gone], None]
     answers: Callable[[int, float], None]
-    refused: Callable[[int, Refused], None]
+    refused: Callable[[int, RefusedEntry], None]
 
 
 class Channel:
@@ -116,7 +116,7 @@ class Channel:
                     gone = wire.entry_gone(message)
                     if gone is not None:
                         events.entry_gone(switch, gone)
-                elif isinstance(message, Refused):
+                elif isinstance(message, RefusedEntry):
                     events.refused(switch, message)
                 else:
                     self._too_much = True
@@ -315,17 +315,17 @@ class Channel:
                 await self._turn()
         return wire.entries_reply(data, found)
 
-    def _error(self, message: parser.OFPErrorMsg, xid: int) -> Refused | None:
+    def _error(self, message: parser.OFPErrorMsg, xid: int) -> RefusedEntry | None:
         """Return the entry that an error refuses; None where the error is about something else."""
         cookie = wire.refused_cookie(message)
         if cookie is not None and kind_of(cookie) == Kind.MPTCP:
-            return Refused(cookie)
+            return RefusedEntry(cookie)
         error = f"an error of type {message.type}, code {message.code}"
         if self._answers.refused(xid, f"switch {self._name} answers with {error}"):
             return None
         self._lines.warning(self.key, "switch %s sends %s", self._name, error)
         entry = self._outgoing.refused(xid)
-        return Refused(entry.cookie, entry) if entry is not None else None
+        return RefusedEntry(entry.cookie, entry) if entry is not None else None
 
     async def _bytes(self, *, first: bool) -> bytes:
         """Return the next message whole; many may have come at once."""

@@ -156,10 +156,6 @@ class SwitchRules:
         """Whether there are entries of `owner`, of which the switch has refused none."""
         return owner in self._owned and not self.lacks(owner)
 
-    def owners(self) -> list[object]:
-        """Return the owners of entries."""
-        return list(self._owned)
-
     def reconciled(self, found: Mapping[Key, Entry]) -> list[Message]:
         """Return the additions for a switch that holds `found` (entries of ours).
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mpx.engine.token_bucket import TokenBucket
-from mpx_controller.channel import Channel, Joined, Refused, SwitchEvents
+from mpx_controller.channel import Channel, Joined, RefusedEntry, SwitchEvents
 from mpx_controller.cookies import Kind, kind_of, number_of
 from mpx_controller.flows import Counted, Gone, Message, Messages, Total
 from mpx_controller.frame_budget import ALL_BURST, ALL_RATE, FrameBudget
@@ -232,7 +232,7 @@ class Switches:
             self.send(self._mptcp.entry_gone(gone, self._now()))
         self.send(self._network.entry_gone(switch, gone))
 
-    def _refused(self, switch: int, refused: Refused) -> None:
+    def _refused(self, switch: int, refused: RefusedEntry) -> None:
         if refused.entry is not None:
             self._network.refused(switch, refused.entry)
             self._set_refused(number_of(refused.entry.cookie))

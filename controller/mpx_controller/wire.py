@@ -40,7 +40,6 @@ from mpx_controller.network.ports import PortState
 
 MOST_PORT = ofp.OFPP_MAX
 _PROTOCOL = ofproto_protocol.ProtocolDesc(version=VERSION)
-_KBIT = 1000
 _MATCH = HEADER_BYTES + 16  # where the match of a frame begins
 _IN_PORT = bytes([0x80, 0, 0, 4])  # basic class, field 0, no mask, four bytes
 _FLOW_REMOVED: int = ofp.OFPT_FLOW_REMOVED
@@ -204,7 +203,6 @@ def port_state(switch: int, described: Any) -> PortState | None:
         described.hw_addr,
         described.name.decode(errors="replace"),
         up,
-        described.curr_speed * _KBIT or None,
     )
 
 

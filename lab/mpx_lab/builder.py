@@ -14,7 +14,7 @@ from mpx_lab import relay
 from mpx_lab.controller_process import OwnController
 from mpx_lab.devices import without_offloads
 from mpx_lab.emulator.kernel_link import KernelLink
-from mpx_lab.emulator.link import EmulatedLink, End
+from mpx_lab.emulator.link import EmulatedLink, LinkEnd
 from mpx_lab.namespace import RUN_NETNS, inside
 from mpx_lab.ovs import OpenVSwitch
 from mpx_lab.programs import find, run
@@ -155,5 +155,5 @@ def ip(netns: str, lines: Iterable[str], environment: dict[str, str]) -> None:
     run([find("ip"), "-n", netns, "-batch", "-"], environment, "\n".join(lines) + "\n")
 
 
-def _end(netns: str, device: str, mac: str | None, shape: Shape) -> End:
-    return End(str(RUN_NETNS / netns), device, mac, shape)
+def _end(netns: str, device: str, mac: str | None, shape: Shape) -> LinkEnd:
+    return LinkEnd(str(RUN_NETNS / netns), device, mac, shape)

@@ -30,7 +30,7 @@ PATHS = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")  # the first link of each
 EVERY_S = 0.5
 
 
-class Watched:
+class PathRates:
     """The rate of each path, sampled every half second."""
 
     def __init__(self, lab: Lab) -> None:
@@ -92,13 +92,13 @@ def main() -> int:
                     said = " ".join(["mpx copy", *options, str(folder / "large.bin"), target])
                     print(f"\n--- over {way}: {said}", flush=True)
                     report = REPORTS / f"demo-multipath-{way}.json"
-                    watched = Watched(lab)
-                    with watched.during():
+                    rates = PathRates(lab)
+                    with rates.during():
                         whole &= copy(
                             str(folder / "large.bin"), target, report, folder / "state", source.run, options
                         )
                     hand_over(report)
-                    for link, rate_bps in zip(PATHS, watched.most_bps, strict=True):
+                    for link, rate_bps in zip(PATHS, rates.most_bps, strict=True):
                         print(f"{link}: {format_rate(rate_bps):>14} {'#' * round(rate_bps / 0.5e6)}")
                     whole = whole and filecmp.cmp(
                         folder / "large.bin", folder / "served" / f"{way}.bin", shallow=False

@@ -4,7 +4,7 @@ import threading
 
 
 class ChunkGate:
-    """Lets through a chunk and no more, where a tuner wants the mover to stand still in between."""
+    """Lets through a chunk and no more, where a tuner wants the carrier to stand still in between."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

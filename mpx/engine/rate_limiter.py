@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 PIECE_S = 0.02  # of the rate: more at once would be a burst, less would be many wake-ups
-CREDIT_S = 0.05  # time lost to a late wake-up that the pacer lets streams make up for
+CREDIT_S = 0.05  # time lost to a late wake-up that the limiter lets streams make up for
 LOOK_S = 0.1  # a stream that waits looks again after so long: the rate may have risen
 
 

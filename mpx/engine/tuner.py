@@ -1,7 +1,7 @@
 """The contract of the tuners: how many streams each path of a group should carry, decided while bytes flow.
 
 A tuner is pure: it takes the time and what was measured, and answers with decisions. It opens no
-socket, reads no clock and draws no random number of its own. The mover calls `observe` about every
+socket, reads no clock and draws no random number of its own. The control loop calls `observe` about every
 100 ms; most calls are answered with nothing. One tuner serves one group of paths that share a
 bottleneck (a group of one is usual), so that one path's change is never taken for another's result.
 """
@@ -40,7 +40,7 @@ class Sample:
 class Decision:
     """What a path should do from now on.
 
-    With `barrier` the mover hands out `chunk_bytes` and no more, waits until they have arrived,
+    With `barrier` the carrier hands out `chunk_bytes` and no more, waits until they have arrived,
     and opens its streams anew for the next decision, as the paper's GridFTP-APT does. Without it
     nothing stands still: streams come and go while bytes flow, and `chunk_bytes` is None.
     """

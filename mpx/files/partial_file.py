@@ -133,7 +133,7 @@ class PartialFile:
         try:
             self._check(found)
         except OSError:
-            if what_it_is_not(found):  # nobody is to take it for the file
+            if why_not_ours(found):  # nobody is to take it for the file
                 with contextlib.suppress(OSError):
                     os.unlink(final_base, dir_fd=final_folder.fd)
             raise
@@ -216,11 +216,11 @@ def _open_settled(name: str, folder: OpenFolder, base: str) -> int:
 
 
 def _check_ours(name: str, found: os.stat_result, folder: OpenFolder | None = None) -> None:
-    if reason := what_it_is_not(found, folder.fd if folder else None):
+    if reason := why_not_ours(found, folder.fd if folder else None):
         raise NotOurs(errno.EPERM, f"{name} {reason}")
 
 
-def what_it_is_not(found: os.stat_result, folder: int | None = None) -> str:
+def why_not_ours(found: os.stat_result, folder: int | None = None) -> str:
     """Say why a file cannot be one that this process has made; empty if it can.
 
     With `folder`, an open one, another owner counts unless new files in that folder have it too, as some

@@ -52,7 +52,7 @@ class Distrusted(ControllerError):
     """The certificate of what answers there is not trusted."""
 
 
-class Nonsense(ControllerError):
+class NotAController(ControllerError):
     """What answers there is not a controller, or one of another version."""
 
 

@@ -25,7 +25,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PortRequest:
     """The ports of one request, with their state before it."""
 
     numbers: list[int]
@@ -115,7 +115,7 @@ class PortRegistry:
                 wrong[side, over].append(number)
         return wrong
 
-    def ask(self, numbers: Iterable[int], side: Side, over: str) -> Asked:
+    def ask(self, numbers: Iterable[int], side: Side, over: str) -> PortRequest:
         """Begin a request for those of these ports that belong on a path and are not there.
 
         Ports of another request under way are left out. `granted`, `refused` or `unanswered` follows.
@@ -125,38 +125,38 @@ class PortRegistry:
             port = None if (number, side) in self._asked else self._ports.get((number, side))
             if port is not None and port.registered != over == self.wanted(port):
                 found[number] = port
-        asked = Asked(
+        request = PortRequest(
             list(found), side, over, tuple((port, port.known, port.registered) for port in found.values())
         )
         for number, port in found.items():
             port.known, port.registered = True, over
             self._asked.add((number, side))
-        return asked
+        return request
 
     def is_asked(self, key: Key) -> bool:
         """Whether a request is under way for this port, or for an earlier stream with its number."""
         return key in self._asked
 
-    def granted(self, asked: Asked) -> None:
+    def granted(self, request: PortRequest) -> None:
         """Note that the controller has confirmed the request."""
-        self._answered(asked)
+        self._answered(request)
 
-    def refused(self, asked: Asked) -> None:
+    def refused(self, request: PortRequest) -> None:
         """Note that the controller has refused: its state is that before."""
-        self._answered(asked)
-        for port, known, registered in asked.before:
+        self._answered(request)
+        for port, known, registered in request.before:
             port.known = known
-            if port.registered == asked.over:  # else the end of a stream with this number was reported
+            if port.registered == request.over:  # else the end of a stream with this number was reported
                 port.registered = registered
 
-    def unanswered(self, asked: Asked) -> None:
+    def unanswered(self, request: PortRequest) -> None:
         """Note that the state of the controller is not known."""
-        self._answered(asked)
-        for port, _, _ in asked.before:
+        self._answered(request)
+        for port, _, _ in request.before:
             port.registered = ""
 
-    def _answered(self, asked: Asked) -> None:
-        self._asked.difference_update((number, asked.side) for number in asked.numbers)
+    def _answered(self, request: PortRequest) -> None:
+        self._asked.difference_update((number, request.side) for number in request.numbers)
 
     def put_off(self, numbers: Iterable[int], side: Side, until_s: float) -> None:
         """Send no request before that time for those of these ports that are not on their path."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from mpx import ops_classifier
 from mpx.choices import FAIR, POLICIES
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp
-from mpx.probing.background import Background, background, bottleneck, unrecognised
+from mpx.probing.background import PathBackground, background, bottleneck, unrecognised
 from mpx.probing.bursts import (
     EXACT,
     PROFILE_KINDS,
@@ -204,7 +204,7 @@ def _loaded() -> Callable[[], Model]:
     return lambda: model
 
 
-def _whys_not(session: Session | None) -> tuple[Callable[[str], str], Callable[[str], str]]:
+def _whys_not(session: ClientSession | None) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Return functions: why streams may not start with a congestion control, nor be switched to it."""
     if session is None:
         return congestion_control.why_not_congestion, congestion_control.why_not_congestion
@@ -222,7 +222,7 @@ def _background(
     not_permitted: str,
     whys_not: tuple[Callable[[str], str], Callable[[str], str]],
     load: Callable[[], Model],
-) -> Background:
+) -> PathBackground:
     why_not, why_not_open = whys_not
     if asked.sampling != "single":
         trouble = "ten probes a second are needed, so leave --sampling out"

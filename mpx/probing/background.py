@@ -12,7 +12,7 @@ from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, U
 from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
-from mpx.recognition.switching import SURE, asks_for
+from mpx.recognition.switching import SURE, requirement
 from mpx.rtt.series import Probe, p99
 from mpx.units import format_duration, format_rate
 
@@ -29,7 +29,7 @@ _STEADY = 5  # samples, 0.5 s: a shorter peak may be a burst of acknowledgements
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class CongestionChoice:
     """The congestion control that a copy from here would use, and why."""
 
     policy: str
@@ -64,12 +64,12 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class PathBackground:
     """The background of a path; `mix` is None where it is not known, and `trouble` says why."""
 
     mix: Mix | None
     trouble: str
-    decision: Decision
+    decision: CongestionChoice
 
     def in_words(self) -> str:
         """Return it as text."""
@@ -113,21 +113,21 @@ def background(
     load: Callable[[], Model] = ops_classifier.load,
     why_not: Callable[[str], str] = congestion_control.why_not_congestion,
     why_not_open: Callable[[str], str] | None = None,
-) -> Background:
+) -> PathBackground:
     """Classify the background from ten probes a second, without bursts or with those of `kind`.
 
     `goodput` is that of the bursts, on the clock of the probes; `why_not` and `why_not_open` as for
     `congestion_plan.plan`.
     """
     mix, trouble = _recognised(load, series, kind, goodput)
-    return Background(mix, trouble, _decision(mix, policy, why_not, why_not_open or why_not))
+    return PathBackground(mix, trouble, _decision(mix, policy, why_not, why_not_open or why_not))
 
 
 def unrecognised(
     trouble: str, policy: str, why_not: Callable[[str], str] = congestion_control.why_not_congestion
-) -> Background:
+) -> PathBackground:
     """Return an unknown background and its decision; `why_not` as for `congestion_plan.plan`."""
-    return Background(None, trouble, _decision(None, policy, why_not, why_not))
+    return PathBackground(None, trouble, _decision(None, policy, why_not, why_not))
 
 
 def bottleneck(
@@ -170,7 +170,7 @@ def _recognised(
 
 def _decision(
     mix: Mix | None, policy: str, why_not: Callable[[str], str], why_not_open: Callable[[str], str]
-) -> Decision:
+) -> CongestionChoice:
     """Return what a copy would do if every reading were this one."""
     found = begins = permitted(before_anything_is_known(policy), why_not)
 
@@ -179,7 +179,7 @@ def _decision(
 
     if mix is None or mix.name == UNKNOWN:
         because = "the background is not known"
-    elif asks_for(policy, mix, why_not_then).probability < SURE:
+    elif requirement(policy, mix, why_not_then).probability < SURE:
         because = f"the background is not certain ({mix.group}, {mix.groups[mix.group]:.0%})"
     else:
         found = permitted(wanted(policy, mix.group), why_not_then)
@@ -188,4 +188,4 @@ def _decision(
         because += "; paced, so that it leaves no queue"
     if found.refused:
         because += f"; {found.refused}"
-    return Decision(policy, found.taken, because)
+    return CongestionChoice(policy, found.taken, because)

@@ -89,8 +89,8 @@ class _Arrived:
         return _Arrived(self.acked_bytes + other.acked_bytes, self.delivered_bytes + other.delivered_bytes)
 
 
-class Takes(Protocol):
-    """A receiver of bursts (sink.Sink)."""
+class BurstReceiver(Protocol):
+    """What takes bursts (sink.Sink)."""
 
     def open(self, congestion: str) -> socket.socket:
         """Return a connection whose data is discarded; raises MpxError."""
@@ -108,7 +108,9 @@ class Sender:
     is what had arrived by then: what follows a segment that is missing is acknowledged with it, in one lump.
     """
 
-    def __init__(self, sinks: Sequence[Takes], planned: Sequence[Burst], stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, sinks: Sequence[BurstReceiver], planned: Sequence[Burst], stop: Callable[[], bool]
+    ) -> None:
         self.goodput: list[tuple[float, float]] = []
         self.delivered: list[tuple[float, float]] = []
         self.retransmits = 0
@@ -141,7 +143,7 @@ class Sender:
     def _is_over(self) -> bool:
         return self._ended.is_set() or self._stop() or bool(self.trouble)
 
-    def _run(self, number: int, sink: Takes, planned: Sequence[Burst]) -> None:
+    def _run(self, number: int, sink: BurstReceiver, planned: Sequence[Burst]) -> None:
         try:
             for burst in planned:
                 if self._wait(burst.from_s):
@@ -163,7 +165,7 @@ class Sender:
             self._ended.wait(min(left_s, tcp.STOP_INTERVAL_S))
         return self._is_over()
 
-    def _send(self, number: int, sink: Takes, burst: Burst) -> None:
+    def _send(self, number: int, sink: BurstReceiver, burst: Burst) -> None:
         with closing(sink.open(burst.congestion)) as connection:
             connection.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, int(_LONGEST_SEND_S * 1e6))

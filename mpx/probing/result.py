@@ -7,7 +7,7 @@ from typing import Any
 from mpx._version import __version__
 from mpx.errors import HungUp, Interrupted, Terminated
 from mpx.net import tcp
-from mpx.probing.background import Background, Bottleneck
+from mpx.probing.background import Bottleneck, PathBackground
 from mpx.rtt.method import LOST_AFTER_S, Kind, Noise
 from mpx.rtt.schedule import TRAIN_INTERVAL_S
 from mpx.rtt.series import Probe, Summary, resampled, summary
@@ -47,7 +47,7 @@ class ProbeResult:
     start_unix_s: float
     duration_s: float
     probes: tuple[Probe, ...]  # those answered or lost; times since the start
-    background: Background
+    background: PathBackground
     goodput: tuple[tuple[float, float], ...] = ()  # of the bursts: seconds since the start, bit/s until then
     bottleneck: Bottleneck | None = None
     not_sent: int = 0  # this host was busy when they were due

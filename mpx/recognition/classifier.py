@@ -23,7 +23,7 @@ class Classifier(Protocol):
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[QueueResponse] = (),
+        responses: Sequence[QueueResponse] = (),
     ) -> Mix:
         """Return the mix by the end of a series; see Model.classify."""
         ...

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from mpx.recognition.observation import DIPS, PASSIVE, PROFILES, TRANSFERS
 from mpx.recognition.own_data import own_bursts, own_data
 from mpx.recognition.own_share import own_share
-from mpx.recognition.windows import STEP_S, Booleans, Floats, Windows
+from mpx.recognition.windows import STEP_S, Booleans, Floats, ProbeWindows
 
 LEAST_SWING_S = 0.001  # a smaller swing is noise
 LEAST_S = 1e-5
@@ -29,7 +29,7 @@ FEWEST_STEPS = 25
 Columns = dict[str, Floats]
 
 
-def features(windows: Windows, kind: str) -> Floats:
+def features(windows: ProbeWindows, kind: str) -> Floats:
     """Return a row of numbers, all of them finite, for each window; their names are `feature_names`.
 
     Raises ValueError for windows of fewer than 25 steps, or without what this kind of observation needs.
@@ -45,11 +45,13 @@ def features(windows: Windows, kind: str) -> Floats:
 def feature_names(steps: int, kind: str) -> tuple[str, ...]:
     """Return the names of the features of a window of so many steps."""
     any_window = np.ones((1, steps))
-    windows = Windows(any_window, any_window < 0, np.ones(1), any_window, np.ones(1), any_window, any_window)
+    windows = ProbeWindows(
+        any_window, any_window < 0, np.ones(1), any_window, np.ones(1), any_window, any_window
+    )
     return tuple(_columns(windows, kind))
 
 
-def _columns(windows: Windows, kind: str) -> Columns:
+def _columns(windows: ProbeWindows, kind: str) -> Columns:
     x, base = windows.rtt_s, windows.base_s
     ordered = np.sort(x, axis=1)
     lowest, highest = ordered[:, 0], _quantile(ordered, 0.98)

@@ -37,14 +37,14 @@ class Model:
         *,
         kind: str = PASSIVE,
         own: Own | None = None,
-        falls: Sequence[QueueResponse] = (),
+        responses: Sequence[QueueResponse] = (),
     ) -> Mix:
         """Return the mix by the end of a series of ten probes a second, or `unknown`.
 
         `base_s` is the shortest round-trip time of the path so far. Probes that may still be answered are to
         be left out. Beside bursts, `kind` is theirs; in a transfer `own` describes our streams. Both need the
         `goodput` of our own data: (time, bit/s), on the clock of the probes, a time being the end of the 0.1
-        s in which that was acknowledged. `falls` are the responses to rate pulses, on that clock as well. The
+        s in which that was acknowledged. `responses` are those to rate pulses, on that clock as well. The
         longest window that the series fills is used. A series that is too short, or where most probes were
         lost, is unknown. Raises UsageError for a kind that the model has no part for, and where the goodput,
         or what it belongs to, is missing.
@@ -55,7 +55,7 @@ class Model:
             wrong = "is for a path without data of our own" if kind == PASSIVE else "needs its goodput"
             raise UsageError(f"'{kind}' probing {wrong}; give `kind` or `own`, and `goodput`")
         streams = own.streams if own else 1
-        each = (part.judge(series, base_s, goodput or (), streams, falls) for part in reversed(parts))
+        each = (part.judge(series, base_s, goodput or (), streams, responses) for part in reversed(parts))
         judged = next((found for found in each if found is not None), None)
         if judged is None:
             return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))

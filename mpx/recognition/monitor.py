@@ -61,7 +61,7 @@ class BackgroundMonitor:
         self,
         loading: Loading,
         watch: Watches,
-        chooser: SwitchHysteresis,
+        hysteresis: SwitchHysteresis,
         congestion: str,
         began_s: float | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class BackgroundMonitor:
         self.trouble = ""  # why there are no readings
         self.has_no_model = False  # which is why
         self._cannot = False  # and there will be none
-        self._loading, self._watch, self._chooser = loading, watch, chooser
+        self._loading, self._watch, self._hysteresis = loading, watch, hysteresis
         self._congestion = congestion
         self._began_s = began_s  # when the present streams started
         self._read_s = 0.0
@@ -130,11 +130,11 @@ class BackgroundMonitor:
             return None
         self._read_s = now_s
         self.latest = model.classify(
-            series, self._watch.base_s, list(self._goodput), own=own, falls=responses or ()
+            series, self._watch.base_s, list(self._goodput), own=own, responses=responses or ()
         )
         self._readings[self.latest.name] += 1
-        switch = self._chooser.read(self.latest)
-        if own.kind == DIPS_BBR and self._rests.read(now_s, self._chooser.unsure_readings, self._goodput):
+        switch = self._hysteresis.read(self.latest)
+        if own.kind == DIPS_BBR and self._rests.read(now_s, self._hysteresis.unsure_readings, self._goodput):
             self._watch.rest(self._rests.until_s)
         return switch
 
@@ -149,11 +149,11 @@ class BackgroundMonitor:
         self._congestion, self._began_s = congestion, now_s
         self._rests.begin_anew()
         self._watch.rest(now_s)
-        self._chooser.made(congestion)
+        self._hysteresis.made(congestion)
 
     def refused(self) -> None:
         """Note that the switch is not possible."""
-        self._chooser.refused()
+        self._hysteresis.refused()
 
     def end(self) -> None:
         """Stop probing."""

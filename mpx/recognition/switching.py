@@ -30,7 +30,7 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requirement:
     """What a reading requires by the policy, with its probability."""
 
     congestion: str | None  # None: the kernel's own choice, as nothing else may be used
@@ -38,15 +38,15 @@ class Asked:
     probability: float  # of these groups together; 0 where the background is unknown
 
 
-def asks_for(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Asked:
+def requirement(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Requirement:
     """Return what a reading requires; `why_not` as for `policy.permitted`."""
-    asked = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
-    shares = dict.fromkeys(asked.values(), 0.0)
-    for group, asks in asked.items():
-        shares[asks] += mix.groups[group]
+    required = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
+    shares = dict.fromkeys(required.values(), 0.0)
+    for group, congestion in required.items():
+        shares[congestion] += mix.groups[group]
     most = max(shares, key=lambda each: shares[each])
-    alike = tuple(group for group in GROUPS if asked[group] == most)
-    return Asked(most, alike, shares[most] if mix.name != UNKNOWN else 0.0)
+    alike = tuple(group for group in GROUPS if required[group] == most)
+    return Requirement(most, alike, shares[most] if mix.name != UNKNOWN else 0.0)
 
 
 class SwitchHysteresis:
@@ -68,19 +68,19 @@ class SwitchHysteresis:
 
         The caller then calls `made` or `refused`, before the next reading.
         """
-        asked = asks_for(self._policy, mix, self._why_not_on)
-        asks, probability = asked.congestion, asked.probability
-        self._unsure = 0 if asks == self._now and probability >= SURE else self._unsure + 1
-        if asks is None or asks == self._now or probability < self._sure:
+        required = requirement(self._policy, mix, self._why_not_on)
+        congestion, probability = required.congestion, required.probability
+        self._unsure = 0 if congestion == self._now and probability >= SURE else self._unsure + 1
+        if congestion is None or congestion == self._now or probability < self._sure:
             self._consecutive.clear()
             return self._give_up()
-        if self._consecutive and self._consecutive[-1] != asks:
+        if self._consecutive and self._consecutive[-1] != congestion:
             self._consecutive.clear()
-        self._consecutive.append(asks)
+        self._consecutive.append(congestion)
         if len(self._consecutive) < self._readings:
             return self._give_up()
-        groups = f"{' or '.join(asked.groups)} with {probability:.0%}"
-        return Switch(asks, f"the background is probably {mix.name} ({groups}); policy {self._policy}")
+        groups = f"{' or '.join(required.groups)} with {probability:.0%}"
+        return Switch(congestion, f"the background is probably {mix.name} ({groups}); policy {self._policy}")
 
     def _why_not_on(self, congestion: str) -> str:
         """Return why open streams may not use it; what they use already needs no permission."""

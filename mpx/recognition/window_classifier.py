@@ -13,11 +13,11 @@ from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.trees import Trees
 from mpx.recognition.windows import (
     Floats,
-    Windows,
+    ProbeWindows,
     bridged,
     enough,
-    falls_on_grid,
     rates_on_grid,
+    responses_on_grid,
     steps_of,
     the_end,
 )
@@ -60,7 +60,7 @@ class WindowClassifier:
         base_s: float,
         goodput: Sequence[tuple[float, float]] = (),
         streams: int = 1,
-        falls: Sequence[QueueResponse] = (),
+        responses: Sequence[QueueResponse] = (),
     ) -> Judgement | None:
         """Classify the end of a series; None if it is too short or most of it was lost."""
         steps = steps_of(self.window_s)
@@ -70,8 +70,8 @@ class WindowClassifier:
         rtt_s = bridged(grid.rtt_s[None])
         own = None if self.kind == PASSIVE else rates_on_grid(goodput, grid.from_s, steps)[None]
         base = np.array([min(base_s, float(np.min(rtt_s)))])
-        shares, kept = falls_on_grid(falls, grid.from_s, steps)
-        windows = Windows(
+        shares, kept = responses_on_grid(responses, grid.from_s, steps)
+        windows = ProbeWindows(
             rtt_s, grid.lost[None], base, own, np.array([float(streams)]), shares[None], kept[None]
         )
         row = features(windows, self.kind)[0]

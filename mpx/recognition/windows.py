@@ -22,7 +22,7 @@ Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Windows:
+class ProbeWindows:
     """Some windows of the same length; arrays have a row for each, a column for each step."""
 
     rtt_s: Floats  # missing values are interpolated
@@ -113,13 +113,15 @@ def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps:
     return np.asarray(mean[np.maximum.accumulate(known)])
 
 
-def falls_on_grid(falls: Sequence[QueueResponse], first_s: float, steps: int) -> tuple[Floats, Floats]:
+def responses_on_grid(
+    responses: Sequence[QueueResponse], first_s: float, steps: int
+) -> tuple[Floats, Floats]:
     """Return `shares` and `kept` of responses to pulses from that time on, NaN at other steps."""
     shares, kept = np.full((2, steps), np.nan)
-    for fall in falls:
-        step = math.floor((fall.t_s - first_s) / STEP_S + 0.5)
+    for response in responses:
+        step = math.floor((response.t_s - first_s) / STEP_S + 0.5)
         if 0 <= step < steps:
-            shares[step], kept[step] = fall.share, fall.kept
+            shares[step], kept[step] = response.share, response.kept
     return shares, kept
 
 

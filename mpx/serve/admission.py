@@ -45,7 +45,7 @@ def party(address: str) -> str:
     return address if host.version == 4 else str(ipaddress.ip_network((host, 64), strict=False))
 
 
-def stranger_that_gives_way(strangers: Sequence[Some], newcomer: str, room: Room) -> Some | None:
+def stranger_to_drop(strangers: Sequence[Some], newcomer: str, room: Room) -> Some | None:
     """Return who leaves for one more of a party that has not logged in; None if there is room.
 
     One that has said its user comes after those that have said nothing.
@@ -61,7 +61,7 @@ def stranger_that_gives_way(strangers: Sequence[Some], newcomer: str, room: Room
     return min(theirs, key=lambda stranger: (bool(stranger.user), stranger.since_s))
 
 
-def session_that_gives_way(sessions: Sequence[Some], newcomer: str, room: Room, now_s: float) -> Some | None:
+def session_to_drop(sessions: Sequence[Some], newcomer: str, room: Room, now_s: float) -> Some | None:
     """Return who leaves for one more of a party that logs in; None if there is room. Raises Full."""
     counts = Counter(session.party for session in sessions)
     if counts[newcomer] >= room.of_party:

@@ -4,7 +4,7 @@ Regular expressions are avoided here: one that backtracks holds up every session
 """
 
 from mpx.engine.ranges import Range
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 
 MOST_DIGITS = 18  # less than 2**63, where file offsets end
 _LONGEST_ADDRESS = 100  # an EPRT with an IPv6 address has 60 characters
@@ -41,7 +41,7 @@ def options(text: str) -> dict[str, str] | None:
 
 
 def ranges(text: str) -> list[Range]:
-    """Read `0-100,200-300`, or an offset, which stands for all before it. Raises Refusal."""
+    """Read `0-100,200-300`, or an offset, which stands for all before it. Raises RefusalReply."""
     whole = number(text)
     if whole is not None:
         return [(0, whole)]
@@ -50,7 +50,7 @@ def ranges(text: str) -> list[Range]:
         first, _, last = part.strip().partition("-")
         start, end = number(first), number(last)
         if start is None or end is None or end < start:
-            raise Refusal(501, f"REST takes an offset or byte ranges, not {text[:80]!a}")
+            raise RefusalReply(501, f"REST takes an offset or byte ranges, not {text[:80]!a}")
         found.append((start, end))
     return found
 
@@ -76,4 +76,4 @@ def without_ls_options(argument: str) -> str:
 def check_address(argument: str) -> None:
     """Refuse what is too long for an address before it is searched for one."""
     if len(argument) > _LONGEST_ADDRESS:
-        raise Refusal(501, f"Not an address: {len(argument)} characters.")
+        raise RefusalReply(501, f"Not an address: {len(argument)} characters.")

@@ -7,7 +7,7 @@ from mpx.serve import commands_site
 from mpx.serve.checksum import ALGORITHMS
 from mpx.serve.control import ControlClosed
 from mpx.serve.listing import FACTS
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.session import Command, Session
 from mpx.serve.settings import set_options, set_restart, set_trigger
 
@@ -21,7 +21,7 @@ def _user(session: Session, argument: str) -> bytes:
 
 def _pass(session: Session, _: str) -> bytes:
     if session.user.lower() not in ("anonymous", "ftp"):
-        raise Refusal(530, "Login incorrect: only USER anonymous is served here.")
+        raise RefusalReply(530, "Login incorrect: only USER anonymous is served here.")
     if not session.logged_in:
         session.log_in()
     return b"230 User anonymous logged in.\r\n"
@@ -41,7 +41,7 @@ def _features(session: Session, _: str) -> bytes:
     if not mptcp.why_not(session.control.family):
         lines += [mptcp.FEATURE]
     if place := session.echo_place():
-        lines += [place.feature, echo.DIP_FEATURE]
+        lines += [place.feature, echo.PULSE_FEATURE]
     lines += [sink.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 
@@ -49,21 +49,21 @@ def _features(session: Session, _: str) -> bytes:
 def _type(_: Session, argument: str) -> bytes:
     # The type is accepted and files are moved byte for byte all the same: nobody wants data changed.
     if argument.split()[0].upper() not in ("A", "I", "L"):
-        raise Refusal(504, "TYPE A and I are served.")
+        raise RefusalReply(504, "TYPE A and I are served.")
     return reply_line(200, f"Type set to {argument.split()[0].upper()}.")
 
 
 def _mode(session: Session, argument: str) -> bytes:
     mode = argument.strip().upper()
     if mode not in ("E", "S"):
-        raise Refusal(504, "MODE E and S are served.")
+        raise RefusalReply(504, "MODE E and S are served.")
     session.settings.blocks = mode == "E"
     return reply_line(200, f"Mode set to {mode}.")
 
 
 def _structure(_: Session, argument: str) -> bytes:
     if argument.strip().upper() != "F":
-        raise Refusal(504, "STRU F is served.")
+        raise RefusalReply(504, "STRU F is served.")
     return _OK
 
 
@@ -83,13 +83,13 @@ def _restart(session: Session, argument: str) -> bytes:
 
 def _data_authentication(_: Session, argument: str) -> bytes:
     if argument.strip().upper() != "N":
-        raise Refusal(504, "DCAU N is served: data goes in the clear.")
+        raise RefusalReply(504, "DCAU N is served: data goes in the clear.")
     return b"200 DCAU N.\r\n"
 
 
 def _protection(_: Session, argument: str) -> bytes:
     if argument.strip().upper() != "C":
-        raise Refusal(536, "PROT C is served: data goes in the clear.")
+        raise RefusalReply(536, "PROT C is served: data goes in the clear.")
     return b"200 Protection level set to C.\r\n"
 
 

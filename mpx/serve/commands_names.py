@@ -9,7 +9,7 @@ from mpx.endpoints.ftp.framing import checksum_marker
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import arguments, listing
 from mpx.serve.checksum import ALGORITHMS, checksum
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.session import Command, Session
 from mpx.serve.times import format_time, parse_time
 from mpx.serve.turns import in_turns
@@ -62,7 +62,7 @@ def _rename_from(session: Session, argument: str) -> bytes:
 def _rename_to(session: Session, argument: str) -> bytes:
     old, session.settings.rename_from = session.settings.rename_from, None
     if old is None:
-        raise Refusal(503, "RNFR comes first.")
+        raise RefusalReply(503, "RNFR comes first.")
     session.root.rename(old, session.path(argument))
     return b"250 RNTO command successful.\r\n"
 
@@ -70,7 +70,7 @@ def _rename_to(session: Session, argument: str) -> bytes:
 def _size(session: Session, argument: str) -> bytes:
     found = session.root.stat(session.path(argument))
     if not stat.S_ISREG(found.st_mode):
-        raise Refusal(550, "Not a regular file.")
+        raise RefusalReply(550, "Not a regular file.")
     return reply_line(213, str(found.st_size))
 
 
@@ -128,17 +128,17 @@ def _checksum(session: Session, argument: str) -> bytes:
     algorithm, start, size, name = [*argument.split(" ", 3), "", "", ""][:4]
     offset, length = arguments.number(start), -1 if size == "-1" else arguments.number(size)
     if offset is None or length is None or not name:
-        raise Refusal(501, "CKSM takes an algorithm, an offset, a length (-1 for all) and a name.")
+        raise RefusalReply(501, "CKSM takes an algorithm, an offset, a length (-1 for all) and a name.")
     algorithm = algorithm.upper()
     if algorithm not in ALGORITHMS:
-        raise Refusal(504, f"Checksums are {', '.join(ALGORITHMS)}.")
+        raise RefusalReply(504, f"Checksums are {', '.join(ALGORITHMS)}.")
     interval_s = session.settings.checksum_marker_s
     due_s = time.monotonic() + interval_s
 
     def tick(done: int) -> None:
         nonlocal due_s
         if session.control.interrupted():
-            raise Refusal(426, "Checksum aborted.")
+            raise RefusalReply(426, "Checksum aborted.")
         if interval_s and time.monotonic() >= due_s:
             due_s += interval_s
             session.control.send(checksum_marker(time.time(), done))

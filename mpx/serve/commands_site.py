@@ -3,7 +3,7 @@
 from mpx._version import __version__
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import arguments
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.session import Command, Session
 from mpx.serve.times import parse_time
 
@@ -13,9 +13,9 @@ def site(session: Session, argument: str) -> bytes:
     verb, _, rest = argument.strip().partition(" ")
     command = _COMMANDS.get(verb.upper())
     if not command:
-        raise Refusal(500, f"SITE {verb[:20]!a}: command not understood.")
+        raise RefusalReply(500, f"SITE {verb[:20]!a}: command not understood.")
     if command.login and not session.logged_in:
-        raise Refusal(530, "Log in with USER anonymous and PASS.")
+        raise RefusalReply(530, "Log in with USER anonymous and PASS.")
     if command.writes and not session.writable:
         raise PermissionError(30, "This server is read-only")
     return command.run(session, rest)
@@ -32,7 +32,7 @@ def _version(_: Session, __: str) -> bytes:
 def _mode(session: Session, argument: str) -> bytes:
     digits, _, name = argument.partition(" ")
     if not 0 < len(digits) <= 4 or digits.strip("01234567") or int(digits, 8) > 0o777:
-        raise Refusal(501, "SITE CHMOD takes permission bits up to 777 in octal, and a name.")
+        raise RefusalReply(501, "SITE CHMOD takes permission bits up to 777 in octal, and a name.")
     session.root.set_mode(session.path(name), int(digits, 8))
     return b"250 SITE CHMOD command successful.\r\n"
 
@@ -46,7 +46,7 @@ def _times(session: Session, argument: str) -> bytes:
         access, _, name = argument.partition(" ")
         modification = access
         if not name or not arguments.is_time(access):
-            raise Refusal(501, "SITE UTIME takes a time and a name, or a name, three times and UTC.")
+            raise RefusalReply(501, "SITE UTIME takes a time and a name, or a name, three times and UTC.")
     session.root.set_times(session.path(name), parse_time(access), parse_time(modification))
     return b"250 SITE UTIME command successful.\r\n"
 
@@ -54,7 +54,7 @@ def _times(session: Session, argument: str) -> bytes:
 def _truncate(session: Session, argument: str) -> bytes:
     found = arguments.numbers_and_name(argument, 1)
     if not found:
-        raise Refusal(501, "SITE TRNC takes a length and a name.")
+        raise RefusalReply(501, "SITE TRNC takes a length and a name.")
     (length,), name = found
     session.root.shrink(session.path(name), length)
     return b"250 SITE TRNC command successful.\r\n"
@@ -64,7 +64,7 @@ def set_buffer(session: Session, argument: str) -> bytes:
     """SBUF and its older names: the socket buffers of data connections, in bytes."""
     size = arguments.number(argument.strip(), most_digits=9)
     if size is None:
-        raise Refusal(501, "A size in bytes is needed.")
+        raise RefusalReply(501, "A size in bytes is needed.")
     session.channel.buffer_bytes = size
     return b"200 Buffer size set.\r\n"
 

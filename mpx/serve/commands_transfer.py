@@ -13,9 +13,9 @@ from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, par
 from mpx.engine.holes import lost_from
 from mpx.engine.ranges import RangeSet
 from mpx.serve import arguments, listing
-from mpx.serve.progress import Progress
+from mpx.serve.progress import TransferCounters
 from mpx.serve.receive import BlockReceiver, StreamReceiver
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.send import BlockSender, LineSender, StreamSender
 from mpx.serve.session import Command, Session
 from mpx.serve.transfer import Engine, Transfer
@@ -51,7 +51,7 @@ def _active(session: Session, argument: str) -> bytes:
     try:
         address = parse_host_port(argument)
     except ValueError as error:
-        raise Refusal(501, f"PORT: {error}") from error
+        raise RefusalReply(501, f"PORT: {error}") from error
     session.channel.connect_to(address)
     return b"200 PORT Command successful.\r\n"
 
@@ -61,7 +61,7 @@ def _extended_active(session: Session, argument: str) -> bytes:
     try:
         address = parse_extended_address(argument)
     except ValueError as error:
-        raise Refusal(501, f"EPRT: {error}") from error
+        raise RefusalReply(501, f"EPRT: {error}") from error
     session.channel.connect_to(address)
     return b"200 EPRT Command successful.\r\n"
 
@@ -74,13 +74,13 @@ def _striped_active(session: Session, argument: str) -> bytes:
 
 def _only_ipv4(session: Session, instead: str) -> None:
     if ":" in session.control.local:
-        raise Refusal(522, f"This is an IPv6 connection: use {instead}.")
+        raise RefusalReply(522, f"This is an IPv6 connection: use {instead}.")
 
 
 def _check_family(session: Session, family: str) -> None:
     mine = "2" if ":" in session.control.local else "1"
     if family not in ("", mine):
-        raise Refusal(522, f"Network protocol not supported, use ({mine})")
+        raise RefusalReply(522, f"Network protocol not supported, use ({mine})")
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def _extended_retrieve(session: Session, argument: str) -> bytes:
     kind, _, rest = argument.partition(" ")
     found = arguments.numbers_and_name(rest, 2)
     if kind.upper() != "P" or not found:
-        raise Refusal(501, "ERET takes P, an offset, a length and a name.")
+        raise RefusalReply(501, "ERET takes P, an offset, a length and a name.")
     (offset, length), name = found
     return _send_file(session, name, offset, length)
 
@@ -134,7 +134,7 @@ def _extended_store(session: Session, argument: str) -> bytes:
     kind, _, rest = argument.partition(" ")
     found = arguments.numbers_and_name(rest, 1)
     if kind.upper() != "A" or not found:
-        raise Refusal(501, "ESTO takes A, an offset and a name.")
+        raise RefusalReply(501, "ESTO takes A, an offset and a name.")
     (offset,), name = found
     return _receive_file(session, name, offset, truncate=False)
 
@@ -151,7 +151,7 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
     fd = session.root.open_for_writing(session.path(name), create=True, truncate=truncate)
     try:
         base = os.fstat(fd).st_size if base is None else base
-        progress = Progress(keep_ranges=settings.blocks and settings.restart_s > 0)
+        progress = TransferCounters(keep_ranges=settings.blocks and settings.restart_s > 0)
         if settings.blocks:
             engine = BlockReceiver(fd, base, progress, session.turns, session.share)
             transfer = _transfer(session, engine, progress)
@@ -173,18 +173,18 @@ def _check_kept(fd: int, first: int, last: int) -> None:
     """Refuse to call a file stored that somebody else has cut meanwhile; what is not lost stays."""
     if (lost := lost_from(fd, first, last)) is not None:
         os.ftruncate(fd, lost)
-        raise Refusal(426, f"The file was cut by somebody else while it was stored, after {lost} bytes.")
+        raise RefusalReply(426, f"The file was cut by somebody else while it was stored, after {lost} bytes.")
 
 
 def _sink(session: Session, _: str) -> bytes:
     """Take a stream and throw it away: bursts of `mpx probe --mode active` (docs/extensions.md)."""
     session.settings.take_restart()
     if session.settings.blocks:
-        raise Refusal(504, f"{sink.VERB} takes a stream: MODE S first.")
+        raise RefusalReply(504, f"{sink.VERB} takes a stream: MODE S first.")
     session.channel.check(blocks=False, sending=False)
     fd = os.open(os.devnull, os.O_WRONLY)
     try:
-        progress = Progress(keep_ranges=False)
+        progress = TransferCounters(keep_ranges=False)
         _run_stream(session, StreamReceiver(fd, 0, progress), progress)
     finally:
         os.close(fd)
@@ -238,7 +238,7 @@ def _send_listing(
         raw = (f"{line(item)}\r\n".encode("utf-8", "surrogateescape") for item in found)
         if not session.settings.blocks:
             first = next(raw, b"")  # what cannot be listed at all is refused before any data
-            progress = Progress(keep_ranges=False)
+            progress = TransferCounters(keep_ranges=False)
             turn = Turn(session.turns, session.share)
             _run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
             return _DONE
@@ -247,7 +247,7 @@ def _send_listing(
             for some in in_turns(session.turn, raw):
                 spool.writelines(some)
                 if session.control.interrupted():
-                    raise Refusal(426, "Listing aborted.")
+                    raise RefusalReply(426, "Listing aborted.")
             spool.flush()
             _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
     return _DONE
@@ -258,7 +258,7 @@ def _send_listing(
 
 def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) -> None:
     settings, channel = session.settings, session.channel
-    progress = Progress(keep_ranges=False)
+    progress = TransferCounters(keep_ranges=False)
     if settings.blocks:
         todo = restart.missing(0, length)
         kept = channel.take_kept()
@@ -274,11 +274,11 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
         _run_stream(session, StreamSender(fd, base + start, base + length, progress), progress)
 
 
-def _transfer(session: Session, engine: Engine, progress: Progress) -> Transfer:
+def _transfer(session: Session, engine: Engine, progress: TransferCounters) -> Transfer:
     return Transfer(session.control, session.channel, engine, progress, session.turn, session.limits.stall_s)
 
 
-def _run_stream(session: Session, engine: Engine, progress: Progress) -> None:
+def _run_stream(session: Session, engine: Engine, progress: TransferCounters) -> None:
     """Run a MODE S transfer; a listener serves just one."""
     channel = session.channel
     connections = channel.outgoing(1) if channel.connects else []

@@ -20,7 +20,7 @@ from mpx.net.congestion_control import congestion_of, set_congestion
 from mpx.net.mptcp import socket_for
 from mpx.net.pacing import pace
 from mpx.serve.buffers import Buffer, ConnectionBudget
-from mpx.serve.replies import DataChannelError, Refusal
+from mpx.serve.replies import DataChannelError, RefusalReply
 
 MOST_CONNECTIONS = 256  # of one session at a time
 _TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over what they have after 250 ms
@@ -211,13 +211,13 @@ class DataChannel:
     def connect_to(self, address: Address) -> None:
         """Connect to `address` for the next transfers (PORT); what was open before is closed.
 
-        Raises Refusal unless it is a port of the client itself: data goes nowhere else.
+        Raises RefusalReply unless it is a port of the client itself: data goes nowhere else.
         """
         host, port = address
         if host != self._peer:
-            raise Refusal(501, f"Data goes only to your own address, {self._peer}.")
+            raise RefusalReply(501, f"Data goes only to your own address, {self._peer}.")
         if port < 1024:
-            raise Refusal(501, "Data does not go to ports below 1024.")
+            raise RefusalReply(501, "Data does not go to ports below 1024.")
         self.close()
         self._target = address
 
@@ -242,11 +242,13 @@ class DataChannel:
         return None
 
     def check(self, *, blocks: bool, sending: bool) -> None:
-        """Raise Refusal when neither PASV nor PORT said where data goes, or the wrong one for MODE E."""
+        """Raise RefusalReply when neither PASV nor PORT said where data goes, or the wrong one for MODE E."""
         if not self.listener and not self._target:
-            raise Refusal(425, "Use PASV or PORT first.")
+            raise RefusalReply(425, "Use PASV or PORT first.")
         if blocks and sending != self.connects:
-            raise Refusal(500, f"In MODE E the sender connects: use {'PORT' if sending else 'PASV'} first.")
+            raise RefusalReply(
+                500, f"In MODE E the sender connects: use {'PORT' if sending else 'PASV'} first."
+            )
 
     def take_kept(self) -> list[Connection]:
         """Hand out the connections an earlier transfer left open, as far as they are still alive."""
@@ -262,7 +264,7 @@ class DataChannel:
     def outgoing(self, count: int, *, over_mptcp: bool = False) -> list[Connection]:
         """Make `count` connections to the client's address, yet to be connected; fewer if it has too many.
 
-        Raises Refusal if there may be none.
+        Raises RefusalReply if there may be none.
         """
         assert self._target
         made: list[Connection] = []
@@ -279,7 +281,7 @@ class DataChannel:
                 raise
             made.append(Connection(sock, block_bytes, self._give_back, self._target))
         if not made:
-            raise Refusal(425, f"Too many data connections of {self._peer} are open.")
+            raise RefusalReply(425, f"Too many data connections of {self._peer} are open.")
         self._outgoing = [*(each for each in self._outgoing if not each.closed), *made]
         return made
 

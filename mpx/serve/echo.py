@@ -42,9 +42,9 @@ class Echo:
     thread can be had.
     """
 
-    def __init__(self, host: str, port: int, dip: Callable[[str, float, float], float]) -> None:
-        """`dip` is asked by whoever asks for one: for which client, how long, and the share that is left."""
-        self._dip = dip
+    def __init__(self, host: str, port: int, pulse: Callable[[str, float, float], float]) -> None:
+        """`pulse` begins a rate pulse: for which client, how long, and the share that is left."""
+        self._pulse = pulse
         # Bytes are hashed with a secret of this process: how long a look-up takes tells nothing of a token.
         self._admitted: dict[bytes, _Admitted] = {}  # by token
         self._muted: dict[bytes, float] = {}  # until when, by token
@@ -122,14 +122,14 @@ class Echo:
         who = self._admitted.get(token)
         if who is None:
             return
-        dip = echo_wire.parse_dip(asked.data)
-        is_asked = dip is not None or echo_wire.is_question(asked.data)
+        pulse = echo_wire.parse_pulse_request(asked.data)
+        is_asked = pulse is not None or echo_wire.is_question(asked.data)
         if not is_asked or asked.sender[0] != who.host or not who.allowance.take(asked.at_s):
             if not who.borne.take(asked.at_s):
                 self._mute(token, asked.at_s + MUTED_S)
             return
-        if dip:
-            reply = echo_wire.answer_dip(asked.data, self._dip(who.host, dip.seconds, dip.share))
+        if pulse:
+            reply = echo_wire.answer_pulse(asked.data, self._pulse(who.host, pulse.seconds, pulse.share))
         else:
             reply = echo_wire.answer(asked.data, time.monotonic() - asked.received_s)
         self._socket.sendmsg([reply], _from_where_it_came(asked), 0, asked.sender)

@@ -2,8 +2,9 @@
 
 All that is sent to its address is slowed, so all who ask from there share one allowance: however many
 sessions one of them opens, less than 4 % is left out of what others at that address are sent (three quarters
-of 0.04 s, 1.25 times a second). BBR streams lose more, as others take and keep what they leave: one dip each
-second may cost a fifth. So where BBR sends there are only as many as a copy makes that rests in between.
+of 0.04 s, 1.25 times a second). BBR streams lose more, as others take and keep what they leave: one rate
+pulse each second may cost a fifth. So where BBR sends there are only as many as a copy makes that rests in
+between.
 """
 
 import logging
@@ -18,13 +19,13 @@ from mpx.recognition.policy import BBR
 from mpx.recognition.pulses.local_pacing import LocalPacer
 
 BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s at least (rests.py)
-RATE = 1.25  # dips of one address in a second: one each second is usual, and comes up to 60 ms early
+RATE = 1.25  # pulses of one address in a second: one each second is usual, and comes up to 60 ms early
 
 _log = logging.getLogger(__name__)
 
 
-class Dipping:
-    """All that is sent to a client; clients are told apart by their address."""
+class PulseService:
+    """Rate pulses in all that is sent to a client; clients are told apart by their address."""
 
     def __init__(
         self,
@@ -38,8 +39,8 @@ class Dipping:
         self._allowed_bbr: dict[str, TokenBucket] = {}
         self._busy: set[str] = set()
 
-    def dip(self, host: str, seconds: float, share: float) -> float:
-        """Begin one for the client at an address; returns the share of its data that is left out, or 0.
+    def begin(self, host: str, seconds: float, share: float) -> float:
+        """Begin a pulse for the client at an address; returns the share of its data that is left out, or 0.
 
         It is 0 the first time, as nobody knows yet what is sent, and for a while after another. One thread
         calls this.
@@ -57,11 +58,11 @@ class Dipping:
             return 0.0
         self._busy.add(host)
         ending = threading.Timer(seconds, self._end, (host, slowed))
-        ending.name, ending.daemon = "mpx-serve-dip", True
+        ending.name, ending.daemon = "mpx-serve-pulse", True
         try:
             ending.start()
         except RuntimeError as error:  # no more threads are to be had
-            _log.warning("no dip: %s", error)
+            _log.warning("no rate pulse: %s", error)
             self._end(host, slowed)
             return 0.0
         return slowed.depth()

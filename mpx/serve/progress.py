@@ -9,7 +9,7 @@ _MOST_RANGES = 500  # in one 111 marker; the others follow in the next
 MOST_NEW_RANGES = 5000  # apart from each other between two markers; what else arrives is not told
 
 
-class Progress:
+class TransferCounters:
     """Counters of one transfer. `lock` also guards the small shared state of its engine."""
 
     def __init__(self, *, keep_ranges: bool) -> None:

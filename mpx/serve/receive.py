@@ -5,7 +5,7 @@ import threading
 
 from mpx.endpoints.ftp.framing import CLOSE, EOF, HEADER_BYTES, BlockHeader, ReceivedEnds, unpack_header
 from mpx.serve.data import Connection
-from mpx.serve.progress import Progress
+from mpx.serve.progress import TransferCounters
 from mpx.serve.replies import DataChannelError
 from mpx.serve.turns import LONG_PATIENCE_S, Share, Turn, Turns
 
@@ -20,7 +20,7 @@ class BlockReceiver:
 
     accepts_more = True
 
-    def __init__(self, fd: int, base: int, progress: Progress, turns: Turns, share: Share) -> None:
+    def __init__(self, fd: int, base: int, progress: TransferCounters, turns: Turns, share: Share) -> None:
         self._fd = fd
         self._base = base
         self._progress = progress
@@ -156,7 +156,7 @@ class StreamReceiver:
     accepts_more = False
     complete = False
 
-    def __init__(self, fd: int, offset: int, progress: Progress) -> None:
+    def __init__(self, fd: int, offset: int, progress: TransferCounters) -> None:
         self._fd = fd
         self._offset = offset
         self._progress = progress

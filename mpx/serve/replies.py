@@ -29,7 +29,7 @@ _BY_ERRNO = {
 }
 
 
-class Refusal(Exception):
+class RefusalReply(Exception):
     """A command is answered with this reply instead of being done."""
 
     def __init__(self, code: int, *lines: str) -> None:
@@ -63,7 +63,7 @@ def error_block(code: int, word: str, number: int, reason: str, text: str) -> by
 
 def reply_for(error: Exception, reason: str) -> bytes:
     """Return the reply for anything a command may raise; `reason` says what was being done."""
-    if isinstance(error, Refusal):
+    if isinstance(error, RefusalReply):
         return error.reply
     if isinstance(error, DataChannelError):
         return error_block(error.code, "DATA_CHANNEL_COMMUNICATION_FAILURE", 0, reason, str(error))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, end_of_data
 from mpx.engine.ranges import RangeSet
 from mpx.serve.data import Connection
-from mpx.serve.progress import Progress
+from mpx.serve.progress import TransferCounters
 from mpx.serve.turns import Turn, in_turns
 
 PORTION_BYTES = 64 * 1024  # of a listing, sent at once
@@ -22,7 +22,7 @@ class BlockSender:
     accepts_more = False
     complete = False
 
-    def __init__(self, fd: int, base: int, todo: RangeSet, streams: int, progress: Progress) -> None:
+    def __init__(self, fd: int, base: int, todo: RangeSet, streams: int, progress: TransferCounters) -> None:
         self._fd = fd
         self._base = base
         self._todo = todo
@@ -58,7 +58,7 @@ class StreamSender:
     accepts_more = False
     complete = False
 
-    def __init__(self, fd: int, start: int, end: int, progress: Progress) -> None:
+    def __init__(self, fd: int, start: int, end: int, progress: TransferCounters) -> None:
         self._fd = fd
         self._start = start
         self._end = end
@@ -81,7 +81,7 @@ class LineSender:
     accepts_more = False
     complete = False
 
-    def __init__(self, lines: Iterable[bytes], progress: Progress, turn: Turn) -> None:
+    def __init__(self, lines: Iterable[bytes], progress: TransferCounters, turn: Turn) -> None:
         self._lines = lines
         self._progress = progress
         self._turn = turn

@@ -18,7 +18,7 @@ from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.echo import Echo
-from mpx.serve.pacing_requests import Dipping
+from mpx.serve.pacing_requests import PulseService
 from mpx.serve.root import Root
 from mpx.serve.session import Limits, Session
 from mpx.serve.turns import Share, Turn, Turns
@@ -69,7 +69,7 @@ class Server:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self.host, self.port = self._listener.getsockname()[:2]
-        self._dipping = Dipping(self._sending_to)
+        self._pulses = PulseService(self._sending_to)
         self._echo = self._open_echo()
         self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
         self._thread.start()
@@ -110,7 +110,7 @@ class Server:
 
     def _open_echo(self) -> Echo | None:
         try:
-            return Echo(self.host, self.port, self._dipping.dip)
+            return Echo(self.host, self.port, self._pulses.begin)
         except (OSError, RuntimeError) as error:
             _log.warning("no echo for probes: %s", error)
             return None
@@ -174,11 +174,11 @@ class Server:
             here = [session for session in self._sessions if not session.gave_way]
             strangers = [session for session in here if not session.logged_in]
             sessions = [session for session in here if session.logged_in]
-            leaves = admission.stranger_that_gives_way(strangers, party, self._limits.room)
+            leaves = admission.stranger_to_drop(strangers, party, self._limits.room)
             if leaves:
                 leaves.give_way()
             try:
-                admission.session_that_gives_way(sessions, party, self._limits.room, time.monotonic())
+                admission.session_to_drop(sessions, party, self._limits.room, time.monotonic())
             except admission.Full:
                 return False
             return True
@@ -188,9 +188,7 @@ class Server:
         with self._lock:
             others = [other for other in self._sessions if other.logged_in and not other.gave_way]
             try:
-                leaves = admission.session_that_gives_way(
-                    others, session.party, self._limits.room, time.monotonic()
-                )
+                leaves = admission.session_to_drop(others, session.party, self._limits.room, time.monotonic())
             except admission.Full:
                 raise ControlClosed("too many sessions", (421, "Too many sessions, try later.")) from None
             if leaves:
@@ -216,7 +214,7 @@ class Server:
         if self._echo and session.echo:
             self._echo.dismiss(session.echo)
         if is_last:
-            self._dipping.forget(session.control.peer)
+            self._pulses.forget(session.control.peer)
 
     def _sending_to(self, host: str) -> list[socket.socket]:
         """Return the connections over which data go to a client."""

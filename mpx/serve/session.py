@@ -15,7 +15,7 @@ from mpx.serve.admission import Room
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import DataChannel
-from mpx.serve.replies import DataChannelError, Refusal, reply_for
+from mpx.serve.replies import DataChannelError, RefusalReply, reply_for
 from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 from mpx.serve.turns import Share, Turn, Turns
@@ -121,9 +121,9 @@ class Session:
         self.control.shutdown()
 
     def path(self, name: str) -> str:
-        """Return the absolute name of an argument; raises Refusal if it names nothing."""
+        """Return the absolute name of an argument; raises RefusalReply if it names nothing."""
         if not name:
-            raise Refusal(501, "A name is needed.")
+            raise RefusalReply(501, "A name is needed.")
         return join(self.directory, name)
 
     def _do_all(self, line: str, commands: dict[str, Command]) -> None:
@@ -171,7 +171,7 @@ class Session:
             reply = command.run(self, argument)
         except ControlClosed:
             raise
-        except (Refusal, DataChannelError, OSError) as error:
+        except (RefusalReply, DataChannelError, OSError) as error:
             reply = reply_for(error, f"{verb} failed")
         except Exception as error:
             _log.exception("%s: %s failed", self.control.peer, verb)

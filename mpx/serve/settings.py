@@ -8,7 +8,7 @@ from mpx.net import congestion_control, mptcp
 from mpx.serve import arguments
 from mpx.serve.data import MOST_CONNECTIONS
 from mpx.serve.listing import FACTS
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 
 _INTERVAL_DIGITS = 5  # of seconds, and of a number of connections
 
@@ -45,16 +45,16 @@ class Settings:
 
 
 def set_restart(settings: Settings, argument: str) -> None:
-    """REST 100, or REST 0-100,200-300: what is already there. Raises Refusal."""
+    """REST 100, or REST 0-100,200-300: what is already there. Raises RefusalReply."""
     settings.restart = RangeSet(arguments.ranges(argument))
 
 
 def set_trigger(settings: Settings, argument: str) -> None:
-    """TREV PERF seconds, TREV RESTART seconds: marker intervals; 0 is none. Raises Refusal."""
+    """TREV PERF seconds, TREV RESTART seconds: marker intervals; 0 is none. Raises RefusalReply."""
     event, _, text = argument.strip().upper().partition(" ")
     seconds = arguments.number(text, _INTERVAL_DIGITS)
     if event not in ("PERF", "RESTART") or seconds is None:
-        raise Refusal(501, "TREV takes PERF or RESTART and whole seconds.")
+        raise RefusalReply(501, "TREV takes PERF or RESTART and whole seconds.")
     if event == "PERF":
         settings.performance_s = float(seconds)
     else:
@@ -62,7 +62,7 @@ def set_trigger(settings: Settings, argument: str) -> None:
 
 
 def set_options(settings: Settings, argument: str) -> str:
-    """OPTS command options; returns what was set, in words. Raises Refusal."""
+    """OPTS command options; returns what was set, in words. Raises RefusalReply."""
     verb, _, options = argument.strip().partition(" ")
     verb = verb.upper()
     if verb == "MLST":
@@ -79,29 +79,29 @@ def set_options(settings: Settings, argument: str) -> str:
         if seconds is not None:
             settings.checksum_marker_s = float(seconds)
             return "Checksum markers set."
-    raise Refusal(501, f"No such option: {argument[:80]!a}")
+    raise RefusalReply(501, f"No such option: {argument[:80]!a}")
 
 
 def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
     # StripeLayout and BlockSize concern striped servers, and clients send them to all.
     known = ("Parallelism", "Markers", "Congestion", "Transport", "StripeLayout", "BlockSize")
     if set(pairs) - {name.lower() for name in known}:
-        raise Refusal(501, f"Options of RETR are {', '.join(known)}.")
+        raise RefusalReply(501, f"Options of RETR are {', '.join(known)}.")
     numbers = {}
     for name in ("parallelism", "markers"):
         if name in pairs:
             number = arguments.number(pairs[name].partition(",")[0], _INTERVAL_DIGITS)
             if number is None:
-                raise Refusal(501, "Options of RETR are whole numbers.")
+                raise RefusalReply(501, "Options of RETR are whole numbers.")
             numbers[name] = number
     if "congestion" in pairs:
         usable = settings.usable_congestion()
         if pairs["congestion"] not in usable:
-            raise Refusal(504, f"Congestion is one of {', '.join(usable)}.")
+            raise RefusalReply(504, f"Congestion is one of {', '.join(usable)}.")
         settings.congestion = pairs["congestion"]
     if "transport" in pairs:
         if pairs["transport"] not in ("tcp", choices.TRANSPORT) or mptcp.why_not():
-            raise Refusal(504, f"Transport is tcp{'' if mptcp.why_not() else ' or mptcp'}.")
+            raise RefusalReply(504, f"Transport is tcp{'' if mptcp.why_not() else ' or mptcp'}.")
         settings.over_mptcp = pairs["transport"] == choices.TRANSPORT
     if "parallelism" in numbers:
         settings.streams = min(max(1, numbers["parallelism"]), MOST_CONNECTIONS)

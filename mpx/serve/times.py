@@ -4,7 +4,7 @@ import calendar
 import time
 
 from mpx.serve import arguments
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 
 _LONGEST = 40  # with a fraction of the second
 _FIRST_S, _LAST_S = -30610224000, 253402300799  # the first second of the year 1000, the last of 9999
@@ -21,11 +21,11 @@ def format_time(seconds: float) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Return seconds since 1970; a fraction is dropped. Raises Refusal."""
+    """Return seconds since 1970; a fraction is dropped. Raises RefusalReply."""
     try:
         whole = text[:_LONGEST].partition(".")[0]
         if not arguments.is_time(whole):
             raise ValueError
         return calendar.timegm(time.strptime(whole, "%Y%m%d%H%M%S"))
     except ValueError as error:
-        raise Refusal(501, f"Not a time (YYYYMMDDhhmmss): {text[:40]!a}") from error
+        raise RefusalReply(501, f"Not a time (YYYYMMDDhhmmss): {text[:40]!a}") from error

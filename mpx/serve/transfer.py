@@ -16,8 +16,8 @@ from typing import Protocol
 from mpx.endpoints.ftp.framing import performance_marker, restart_marker
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
-from mpx.serve.progress import Progress
-from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal
+from mpx.serve.progress import TransferCounters
+from mpx.serve.replies import DataChannelError, NoDataConnection, RefusalReply
 from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
 _JOIN_AT_ONCE = 16  # connections of a transfer
@@ -68,7 +68,7 @@ class Transfer:
         control: Control,
         channel: DataChannel,
         engine: Engine,
-        progress: Progress,
+        progress: TransferCounters,
         turn: Turn,
         stall_timeout_s: float,
     ) -> None:
@@ -100,8 +100,8 @@ class Transfer:
         """Do the transfer over `connections` and those that the channel's listener brings.
 
         Sends 125 or 150 and the markers; the caller sends the last reply. What is left open goes back
-        to the channel; after a failure everything is closed, also what was not begun with. Raises Refusal
-        (ABOR), DataChannelError, OSError, ControlClosed.
+        to the channel; after a failure everything is closed, also what was not begun with. Raises
+        RefusalReply (ABOR), DataChannelError, OSError, ControlClosed.
         """
         started_s, whole = time.monotonic(), False
         self._turn.end()
@@ -233,7 +233,7 @@ class Transfer:
         if interrupted:
             if self._control.closed:
                 raise ControlClosed("the client went away during a transfer")
-            raise Refusal(426, "Transfer aborted.")
+            raise RefusalReply(426, "Transfer aborted.")
         return self._control.received_bytes != before
 
     def _accept(self, wanted: bool) -> None:

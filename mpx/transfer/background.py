@@ -183,5 +183,5 @@ def _monitor(
     congestion = transport.plan.congestion or CUBIC
     why_not = why_not_congestion(ends, transport.rtt, are_open=True)
     cached = functools.cache(why_not or str)  # each question takes a socket
-    chooser = SwitchHysteresis(transport.options.policy, congestion, cached)
-    return BackgroundMonitor(Loading(ops_classifier.load), watch, chooser, congestion, since_s)
+    hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached)
+    return BackgroundMonitor(Loading(ops_classifier.load), watch, hysteresis, congestion, since_s)

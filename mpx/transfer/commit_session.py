@@ -109,6 +109,7 @@ class CommitSession(threading.Thread):
             return False
         return True
 
+    # Shares only `Retry` with SessionWorker: what failed goes back to all sessions, and none stands aside.
     def _work(self) -> None:
         work = self._shared
         retry = Retry(work.retries, work.failure.cancel)

@@ -285,20 +285,20 @@ def test_a_copy_that_makes_dips_is_judged_as_one() -> None:
         def window_s(self, kind: str) -> float:
             return 10.0
 
-        def classify(self, *_: object, own: Own, falls: object, **__: object) -> Mix:
-            asked.append((own.kind, falls))
+        def classify(self, *_: object, own: Own, responses: object, **__: object) -> Mix:
+            asked.append((own.kind, responses))
             return likeliest([1 / len(MIXES)] * len(MIXES))
 
-    falls = [QueueResponse(1.0, 0.5, 0.5)]
+    responses = [QueueResponse(1.0, 0.5, 0.5)]
     probes = [Probe(i / 10, 0.05) for i in range(101)]
     goodput = [(probe.t_s, 1e7) for probe in probes]
     told = {"own": ("bbr", 4), "goodput": goodput}
     some = [
-        example("C", probes, part="dips", falls=falls, **told),
+        example("C", probes, part="dips", responses=responses, **told),
         example("C", probes, part="transfer", **told),
     ]
     answers(some, cast(Model, Listens()))
-    assert asked == [(DIPS_BBR, falls), (TRANSFER_BBR, ())]
+    assert asked == [(DIPS_BBR, responses), (TRANSFER_BBR, ())]
 
 
 @pytest.mark.long

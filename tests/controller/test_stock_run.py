@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpx_command import command, mpx, refused
 from mpx_controller.stock import run as stock_run
-from mpx_controller.stock.connections import Connection, Connections, parsed
+from mpx_controller.stock.connections import Connection, Connections
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
-from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, Streams, chosen_ports
+from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, StreamRecogniser, chosen_ports
 from mpx_controller.stock.run import Watch, run_command
 from pretended import Book, kept, saying
 
@@ -28,17 +27,6 @@ PORTS = st.integers(0, 65535)
 PAIR = Pair("10.0.0.1", "10.0.0.2")
 OURS = ("127.0.0.1", "127.0.0.1")
 NOBODY = ("--url", "http://127.0.0.1:1")
-
-
-MESSAGES = st.tuples(st.integers(0, 200), st.sampled_from((2, 3, 20)), st.binary(max_size=100)).map(
-    lambda told: struct.pack("=IHHII", told[0], told[1], 0, 0, 0) + told[2]
-)
-
-
-@given(st.one_of(st.binary(max_size=300), MESSAGES, st.lists(MESSAGES).map(b"".join)))
-def test_what_the_kernel_would_never_say(data: bytes) -> None:
-    with contextlib.suppress(OSError):
-        parsed(data)
 
 
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
@@ -69,7 +57,7 @@ def connection(local: int, remote: int, peer: str = "10.0.0.2") -> Connection:
 
 
 def test_streams_of_one_who_sends() -> None:
-    streams = Streams(PAIR, range(20_000, 20_100), we_send=True)
+    streams = StreamRecogniser(PAIR, range(20_000, 20_100), we_send=True)
     assert streams.environment == {SENDS: "20000,20099"}
     control = connection(20_050, 2811)
     streams, there = streams.seen([connection(40_000, 2811), control])
@@ -81,7 +69,7 @@ def test_streams_of_one_who_sends() -> None:
     ]
     streams, there = streams.seen([control, connection(20_002, 5000), connection(20_003, 5000), *others])
     assert there == [20_002, 20_003]
-    late = Streams(PAIR, range(20_000, 20_100), we_send=True)
+    late = StreamRecogniser(PAIR, range(20_000, 20_100), we_send=True)
     assert late.seen([connection(20_002, 5000), control, connection(20_003, 5000)])[1] == [20_002, 20_003]
     data = connection(20_002, 5000)
     for either in ([data, control], [control, data]):
@@ -89,7 +77,7 @@ def test_streams_of_one_who_sends() -> None:
 
 
 def test_streams_of_one_who_receives() -> None:
-    streams = Streams(Pair("10.0.0.2", "10.0.0.1"), range(20_000, 20_100), we_send=False)
+    streams = StreamRecogniser(Pair("10.0.0.2", "10.0.0.1"), range(20_000, 20_100), we_send=False)
     assert streams.environment == {RECEIVES: "20000,20099"}
     seen = [connection(20_001, 7001), connection(20_001, 7002), connection(40_000, 2811)]
     assert streams.seen(seen)[1] == [7001, 7002]

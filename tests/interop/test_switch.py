@@ -25,7 +25,7 @@ from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.report import Report
 from mpx.rtt.series import Probe
 from mpx.serve import Server, settings
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.session import Limits
 from mpx.transfer import background, tuner_choice
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
@@ -53,7 +53,7 @@ class Says:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[QueueResponse] = (),
+        responses: Sequence[QueueResponse] = (),
     ) -> Mix:
         assert own and goodput and series and 0 < base_s < 1
         assert all(series[0].t_s - 1 < t_s for t_s, _ in goodput[-5:])  # both are on one clock
@@ -172,7 +172,7 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
 
     def refuses(of: settings.Settings, argument: str) -> str:
         if "Congestion=bbr" in argument:
-            raise Refusal(504, "Not any more.")
+            raise RefusalReply(504, "Not any more.")
         return takes(of, argument)
 
     monkeypatch.setattr("mpx.serve.commands_login.set_options", refuses)

@@ -86,9 +86,9 @@ class Listens:
     def window_s(self, kind):
         return 5.0
 
-    def classify(self, series, base_s, goodput, *, own, falls):
+    def classify(self, series, base_s, goodput, *, own, responses):
         assert own.dips
-        self.told = [(fall.share, fall.kept) for fall in falls]
+        self.told = [(response.share, response.kept) for response in responses]
         return likeliest([1 / len(MIXES)] * len(MIXES))
 
 listens = Listens()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab_pair import Pair, entered
-from mpx_lab.emulator.link import EmulatedLink, End, LinkError, RunningLink
+from mpx_lab.emulator.link import EmulatedLink, LinkEnd, LinkError, RunningLink
 from mpx_lab.shape import Direction, Shape
 from mpx_lab.state import LabError
 from traces import traces
@@ -135,11 +135,11 @@ def test_what_prevents_a_start_is_said(pair: Pair) -> None:
     pair.start(OPEN, OPEN)
     a, b = pair.netns
     for ends, reason in (
-        ((End(a, "wan0"), End(b, "other")), "wan0: cannot make it"),
-        ((End(a, "other"), End(b, "wan0")), "wan0: cannot make it"),
-        ((End(a, "other"), End("/run/netns/nowhere", "other")), "/run/netns/nowhere"),
-        ((End(a, "a-name-far-too-long"), End(b, "other")), "15 characters"),
-        ((End(a, "other", "02:00"), End(b, "other")), "MAC"),
+        ((LinkEnd(a, "wan0"), LinkEnd(b, "other")), "wan0: cannot make it"),
+        ((LinkEnd(a, "other"), LinkEnd(b, "wan0")), "wan0: cannot make it"),
+        ((LinkEnd(a, "other"), LinkEnd("/run/netns/nowhere", "other")), "/run/netns/nowhere"),
+        ((LinkEnd(a, "a-name-far-too-long"), LinkEnd(b, "other")), "15 characters"),
+        ((LinkEnd(a, "other", "02:00"), LinkEnd(b, "other")), "MAC"),
     ):
         with pytest.raises(LinkError, match=reason):
             EmulatedLink("second", pair.folder, *ends).start()

@@ -6,7 +6,7 @@ import time
 from lab_pair import Pair
 from mpx_lab.emulator.accounting import Tally
 from mpx_lab.emulator.link import EmulatedLink
-from mpx_lab.emulator.link_log import Sample, older_part, read_log
+from mpx_lab.emulator.link_log import LinkLogLine, older_part, read_log
 from mpx_lab.shape import Direction, Shape
 from wires import FULL, OPEN, Eventually, Wire, Wired, taken_in
 
@@ -31,7 +31,7 @@ def test_the_log_tells_what_happened(wired: Wired, eventually: Eventually) -> No
     assert max(sample.pickup_max_s for sample in there) == stats.a_to_b.pickup.max_ns / 1e9
 
 
-def lines_of(direction: Direction, link: EmulatedLink) -> list[Sample]:
+def lines_of(direction: Direction, link: EmulatedLink) -> list[LinkLogLine]:
     return [sample for sample in read_log(link.log) if sample.direction is direction]
 
 

@@ -13,7 +13,7 @@ from mpx_lab.lab import Lab
 from mpx_lab.namespace import inside
 from mpx_lab.topology import Topology, wan
 
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.location import Location
 from mpx.rtt.method import Method
 from mpx.rtt.methods.choose import Chosen, choose
@@ -89,7 +89,7 @@ def test_many_echoes_under_way(lab: Lab, server: Server, address: str) -> None:
 
 def test_many_questions_under_way_on_a_session(lab: Lab, server: Server, address: str) -> None:
     here, location = lab.host("src").netns, Location("ftp", "/", address, server.port)
-    with inside(here, lambda: Session(location, SessionOptions())) as session:
+    with inside(here, lambda: ClientSession(location, SessionOptions())) as session:
         session.greet()
         way = SessionMethod(session)
         assert_long(ran(lab, way, single(2.0)), 20)
@@ -130,7 +130,7 @@ def test_a_session_does_not_see_what_the_link_loses_and_tells_what_it_sent_again
     lab: Lab, server: Server, address: str
 ) -> None:
     here, location = lab.host("src").netns, Location("ftp", "/", address, server.port)
-    with inside(here, lambda: Session(location, SessionOptions())) as session:
+    with inside(here, lambda: ClientSession(location, SessionOptions())) as session:
         session.greet()
         way = SessionMethod(session)
         assert way.retransmissions == 0

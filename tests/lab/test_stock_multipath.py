@@ -33,6 +33,10 @@ class Site:
     def file(self, name: str) -> Path:
         return self.folder / name
 
+    def kill_controller(self) -> None:
+        self.lab.process.kill()
+        self.lab.process.wait()
+
     def log(self) -> str:
         return self.file("netmgr.log").read_text() if self.file("netmgr.log").exists() else ""
 
@@ -94,7 +98,7 @@ def test_a_server_with_the_module(site: Site, eventually: Callable[..., None]) -
         eventually(lambda: site.lab.ask("GET", "path-sets") == [])  # sessions give them back
         assert "4 paths" in site.log() and "not steered" not in site.log()
 
-        site.lab.kill_controller()
+        site.kill_controller()
         assert max(site.up(url)) > 0.9
         assert max(site.down(url)) > 0.9
         assert site.log().count("not steered") == 2  # of each session once
@@ -108,7 +112,7 @@ def test_a_command_around_the_client(site: Site) -> None:
         assert site.lab.ask("GET", "path-sets") == []
         assert max(site.up(url, site.run_up(1))) > 0.9
 
-        site.lab.kill_controller()
+        site.kill_controller()
         assert max(site.up(url, site.run_up())) > 0.9
 
 

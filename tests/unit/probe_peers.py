@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.errors import ConnectionLost
 from mpx.location import Location
 from mpx.rtt.method import Answer, Method
@@ -57,17 +57,19 @@ def hold() -> float:
     return time.monotonic() - began_s
 
 
-def session_at(host: str, port: int) -> Session:
-    session = Session(Location("ftp", "/", host, port), SessionOptions(WITHIN_S, WITHIN_S))
+def session_at(host: str, port: int) -> ClientSession:
+    session = ClientSession(Location("ftp", "/", host, port), SessionOptions(WITHIN_S, WITHIN_S))
     session.greet()
     return session
 
 
 @contextmanager
-def scripted_ftp() -> Iterator[tuple[Session, socket.socket]]:
+def scripted_ftp() -> Iterator[tuple[ClientSession, socket.socket]]:
     """A session with a server that greets; the test is the rest of it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        client = Session(Location("ftp", "/", *listening.getsockname()), SessionOptions(WITHIN_S, WITHIN_S))
+        client = ClientSession(
+            Location("ftp", "/", *listening.getsockname()), SessionOptions(WITHIN_S, WITHIN_S)
+        )
         server, _ = listening.accept()
         with server, client:
             server.settimeout(WITHIN_S)

@@ -21,16 +21,16 @@ from mpx.recognition.observation import (
     period_s,
 )
 from mpx.recognition.own_data import parts_of
-from mpx.recognition.windows import Floats, Windows
+from mpx.recognition.windows import Floats, ProbeWindows
 
 STEPS = 100
 NAMES = feature_names(STEPS, PASSIVE)
 
 
-def windows(*rows: Floats, base_s: float | None = None, own: Floats | None = None) -> Windows:
+def windows(*rows: Floats, base_s: float | None = None, own: Floats | None = None) -> ProbeWindows:
     rtt = np.array(rows)
     base = np.full(len(rtt), rtt.min() if base_s is None else base_s)
-    return Windows(rtt, np.zeros(rtt.shape, bool), base, None if own is None else np.atleast_2d(own))
+    return ProbeWindows(rtt, np.zeros(rtt.shape, bool), base, None if own is None else np.atleast_2d(own))
 
 
 def numbers(row: Floats, base_s: float | None = None) -> dict[str, float]:
@@ -52,7 +52,9 @@ def test_every_number_has_a_name_of_its_own(steps: int, kind: str) -> None:
     some = np.random.default_rng(1).uniform(0.05, 0.1, (3, steps))
     own = np.random.default_rng(2).uniform(0, 1e8, (3, steps))
     shares = np.where(some > 0.09, 0.5, np.nan)
-    found = features(Windows(some, some < 0, np.full(3, 0.05), own, np.full(3, 4.0), shares, shares), kind)
+    found = features(
+        ProbeWindows(some, some < 0, np.full(3, 0.05), own, np.full(3, 4.0), shares, shares), kind
+    )
     assert found.shape == (3, len(names)) and len(set(names)) == len(names)
 
 
@@ -130,11 +132,11 @@ def test_whatever_is_measured_the_numbers_are_finite_and_rows_do_not_mix(
     rtt: Floats, lost, own: Floats, shares: Floats
 ) -> None:
     streams = np.array([1.0, 16.0])
-    both = features(Windows(rtt, lost, rtt.min(axis=1), own, streams, shares, shares[::-1]), DIPS_BBR)
+    both = features(ProbeWindows(rtt, lost, rtt.min(axis=1), own, streams, shares, shares[::-1]), DIPS_BBR)
     assert np.isfinite(both).all() and np.isfinite(both.astype(np.float32)).all()
     for i in (0, 1):
         at = slice(i, i + 1)
-        one = Windows(
+        one = ProbeWindows(
             rtt[at], lost[at], rtt[at].min(axis=1), own[at], streams[at], shares[at], shares[::-1][at]
         )
         alone = features(one, DIPS_BBR)
@@ -186,7 +188,7 @@ def test_what_dips_told_is_our_share_and_gives_the_rate_of_the_link() -> None:
     shares[[60, 80, 100, 120, 140]] = 0.39, 0.4, 0.4, 0.4, 0.41
     kept = shares.copy()
     told = own[None], np.array([2.0]), shares[None], kept[None]
-    windows = Windows(row[None], row[None] < 0, np.array([0.05]), *told)
+    windows = ProbeWindows(row[None], row[None] < 0, np.array([0.05]), *told)
     found = dict(zip(feature_names(200, DIPS_BBR), features(windows, DIPS_BBR)[0], strict=True))
     assert found["dips"] == 5 and found["dip 0.5"] == pytest.approx(0.4)
     assert found["dip beside 1"] == pytest.approx(0.6) and found["dip beside 2"] == pytest.approx(0.8)
@@ -197,7 +199,9 @@ def test_what_dips_told_is_our_share_and_gives_the_rate_of_the_link() -> None:
     found = dict(zip(feature_names(200, DIPS_BBR), features(windows, DIPS_BBR)[0], strict=True))
     assert found["dips"] == 1 and found["dip 0.5"] == found["ours while full 0.9"] == 0
     with pytest.raises(ValueError, match="their responses"):
-        features(Windows(row[None], row[None] < 0, np.array([0.05]), own[None], np.array([2.0])), DIPS_BBR)
+        features(
+            ProbeWindows(row[None], row[None] < 0, np.array([0.05]), own[None], np.array([2.0])), DIPS_BBR
+        )
 
 
 @pytest.mark.parametrize("kind", PROFILES)
@@ -212,7 +216,7 @@ def test_every_step_is_of_one_burst_and_ends_are_at_its_end(kind: str) -> None:
 
 def test_how_many_streams_are_ours_is_seen_in_a_transfer_only() -> None:
     row, own = saw(25, 0.07, 0.1)[None], np.full((1, STEPS), 1e7)
-    with_16 = Windows(row, row < 0, np.array([0.05]), own, np.array([16.0]))
+    with_16 = ProbeWindows(row, row < 0, np.array([0.05]), own, np.array([16.0]))
     told = dict(zip(feature_names(STEPS, TRANSFER_BBR), features(with_16, TRANSFER_BBR)[0], strict=True))
     assert told["own streams"] == 4
     assert not any(name.startswith("burst") for name in told)

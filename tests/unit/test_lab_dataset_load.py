@@ -56,10 +56,11 @@ def test_what_dips_told_is_on_the_clock_of_the_series(tmp_path: Path) -> None:
     write_run(tmp_path / recipe.name, recipe)
     first, second = load_dataset(tmp_path)
     for found in (first, second):
-        assert len(found.falls) == 10 and {(fall.share, fall.kept) for fall in found.falls} == {(0.5, 0.6)}
-        assert all(0 <= fall.t_s < 10 for fall in found.falls)
+        assert len(found.responses) == 10
+        assert {(response.share, response.kept) for response in found.responses} == {(0.5, 0.6)}
+        assert all(0 <= response.t_s < 10 for response in found.responses)
     write_run(tmp_path / TRANSFER.name, TRANSFER)
-    assert [list(each.falls) for each in load_dataset(tmp_path) if each.part == "transfer"] == [[], []]
+    assert [list(each.responses) for each in load_dataset(tmp_path) if each.part == "transfer"] == [[], []]
 
 
 def test_bursts_are_told_together(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_lab.emulator.accounting import TALLIES, Tally
-from mpx_lab.emulator.link_log import Sample, copy_log, older_part, parse_log, read_log
+from mpx_lab.emulator.link_log import LinkLogLine, copy_log, older_part, parse_log, read_log
 from mpx_lab.shape import Direction
 
 HEADER = (
@@ -15,7 +15,7 @@ HEADER = (
 tallies = st.builds(Tally, st.integers(0, 2**40), st.integers(0, 2**50))
 whole_ms = st.integers(0, 10**6).map(lambda ms: ms / 1000)
 samples = st.builds(
-    Sample,
+    LinkLogLine,
     time_s=whole_ms,
     direction=st.sampled_from(Direction),
     up=st.booleans(),
@@ -36,7 +36,7 @@ def ns(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def line(sample: Sample) -> str:
+def line(sample: LinkLogLine) -> str:
     head = [ns(sample.time_s), sample.direction, int(sample.up), sample.rate_bps or 0, ns(sample.delay_s)]
     counts = [f"{getattr(sample, name).frames},{getattr(sample, name).bytes}" for name in TALLIES]
     late = (sample.late_p50_s, sample.late_p99_s, sample.late_max_s)
@@ -46,12 +46,12 @@ def line(sample: Sample) -> str:
 
 
 @given(st.lists(samples, max_size=5))
-def test_what_was_written_is_read(written: list[Sample]) -> None:
+def test_what_was_written_is_read(written: list[LinkLogLine]) -> None:
     assert list(parse_log([HEADER, *map(line, written)])) == written
 
 
 @given(samples, samples, st.data())
-def test_a_line_cut_by_a_kill_is_left_out(whole: Sample, cut: Sample, data: st.DataObject) -> None:
+def test_a_line_cut_by_a_kill_is_left_out(whole: LinkLogLine, cut: LinkLogLine, data: st.DataObject) -> None:
     text = line(cut)
     kept = data.draw(st.integers(0, len(text) - 1))
     rest = [text[:kept]] if kept else []
@@ -66,7 +66,7 @@ def test_what_is_no_log_is_refused(lines: list[str]) -> None:
 
 @given(samples, samples)
 def test_the_part_before_is_read_too(
-    tmp_path_factory: pytest.TempPathFactory, old: Sample, new: Sample
+    tmp_path_factory: pytest.TempPathFactory, old: LinkLogLine, new: LinkLogLine
 ) -> None:
     log = tmp_path_factory.mktemp("log") / "wan.csv"
     log.write_text(HEADER + line(new))
@@ -76,7 +76,9 @@ def test_the_part_before_is_read_too(
 
 
 @given(samples, samples)
-def test_both_parts_are_copied(tmp_path_factory: pytest.TempPathFactory, old: Sample, new: Sample) -> None:
+def test_both_parts_are_copied(
+    tmp_path_factory: pytest.TempPathFactory, old: LinkLogLine, new: LinkLogLine
+) -> None:
     log, folder = tmp_path_factory.mktemp("log") / "wan.csv", tmp_path_factory.mktemp("run")
     log.write_text(HEADER + line(new))
     copy_log(log, folder)

@@ -75,9 +75,9 @@ class Scripted:
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
         own: Own | None = None,
-        falls: Sequence[QueueResponse] = (),
+        responses: Sequence[QueueResponse] = (),
     ) -> Mix:
-        assert list(falls) == (self.told or [])
+        assert list(responses) == (self.told or [])
         assert series and base_s == self.base_s and goodput is not None and own is not None
         self.asked.append((self.from_s, own, list(goodput)))
         return self.says
@@ -99,8 +99,8 @@ class Copy:
 
     def __init__(self, says: str, congestion: str = "cubic") -> None:
         self.model = Scripted(says)
-        chooser = SwitchHysteresis("fair", congestion, permitted)
-        self.selection = BackgroundMonitor(AtOnce(self.load), self.model, chooser, congestion)
+        hysteresis = SwitchHysteresis("fair", congestion, permitted)
+        self.selection = BackgroundMonitor(AtOnce(self.load), self.model, hysteresis, congestion)
         self.now_s, self.arrived, self.loaded = BEGAN_S, 0, 0
         self.switches: list[tuple[float, str]] = []
         self.is_permitted = True
@@ -340,8 +340,8 @@ class NoThreads(Loading):
 
 def test_without_a_thread_to_load_in_the_copy_goes_on() -> None:
     copy = Copy("B")
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
-    copy.selection = BackgroundMonitor(NoThreads(copy.load), copy.model, chooser, "cubic")
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
+    copy.selection = BackgroundMonitor(NoThreads(copy.load), copy.model, hysteresis, "cubic")
     copy.run(60)
     assert copy.selection.trouble == "can't start new thread" and copy.switches == []
 
@@ -355,8 +355,8 @@ def test_without_a_descriptor_to_ask_with_the_next_reading_tries_again() -> None
             raise left.pop()
         return ""
 
-    chooser = SwitchHysteresis("fair", "cubic", why_not)
-    copy.selection = BackgroundMonitor(AtOnce(copy.load), copy.model, chooser, "cubic")
+    hysteresis = SwitchHysteresis("fair", "cubic", why_not)
+    copy.selection = BackgroundMonitor(AtOnce(copy.load), copy.model, hysteresis, "cubic")
     copy.run(60)
     assert copy.selection.trouble == "" and len(copy.switches) == 1
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.multipath.port_registry import MOST_AT_ONCE, Asked, Port, PortRegistry
+from mpx.multipath.port_registry import MOST_AT_ONCE, Port, PortRegistry, PortRequest
 
 NAMES = ("0", "1", "2")
 
@@ -19,7 +19,7 @@ class Told:
         self.book = PortRegistry(NAMES, most)
         self.most = math.inf if most is None else most
         self.on: dict[int, str] = {}
-        self.under_way: list[Asked] = []  # questions that it has not answered
+        self.under_way: list[PortRequest] = []  # questions that it has not answered
 
     def end(self) -> None:
         for side, numbers in self.book.take_ended():

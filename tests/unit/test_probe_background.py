@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mpx.choices import POLICIES
 from mpx.errors import UsageError
-from mpx.probing.background import Decision, background, bottleneck, unrecognised
+from mpx.probing.background import CongestionChoice, background, bottleneck, unrecognised
 from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
 from mpx.recognition.policy import before_anything_is_known
 from mpx.recognition.switching import SwitchHysteresis
@@ -78,7 +78,7 @@ def test_it_decides_nothing_that_no_copy_would() -> None:
         assert told(likeliest, policy).decision.congestion == wants
     assert told(likeliest).decision.reason == "the background is not certain (any bbr, 75%)"
     both = told(Mix("none", 0.45, {"none": 0.45, "cubic only": 0.4, "any bbr": 0.15}))
-    assert both.decision == Decision("fair", "cubic", "the background is probably none")
+    assert both.decision == CongestionChoice("fair", "cubic", "the background is probably none")
 
 
 @given(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), st.sampled_from(POLICIES))
@@ -87,11 +87,11 @@ def test_it_decides_what_a_copy_would_do_that_reads_the_same_again_and_again(
 ) -> None:
     mix = Mix("C", 0.3, {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)})
     uses = before_anything_is_known(policy)
-    chooser = SwitchHysteresis(policy, uses, lambda _: "")
+    hysteresis = SwitchHysteresis(policy, uses, lambda _: "")
     for _ in range(10):
-        if switch := chooser.read(mix):
+        if switch := hysteresis.read(mix):
             uses = switch.congestion
-            chooser.made(uses)
+            hysteresis.made(uses)
     assert told(mix, policy).decision.congestion == uses
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mpx
-from mpx.probing.background import Background, Bottleneck, Decision
+from mpx.probing.background import Bottleneck, CongestionChoice, PathBackground
 from mpx.probing.plot import draw
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.target import parse_target
@@ -39,8 +39,8 @@ SESSION = WayTaken(
     retransmissions=3,
 )
 GROUPS = {"none": 0.02, "cubic only": 0.9, "any bbr": 0.08}
-CUBIC = Decision("fair", "cubic", "the background is probably cubic only")
-SHARED = Background(Mix("C", 0.81, GROUPS), "", CUBIC)
+CUBIC = CongestionChoice("fair", "cubic", "the background is probably cubic only")
+SHARED = PathBackground(Mix("C", 0.81, GROUPS), "", CUBIC)
 RESULT = ProbeResult(
     target="ftp://dtn.example.org/",
     address=("192.0.2.7", 2811),
@@ -93,8 +93,8 @@ def test_what_bursts_tell_is_told() -> None:
 
 
 def test_a_background_that_is_not_known_is_no_mix() -> None:
-    decision = Decision("fast", None, "the background is not known; bbr is not permitted")
-    told = replace(RESULT, background=Background(None, "5 s of probes are needed at least", decision))
+    decision = CongestionChoice("fast", None, "the background is not known; bbr is not permitted")
+    told = replace(RESULT, background=PathBackground(None, "5 s of probes are needed at least", decision))
     assert "mix       not known: 5 s of probes are needed at least" in told.as_lines()
     assert f"decision  the default of the kernel (fast): {decision.reason}" in told.as_lines()
     VALIDATOR.validate(told.as_dict())

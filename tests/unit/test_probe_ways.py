@@ -23,7 +23,7 @@ from probe_peers import (
 
 from mpx.endpoints.ftp.extensions import echo as echo_wire
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.wire import command, parse_features
 from mpx.errors import ConnectionLost, Interrupted, UsageError
 from mpx.location import Location
@@ -88,7 +88,7 @@ def test_a_message_with_its_checksum_sums_to_nothing(data: bytes) -> None:
 # --- the echo of mpx serve -------------------------------------------------------------------------
 
 
-def place_of(session: Session) -> EchoPlace:
+def place_of(session: ClientSession) -> EchoPlace:
     place = echo_wire.parse_place(parse_features(session.call(command("FEAT")))[echo_wire.FEATURE])
     assert place
     return place
@@ -247,7 +247,7 @@ def test_a_session_whose_markers_never_end_is_left_when_told_to(monkeypatch: pyt
     with socket.create_server(("127.0.0.1", 0)) as listening:
         stops = threading.Event()
         options = SessionOptions(WITHIN_S, WITHIN_S, stop=stops.is_set)
-        client = Session(Location("ftp", "/", *listening.getsockname()), options)
+        client = ClientSession(Location("ftp", "/", *listening.getsockname()), options)
         server, _ = listening.accept()
         with server, client:
             monkeypatch.setattr("mpx.net.tcp.receive", lambda *_: b"112-\r\n112 End\r\n")

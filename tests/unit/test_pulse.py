@@ -304,8 +304,8 @@ def test_while_they_rest_there_are_none() -> None:
         run = Run(way, clock=way.clock)
         with pytest.raises(Interrupted):
             run.go(dips.times(run, lambda: BASE_S), lambda: way.now_s > BEGAN_S + 10)
-        falls = dips.responses([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
-        assert len(falls) > 2 and min(each.t_s for each in falls) >= BEGAN_S + 5
+        responses = dips.responses([Probe(BEGAN_S + each.t_s, each.rtt_s) for each in run.probes()], BEGAN_S)
+        assert len(responses) > 2 and min(each.t_s for each in responses) >= BEGAN_S + 5
 
 
 def test_where_the_round_trip_is_too_short_there_are_no_dips() -> None:

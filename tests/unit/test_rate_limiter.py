@@ -1,4 +1,4 @@
-"""The pacer: no rate is exceeded, and none is missed."""
+"""The rate limiter: no rate is exceeded, and none is missed."""
 
 import threading
 import time

@@ -19,7 +19,7 @@ from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE, Own
 from mpx.recognition.window_classifier import tempered
-from mpx.recognition.windows import Windows, bridged, on_grid
+from mpx.recognition.windows import ProbeWindows, bridged, on_grid
 from mpx.rtt.series import Probe
 
 STEPS = round(WINDOW_S * 10)
@@ -68,7 +68,7 @@ def test_probabilities_are_those_of_the_trees_tempered(model: Model) -> None:
     each = next(e for e in simulated(5, 10.0) if e.mix == "C")
     part = small_part()
     grid = on_grid(each.single).end(STEPS)
-    windows = Windows(bridged(grid.rtt_s[None]), grid.lost[None], np.array([each.rtt_s]))
+    windows = ProbeWindows(bridged(grid.rtt_s[None]), grid.lost[None], np.array([each.rtt_s]))
     row = features(windows, PASSIVE)[0]
     expected = tempered(part.trees.shares(row)[None, :6], part.temperature)[0]
     said = part.judge(each.single, each.rtt_s)

@@ -13,9 +13,9 @@ from mpx.recognition.windows import (
     Grid,
     bridged,
     enough,
-    falls_on_grid,
     on_grid,
     rates_on_grid,
+    responses_on_grid,
     steps_of,
     the_end,
 )
@@ -89,7 +89,7 @@ def test_goodput_stands_at_the_step_of_its_time_and_stays_until_the_next() -> No
 
 
 def test_what_dips_told_has_its_step() -> None:
-    shares, kept = falls_on_grid(
+    shares, kept = responses_on_grid(
         [QueueResponse(4.0, 1, 1), QueueResponse(5.11, 0.5, 0.6), QueueResponse(5.4, 0.7, 0.8)], 5.0, 5
     )
     assert shares[[1, 4]].tolist() == [0.5, 0.7] and kept[[1, 4]].tolist() == [0.6, 0.8]

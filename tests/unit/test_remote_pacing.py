@@ -11,7 +11,7 @@ from test_serve_echo import TIMEOUT_S, place_of
 
 from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.location import Location
 from mpx.recognition.pulses.remote_pacing import RemotePacer
 from mpx.rtt.methods.echo import EchoMethod
@@ -20,13 +20,13 @@ from mpx.serve import Server
 
 
 @pytest.fixture
-def session(server: Server) -> Iterator[Session]:
-    with Session(Location("ftp", "/", "127.0.0.1", server.port), SessionOptions()) as session:
+def session(server: Server) -> Iterator[ClientSession]:
+    with ClientSession(Location("ftp", "/", "127.0.0.1", server.port), SessionOptions()) as session:
         session.greet()
         yield session
 
 
-def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> None:
+def test_only_an_echo_that_says_so_can(session: ClientSession, client: RawClient) -> None:
     slowed = RemotePacer(lambda: [])
     assert not slowed.can and not slowed.slow(0.25, 0.02) and slowed.depth() == 0
     place = place_of(client)
@@ -39,7 +39,7 @@ def test_only_an_echo_that_says_so_can(session: Session, client: RawClient) -> N
 
 
 @pytest.mark.parametrize("depth", [5e-324, 0.29, 0.76, 1.0])
-def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) -> None:
+def test_a_depth_that_cannot_be_is_not_believed(session: ClientSession, depth: float) -> None:
     """Our share of the link is what the queue fell by, divided by it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
@@ -51,13 +51,13 @@ def test_a_depth_that_cannot_be_is_not_believed(session: Session, depth: float) 
         for told, believed in (0.75, 0.75), (depth, 0.0):
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            server.sendto(echo.answer_dip(data, told), sender)
+            server.sendto(echo.answer_pulse(data, told), sender)
             way.answers(time.monotonic() + TIMEOUT_S)
             assert slowed.depth() == believed
         way.close()
 
 
-def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) -> None:
+def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: ClientSession) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         way = EchoMethod(
@@ -69,9 +69,9 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) ->
         def asked() -> tuple[bytes, Callable[[bytes], None]]:
             assert slowed.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
-            assert (echo.token_in(data), echo.parse_dip(data)) == (
+            assert (echo.token_in(data), echo.parse_pulse_request(data)) == (
                 b"8 bytes.",
-                echo.DipAsked(0.02, 0.25),
+                echo.PulseRequest(0.02, 0.25),
             )
 
             def answer(what: bytes) -> None:
@@ -82,14 +82,14 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: Session) ->
 
         first, answer = asked()
         assert slowed.depth() == 0  # not answered
-        answer(echo.answer_dip(first, 0.75))
+        answer(echo.answer_pulse(first, 0.75))
         assert slowed.depth() == 0.75
         second, answer = asked()
         assert slowed.depth() == 0
-        answer(echo.answer_dip(first, 0.75))  # late
+        answer(echo.answer_pulse(first, 0.75))  # late
         assert slowed.depth() == 0
-        answer(echo.answer_dip(echo.ask_to_dip(b"another.", 2, 0.02, 0.25), 0.75))
+        answer(echo.answer_pulse(echo.ask_for_pulse(b"another.", 2, 0.02, 0.25), 0.75))
         assert slowed.depth() == 0
-        answer(echo.answer_dip(second, 0.5))
+        answer(echo.answer_pulse(second, 0.5))
         assert slowed.depth() == 0.5
         way.close()

@@ -1,4 +1,4 @@
-"""--policy scavenger: what the delays of probes make of the pacer's rate."""
+"""--policy scavenger: what the delays of probes make of the limiter's rate."""
 
 import threading
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def paced(rate_bps: float | None = None) -> tuple[Watch, RateLimiter, Scavenger]
 def goes_on(
     watch: Watch, pacer: RateLimiter, scavenger: Scavenger, from_s: float, until_s: float, queue_s: float
 ) -> list[str]:
-    """Let the pacer's rate arrive beside a queue; return what was said."""
+    """Let the limiter's rate arrive beside a queue; return what was said."""
     said, arrived_bytes = [], 0.0
     for tick in range(round(from_s * 10), round(until_s * 10)):
         now_s = tick / 10

@@ -16,8 +16,8 @@ from mpx.serve.admission import (
     Full,
     Room,
     party,
-    session_that_gives_way,
-    stranger_that_gives_way,
+    session_to_drop,
+    stranger_to_drop,
 )
 from mpx.serve.buffers import BLOCK_BYTES, SMALL_BLOCK_BYTES, WITH_LARGE_BLOCKS, ConnectionBudget
 
@@ -44,7 +44,7 @@ GUESTS = st.builds(
 
 @given(st.lists(GUESTS, max_size=8), st.sampled_from("abcd"))
 def test_a_stranger_always_has_room_and_never_at_the_cost_of_a_smaller_party(strangers, newcomer):
-    leaves = stranger_that_gives_way(strangers, newcomer, ROOM)
+    leaves = stranger_to_drop(strangers, newcomer, ROOM)
     counts = Counter(stranger.party for stranger in strangers)
     if leaves is None:
         assert len(strangers) < ROOM.strangers
@@ -60,7 +60,7 @@ def test_who_works_never_gives_way(sessions, newcomer):
     counts = Counter(session.party for session in sessions)
     crowded = len(sessions) >= ROOM.sessions or counts[newcomer] >= ROOM.of_party
     try:
-        leaves = session_that_gives_way(sessions, newcomer, ROOM, NOW_S)
+        leaves = session_to_drop(sessions, newcomer, ROOM, NOW_S)
     except Full:
         assert crowded
         return

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import mpx.serve
 from mpx.serve import arguments, listing
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.times import format_time, parse_time
 
 NUMBERS = st.integers(0, 10**arguments.MOST_DIGITS - 1)
@@ -76,7 +76,7 @@ def test_ranges(ranges):
     "text", ["", "-", "1-", "-1", "2-1", "1-2,", "1-2;3-4", "9" * 5000, f"0-{'9' * 5000}", "-" * 9000]
 )
 def test_no_ranges(text):
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusalReply):
         arguments.ranges(text)
 
 
@@ -91,7 +91,7 @@ def test_times_are_read_as_they_are_written(seconds):
 @example("20200101000000" * 1000)
 @example("2020 101 0 0 0")
 def test_no_text_breaks_the_reading_of_times(text):
-    with contextlib.suppress(Refusal):
+    with contextlib.suppress(RefusalReply):
         parse_time(text)
 
 

@@ -229,8 +229,8 @@ def test_who_forges_the_address_of_a_client_does_not_use_up_what_it_may_ask(aske
         assert forger.waiting() == 0
 
 
-@pytest.mark.parametrize("asks_to_dip", [False, True])
-def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server, asks_to_dip: bool) -> None:
+@pytest.mark.parametrize("asks_for_pulse", [False, True])
+def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server, asks_for_pulse: bool) -> None:
     """Also where both are at the same address, as behind one gateway."""
     with (
         RawClient(server.port) as one,
@@ -238,8 +238,8 @@ def test_no_session_is_answered_too_often_and_none_loses_by_it(server: Server, a
         Asker(place_of(one)) as greedy,
         Asker(place_of(other)) as modest,
     ):
-        dip = echo_wire.ask_to_dip(greedy.token, 1, 0.02, 0.25)
-        asked = dip if asks_to_dip else greedy.question()
+        pulse = echo_wire.ask_for_pulse(greedy.token, 1, 0.02, 0.25)
+        asked = pulse if asks_for_pulse else greedy.question()
         began_s, answers = time.monotonic(), 0
         for _ in range(20):
             for _ in range(100):
@@ -255,8 +255,8 @@ MANY = 2000  # more than the kernel holds for the echo
 
 @pytest.mark.parametrize(
     "junk",
-    [b"junk", bytes(64), GOOD, echo_wire.ask_to_dip(b"8 bytes.", 1, 0.02, 0.5), GOOD[:-1]],
-    ids=["short", "zeros", "another token", "a dip with another token", "cut off"],
+    [b"junk", bytes(64), GOOD, echo_wire.ask_for_pulse(b"8 bytes.", 1, 0.02, 0.5), GOOD[:-1]],
+    ids=["short", "zeros", "another token", "a pulse with another token", "cut off"],
 )
 def test_a_flood_of_what_is_not_its_business_costs_nobody_an_answer(asker: Asker, junk: bytes) -> None:
     with Asker(EchoPlace(asker.sock.getpeername()[1], WRONG)) as forger:
@@ -266,9 +266,9 @@ def test_a_flood_of_what_is_not_its_business_costs_nobody_an_answer(asker: Asker
             assert len(asker.ask(asker.question())) == 1
 
 
-@pytest.mark.parametrize("is_dip", [False, True])
+@pytest.mark.parametrize("is_pulse", [False, True])
 def test_who_asks_far_too_often_is_not_listened_to_for_a_moment(
-    server: Server, eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch, is_dip: bool
+    server: Server, eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch, is_pulse: bool
 ) -> None:
     monkeypatch.setattr(echo, "BORNE_RATE", 1.0)  # so that a slow machine is greedy, too
     monkeypatch.setattr(echo, "MUTED_S", 5.0)
@@ -278,10 +278,10 @@ def test_who_asks_far_too_often_is_not_listened_to_for_a_moment(
         Asker(place_of(one)) as greedy,
         Asker(place_of(other)) as modest,
     ):
-        unfit = echo_wire.ask_to_dip(greedy.token, 1, 9.0, 0.5)  # longer than anybody may have
+        unfit = echo_wire.ask_for_pulse(greedy.token, 1, 9.0, 0.5)  # longer than anybody may have
         for _ in range(20):
             for _ in range((BORNE_BURST + BURST) // 10):
-                greedy.sock.send(unfit if is_dip else greedy.question())
+                greedy.sock.send(unfit if is_pulse else greedy.question())
             assert len(modest.ask(modest.question())) == 1
         greedy.waiting()
         greedy.sock.send(greedy.question())

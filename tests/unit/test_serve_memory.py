@@ -18,7 +18,7 @@ from mpx.engine.ranges import RangeSet
 from mpx.serve.buffers import BLOCK_BYTES, Buffer
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.listing import Item
-from mpx.serve.progress import MOST_NEW_RANGES, Progress
+from mpx.serve.progress import MOST_NEW_RANGES, TransferCounters
 
 MIB = 1 << 20
 
@@ -43,7 +43,7 @@ def test_blocks_of_one_byte_are_all_stored_and_the_markers_are_bounded(client, r
 
 @given(st.lists(st.integers(0, 3 * MOST_NEW_RANGES), max_size=50), st.booleans())
 def test_markers_tell_nothing_that_did_not_arrive(starts, crowded):
-    progress = Progress(keep_ranges=True)
+    progress = TransferCounters(keep_ranges=True)
     arrived = RangeSet()
     for start in [*range(0, 4 * MOST_NEW_RANGES, 2)] * crowded + starts:
         progress.arrived(start, start + 1)

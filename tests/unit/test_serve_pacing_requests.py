@@ -1,4 +1,4 @@
-"""Dips that a client asks `mpx serve` for: the datagrams, who may ask, and what becomes of the data."""
+"""Rate pulses that a client asks `mpx serve` for: the datagrams, who may ask, what becomes of the data."""
 
 import math
 import socket
@@ -18,7 +18,7 @@ from test_serve_echo import Asker, place_of, session_from
 
 import mpx
 from mpx.endpoints.ftp.extensions import echo
-from mpx.endpoints.ftp.extensions.echo import BYTES, DIP_FEATURE, DipAsked
+from mpx.endpoints.ftp.extensions.echo import BYTES, PULSE_FEATURE, PulseRequest
 from mpx.endpoints.ftp.wire import parse_features
 from mpx.errors import Interrupted
 from mpx.net.pacing import limit_pace
@@ -27,7 +27,7 @@ from mpx.recognition.pulses.local_pacing import LocalPacer
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES, ConnectionBudget
 from mpx.serve.data import Connection, DataChannel
-from mpx.serve.pacing_requests import Dipping
+from mpx.serve.pacing_requests import PulseService
 
 TOKEN = b"8 bytes."
 
@@ -42,23 +42,23 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_asked_and_answered_reads_back(
     number: int, seconds: float, share: float, depth: float
 ) -> None:
-    asked = echo.ask_to_dip(TOKEN, number, seconds, share)
+    asked = echo.ask_for_pulse(TOKEN, number, seconds, share)
     assert echo.token_in(asked) == TOKEN
-    assert echo.parse_dip(asked) == DipAsked(seconds, share)
-    answered = echo.answer_dip(asked, depth)
+    assert echo.parse_pulse_request(asked) == PulseRequest(seconds, share)
+    answered = echo.answer_pulse(asked, depth)
     assert len(asked) == len(answered) == BYTES
-    assert echo.parse_dipped(answered, TOKEN) == (number, depth)
-    assert echo.parse_dipped(answered, b"another.") is None
+    assert echo.parse_pulse_answer(answered, TOKEN) == (number, depth)
+    assert echo.parse_pulse_answer(answered, b"another.") is None
     for each in (asked, answered):  # neither is taken for a probe, nor an answer for a question
         assert not echo.is_question(each) and echo.parse_answer(each) is None
-    assert echo.parse_dip(answered) is None and echo.parse_dipped(asked, TOKEN) is None
+    assert echo.parse_pulse_request(answered) is None and echo.parse_pulse_answer(asked, TOKEN) is None
 
 
 def test_the_datagrams_are_as_the_page_draws_them() -> None:
     asked = b"mpx~" + bytes(4) + TOKEN + (258).to_bytes(8, "big") + struct.pack("!dd", 0.02, 0.25) + bytes(24)
-    assert echo.ask_to_dip(TOKEN, 258, 0.02, 0.25) == asked
+    assert echo.ask_for_pulse(TOKEN, 258, 0.02, 0.25) == asked
     answered = b"mpx-" + asked[4:24] + struct.pack("!d", 0.75) + bytes(32)
-    assert echo.answer_dip(asked, 0.75) == answered
+    assert echo.answer_pulse(asked, 0.75) == answered
 
 
 @pytest.mark.parametrize(
@@ -67,33 +67,33 @@ def test_the_datagrams_are_as_the_page_draws_them() -> None:
      (0.02, 1.0), (0.02, math.nan), (0.02, -1.0)],
 )  # fmt: skip
 def test_nobody_can_ask_for_more_than_a_moment(seconds: float, share: float) -> None:
-    assert echo.parse_dip(echo.ask_to_dip(TOKEN, 1, seconds, share)) is None
+    assert echo.parse_pulse_request(echo.ask_for_pulse(TOKEN, 1, seconds, share)) is None
 
 
 @given(st.binary(max_size=200))
 def test_no_datagram_breaks_the_reader(datagram: bytes) -> None:
-    echo.parse_dip(datagram)
-    echo.parse_dipped(datagram, TOKEN)
+    echo.parse_pulse_request(datagram)
+    echo.parse_pulse_answer(datagram, TOKEN)
 
 
 def test_a_client_to_whom_nothing_is_sent_is_told_so(client: RawClient) -> None:
-    assert DIP_FEATURE in parse_features(client.do("FEAT"))
+    assert PULSE_FEATURE in parse_features(client.do("FEAT"))
     place = place_of(client)
     with Asker(place) as asker:
-        (data,) = asker.ask(echo.ask_to_dip(place.token, 7, 0.02, 0.25))
-        assert echo.parse_dipped(data, place.token) == (7, 0.0)
-        assert asker.ask(echo.ask_to_dip(TOKEN, 8, 0.02, 0.25)) == []  # nobody's
+        (data,) = asker.ask(echo.ask_for_pulse(place.token, 7, 0.02, 0.25))
+        assert echo.parse_pulse_answer(data, place.token) == (7, 0.0)
+        assert asker.ask(echo.ask_for_pulse(TOKEN, 8, 0.02, 0.25)) == []  # nobody's
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=100))
 def test_all_sessions_of_an_address_share_one_allowance(gaps: list[float]) -> None:
     """Each looks what is sent to it, and only those that may are counted by who is looked for."""
     now_s, looks = 0.0, []
-    dipping = Dipping(lambda host: looks.append((host, now_s)) or [], clock=lambda: now_s)
+    pulses = PulseService(lambda host: looks.append((host, now_s)) or [], clock=lambda: now_s)
     for gap in gaps:
         now_s += gap
-        dipping.dip("client", 0.04, 0.25)
-        dipping.dip("another", 0.04, 0.25)
+        pulses.begin("client", 0.04, 0.25)
+        pulses.begin("another", 0.04, 0.25)
     for who in ("client", "another"):
         times = [at_s for host, at_s in looks if host == who]
         assert times[0] == gaps[0]
@@ -116,10 +116,10 @@ def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
     monkeypatch.setattr("mpx.net.congestion_control.congestion_of", lambda _: congestion)
     now_s = 0.0
     with sending(2) as sent:
-        dipping = Dipping(lambda _: sent.connections(), clock=lambda: now_s)
+        pulses = PulseService(lambda _: sent.connections(), clock=lambda: now_s)
         for _ in range(600):
             now_s += 1.0
-            dipping.dip("client", 0.04, 0.25)
+            pulses.begin("client", 0.04, 0.25)
     assert 0.95 * most < len(made) <= most
     assert made[:20] == [1.0 + number for number in range(20)]  # a window is full before it rests
 
@@ -148,8 +148,8 @@ def test_only_the_clients_own_data_are_slowed(
 
         def asked() -> bool:
             for (place, asker), found in zip(askers, depths, strict=True):
-                asker.sock.send(echo.ask_to_dip(place.token, 1, 0.04, 0.25))
-                told = echo.parse_dipped(asker.sock.recv(100), place.token)
+                asker.sock.send(echo.ask_for_pulse(place.token, 1, 0.04, 0.25))
+                told = echo.parse_pulse_answer(asker.sock.recv(100), place.token)
                 found.extend([told[1]] if told else [])
             return sum(depth > 0 for depth in depths[0]) > 2 and len(depths[1]) > 2
 
@@ -161,17 +161,17 @@ def test_only_the_clients_own_data_are_slowed(
 
 def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) -> None:
     with sending(1) as sent, sending(1) as others:
-        dipping = Dipping(
+        pulses = PulseService(
             lambda host: (sent if host == "client" else others).connections(), clock=lambda: sent.now_s
         )
-        assert dipping.dip("client", 0.04, 0.25) == 0  # nobody knows yet what is sent
+        assert pulses.begin("client", 0.04, 0.25) == 0  # nobody knows yet what is sent
         free = sent.paces()
         depths: list[float] = []
 
         def made() -> bool:
             sent.now_s += 1
             sent.pass_on(400_000)
-            depths.append(dipping.dip("client", 0.04, 0.25))
+            depths.append(pulses.begin("client", 0.04, 0.25))
             return depths[-1] > 0
 
         eventually(made)
@@ -180,11 +180,11 @@ def test_data_are_slowed_and_then_not_any_more(eventually: Callable[..., None]) 
         assert others.paces() == free
         sent.now_s += 1
         sent.pass_on(400_000)
-        dipping.forget("client")
-        assert dipping.dip("client", 0.04, 0.25) == 0  # known no more
+        pulses.forget("client")
+        assert pulses.begin("client", 0.04, 0.25) == 0  # known no more
 
 
-def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
+def test_further_retrieves_over_connections_that_are_kept_end_no_pulse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mpx.net.pacing.PACED_RTT_S", 0.0)
@@ -203,12 +203,12 @@ def test_further_retrieves_over_connections_that_are_kept_end_no_dip(
 
 def test_one_lasts_until_its_end_though_another_is_asked_for(eventually: Callable[..., None]) -> None:
     with sending(1) as sent:
-        dipping = Dipping(lambda _: sent.connections(), clock=lambda: sent.now_s)
+        pulses = PulseService(lambda _: sent.connections(), clock=lambda: sent.now_s)
 
         def asked(seconds: float) -> float:
             sent.now_s += 1
             sent.pass_on(400_000)
-            return dipping.dip("client", seconds, 0.25)
+            return pulses.begin("client", seconds, 0.25)
 
         eventually(lambda: asked(30) > 0)
         assert asked(0.04) == 0

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mpx.engine.ranges import RangeSet
 from mpx.serve.checksum import checksum
 from mpx.serve.listing import FACTS, Item, facts_line, items, long_line, tree
-from mpx.serve.progress import Progress
-from mpx.serve.replies import DataChannelError, NoDataConnection, Refusal, reply_for
+from mpx.serve.progress import TransferCounters
+from mpx.serve.replies import DataChannelError, NoDataConnection, RefusalReply, reply_for
 from mpx.serve.root import Root
 from mpx.serve.settings import Settings, set_options, set_restart, set_trigger
 from mpx.serve.times import format_time, parse_time
@@ -22,7 +22,7 @@ from mpx.serve.times import format_time, parse_time
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.booleans()), max_size=40))
 def test_range_markers_are_what_is_new_and_together_all(writes):
-    progress, told, arrived = Progress(keep_ranges=True), RangeSet(), RangeSet()
+    progress, told, arrived = TransferCounters(keep_ranges=True), RangeSet(), RangeSet()
     since = RangeSet()
     for start, size, mark in writes:
         progress.arrived(start, start + size)
@@ -40,7 +40,7 @@ def test_range_markers_are_what_is_new_and_together_all(writes):
 
 
 def test_one_range_marker_is_bounded():
-    progress = Progress(keep_ranges=True)
+    progress = TransferCounters(keep_ranges=True)
     for i in range(1200):
         progress.arrived(2 * i, 2 * i + 1)
     parts = [progress.take_ranges() for _ in range(3)]
@@ -49,7 +49,7 @@ def test_one_range_marker_is_bounded():
 
 
 def test_ranges_are_not_kept_when_nobody_asks():
-    progress = Progress(keep_ranges=False)
+    progress = TransferCounters(keep_ranges=False)
     progress.arrived(0, 10)
     assert progress.take_ranges() == []
     assert progress.moved_bytes == 10
@@ -80,7 +80,7 @@ def test_parallelism(options, streams):
 )
 def test_options_that_are_refused(options):
     settings = Settings()
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusalReply):
         set_options(settings, options)
     assert settings == Settings()
 
@@ -96,7 +96,7 @@ def test_other_options_and_intervals():
     assert (settings.retrieve_marker_s, settings.checksum_marker_s) == (2, 3)
     assert (settings.performance_s, settings.restart_s) == (5, 0)
     assert settings.facts == ("Type", "Size")
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusalReply):
         set_trigger(settings, "PERF -1")
 
 
@@ -108,7 +108,7 @@ def test_restart_holds_once():
     set_restart(settings, "0-10,20-30")
     assert settings.restart == RangeSet([(0, 10), (20, 30)])
     for wrong in ("x", "5-1", "-5", "9" * 5000):
-        with pytest.raises(Refusal):
+        with pytest.raises(RefusalReply):
             set_restart(settings, wrong)
 
 
@@ -135,7 +135,7 @@ def test_system_errors_as_a_stock_server_says_them(number, start):
 
 
 def test_other_errors():
-    assert reply_for(Refusal(501, "No."), "") == b"501 No.\r\n"
+    assert reply_for(RefusalReply(501, "No."), "") == b"501 No.\r\n"
     assert reply_for(DataChannelError("x"), "").startswith(b"426-GlobusError")
     assert reply_for(NoDataConnection("x"), "").startswith(b"425-GlobusError")
     unexpected = reply_for(RuntimeError("secret detail"), "STOR failed")
@@ -150,7 +150,7 @@ def test_times():
     assert format_time(1795221714) == "20261121004154"
     assert parse_time("20261121004154") == parse_time("20261121004154.987") == 1795221714
     for wrong in ("2026", "20269921004154", "x", ""):
-        with pytest.raises(Refusal):
+        with pytest.raises(RefusalReply):
             parse_time(wrong)
 
 

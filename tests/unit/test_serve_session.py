@@ -15,7 +15,7 @@ from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES
 from mpx.serve.data import Connection
 from mpx.serve.listing import Item
-from mpx.serve.progress import Progress
+from mpx.serve.progress import TransferCounters
 from mpx.serve.send import PORTION_BYTES, LineSender
 from mpx.serve.turns import Share, Turn, Turns
 
@@ -184,7 +184,7 @@ def test_lines_leave_while_more_of_them_are_made():
         reader = connect(listener.getsockname())
         connection = Connection(listener.accept()[0], BLOCK_BYTES, lambda: None)
     with reader, ThreadPoolExecutor(1) as sending:
-        sender = LineSender(lines(), Progress(keep_ranges=False), Turn(Turns(), Share()))
+        sender = LineSender(lines(), TransferCounters(keep_ranges=False), Turn(Turns(), Share()))
         sent = sending.submit(sender.serve, connection)
         first = reader.recv(1)
         heard.set()

@@ -18,12 +18,12 @@ def permitted(_: str) -> str:
     return ""
 
 
-def switches(chooser: SwitchHysteresis, readings: Iterable[Mix]) -> list[tuple[int, str]]:
+def switches(hysteresis: SwitchHysteresis, readings: Iterable[Mix]) -> list[tuple[int, str]]:
     found = []
     for i, each in enumerate(readings, 1):
-        switch = chooser.read(each)
+        switch = hysteresis.read(each)
         if switch:
-            chooser.made(switch.congestion)
+            hysteresis.made(switch.congestion)
             found.append((i, switch.congestion))
     return found
 
@@ -34,16 +34,16 @@ def test_it_switches_once_when_it_is_sure() -> None:
 
 
 def test_what_it_says_names_the_mix_and_the_policy() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
-    (switch,) = (found for found in (chooser.read(mix("BC")) for _ in range(IN_A_ROW)) if found)
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
+    (switch,) = (found for found in (hysteresis.read(mix("BC")) for _ in range(IN_A_ROW)) if found)
     assert switch.reason == "the background is probably BC (any bbr with 97%); policy fair"
 
 
 def test_what_asks_for_the_same_need_not_be_told_apart() -> None:
     doubtful = likeliest([0.5, 0.4, 0.02, 0.04, 0.02, 0.02])  # nobody, or one CUBIC stream
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
-    assert switches(chooser, [mix("B")] * 3) == [(3, "bbr")]
-    assert [switch.reason for switch in map(chooser.read, [doubtful] * 3) if switch] == [
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
+    assert switches(hysteresis, [mix("B")] * 3) == [(3, "bbr")]
+    assert [switch.reason for switch in map(hysteresis.read, [doubtful] * 3) if switch] == [
         "the background is probably none (none or cubic only with 94%); policy fair"
     ]
 
@@ -74,38 +74,38 @@ def test_it_goes_back_when_the_background_has_changed() -> None:
 
 
 def test_back_and_forth_takes_ever_longer_and_more_certainty() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
     turns = [mix("B", 0.99), mix("C", 0.99)] * 6
-    found = [switches(chooser, [turn] * 30) for turn in turns]
+    found = [switches(hysteresis, [turn] * 30) for turn in turns]
     waits = [each[0][0] for each in found if each]
     assert waits == [3, 3, 6, 12, 24]
-    assert switches(chooser, [mix("C", 0.75)] * 100) == []
-    assert switches(chooser, [mix("C", 0.95)] * 100) == [(MOST_READINGS, "cubic")]  # never deaf
+    assert switches(hysteresis, [mix("C", 0.75)] * 100) == []
+    assert switches(hysteresis, [mix("C", 0.95)] * 100) == [(MOST_READINGS, "cubic")]  # never deaf
 
 
 def test_a_switch_that_is_refused_is_asked_for_more_seldom() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
     asked = []
     for i in range(1, 30):
-        if chooser.read(mix("B")):
-            chooser.refused()
+        if hysteresis.read(mix("B")):
+            hysteresis.refused()
             asked.append(i)
     assert asked == [3, 3 + 6, 9 + 12]
-    assert switches(chooser, [mix("B")] * 24) == [(24 - 8, "bbr")]
-    assert switches(chooser, [mix("C")] * 24) == [(24, "cubic")]
+    assert switches(hysteresis, [mix("B")] * 24) == [(24 - 8, "bbr")]
+    assert switches(hysteresis, [mix("C")] * 24) == [(24, "cubic")]
 
 
 def test_what_has_no_reason_for_long_is_given_up_ever_later() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
     for patience in (UNSURE_READINGS * times for times in (1, 2, 4, 8, 8)):
-        assert switches(chooser, [mix("B", 0.999)] * MOST_READINGS)[0][1] == "bbr"
-        assert switches(chooser, [mix("C", 0.5)] * patience) == [(patience, "cubic")]
+        assert switches(hysteresis, [mix("B", 0.999)] * MOST_READINGS)[0][1] == "bbr"
+        assert switches(hysteresis, [mix("C", 0.5)] * patience) == [(patience, "cubic")]
 
 
 def test_one_sure_reading_now_and_then_is_reason_enough() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", permitted)
+    hysteresis = SwitchHysteresis("fair", "cubic", permitted)
     round_of = [mix("C", 0.5)] * (UNSURE_READINGS - 1) + [mix("B", SURE)]
-    assert switches(chooser, [mix("B", 0.999)] * 3 + round_of * 5) == [(3, "bbr")]
+    assert switches(hysteresis, [mix("B", 0.999)] * 3 + round_of * 5) == [(3, "bbr")]
 
 
 def test_what_it_began_with_needs_no_reason() -> None:
@@ -116,20 +116,20 @@ def test_what_it_began_with_needs_no_reason() -> None:
 
 @given(st.lists(st.lists(st.floats(0.001, 1), min_size=6, max_size=6), max_size=60))
 def test_whatever_is_read_a_switch_is_to_something_else(rows: list[list[float]]) -> None:
-    chooser, now = SwitchHysteresis("fair", "cubic", permitted), "cubic"
+    hysteresis, now = SwitchHysteresis("fair", "cubic", permitted), "cubic"
     for row in rows:
-        switch = chooser.read(likeliest([share / sum(row) for share in row]))
+        switch = hysteresis.read(likeliest([share / sum(row) for share in row]))
         if switch:
             assert switch.congestion != now
             now = switch.congestion
-            chooser.made(now)
+            hysteresis.made(now)
 
 
 def test_it_does_not_ask_for_what_may_not_be_used() -> None:
-    chooser = SwitchHysteresis("fair", "reno", lambda name: f"no {name}" if name == "cubic" else "")
-    assert switches(chooser, [mix("none")] * 20) == []
-    assert switches(chooser, [mix("B")] * 3) == [(3, "bbr")]
-    assert switches(chooser, [mix("C")] * 20)[0][1] == "reno"
+    hysteresis = SwitchHysteresis("fair", "reno", lambda name: f"no {name}" if name == "cubic" else "")
+    assert switches(hysteresis, [mix("none")] * 20) == []
+    assert switches(hysteresis, [mix("B")] * 3) == [(3, "bbr")]
+    assert switches(hysteresis, [mix("C")] * 20)[0][1] == "reno"
     nothing = SwitchHysteresis("fair", "cubic", lambda name: f"no {name}")
     assert switches(nothing, [mix("B")] * 20) == []
 
@@ -139,16 +139,17 @@ def only_bbr_and_reno(name: str) -> str:
 
 
 def test_what_the_route_has_is_left_only_for_a_reason_and_reno_takes_its_place() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", only_bbr_and_reno)  # the route has it, so it began with that
-    assert switches(chooser, [mix("none")] * 200) == []
-    assert switches(chooser, [mix("B")] * IN_A_ROW) == [(IN_A_ROW, "bbr")]
-    assert [name for _, name in switches(chooser, [mix("none")] * 10)] == ["reno"]
+    # It begins with CUBIC, as the route has that.
+    hysteresis = SwitchHysteresis("fair", "cubic", only_bbr_and_reno)
+    assert switches(hysteresis, [mix("none")] * 200) == []
+    assert switches(hysteresis, [mix("B")] * IN_A_ROW) == [(IN_A_ROW, "bbr")]
+    assert [name for _, name in switches(hysteresis, [mix("none")] * 10)] == ["reno"]
 
 
 def test_a_switch_without_a_reason_is_given_up_for_what_can_be_had() -> None:
-    chooser = SwitchHysteresis("fair", "cubic", only_bbr_and_reno)
+    hysteresis = SwitchHysteresis("fair", "cubic", only_bbr_and_reno)
     unsure = mix("B", 0.5)
-    assert switches(chooser, [mix("B")] * IN_A_ROW + [unsure] * 1000) == [
+    assert switches(hysteresis, [mix("B")] * IN_A_ROW + [unsure] * 1000) == [
         (IN_A_ROW, "bbr"),
         (IN_A_ROW + UNSURE_READINGS, "reno"),
     ]

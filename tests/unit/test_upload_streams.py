@@ -17,7 +17,7 @@ import pytest
 from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.framing import CLOSE, HEADER_BYTES, unpack_header
-from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
 from mpx.engine.endpoint import FileInfo, Kind
@@ -114,7 +114,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             path.write_bytes(content)
             told = rng.choice([len(content), len(content), None])  # None: it is read to its end
             file = FileTransfer(str(path), "final", "part", FileInfo(Kind.FILE, told), sums="adler32")
-            batch.append(Transfer(file, file.open(str(path), os.O_RDONLY)))
+            batch.append(Store(file, file.open(str(path), os.O_RDONLY)))
             path.unlink()
             channel.add(batch[-1])
         for transfer in batch:
@@ -147,7 +147,7 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
     file = FileTransfer(
         str(path), "final", "part", FileInfo(Kind.FILE, 32_000_000 if state != "cached" else 10)
     )
-    transfer = Transfer(file, file.open(str(path), os.O_RDONLY))
+    transfer = Store(file, file.open(str(path), os.O_RDONLY))
     context = a_context(block_size_bytes=BLOCK_BYTES, connect_timeout_s=300.0)
     if state == "gate shut":
         context.gate.open(200_000)
@@ -176,7 +176,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
     (tmp_path / "file").write_bytes(b"x")
     context = a_context(block_size_bytes=BLOCK_BYTES)
     file = FileTransfer(str(tmp_path / "file"), "final", "partial", FileInfo(Kind.FILE, 1))
-    transfer = Transfer(file, file.open(file.source, os.O_RDONLY))
+    transfer = Store(file, file.open(file.source, os.O_RDONLY))
     channel = UploadDataChannel(("127.0.0.1", 1), context, None)
     channel.add(transfer)
     assert transfer.ends.reserve()
@@ -190,7 +190,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
 def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arrived(tmp_path: Path) -> None:
     file = FileTransfer("source", "final", "partial", FileInfo(Kind.FILE, 100))
     file.landed(0, 30)
-    transfer = Transfer(file, NO_FILE)
+    transfer = Store(file, NO_FILE)
     transfer.sent(69)
     assert not transfer.is_complete
     transfer.sent(1)
@@ -204,7 +204,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
         FileTransfer("source", f"final{i}", f"part{i}", FileInfo(Kind.FILE, size))
         for i, size in enumerate((5, 5, 5 << 20))
     ]
-    before, now, later = transfers = [Transfer(file, NO_FILE) for file in files]
+    before, now, later = transfers = [Store(file, NO_FILE) for file in files]
     for transfer in transfers:
         channel.add(transfer)
     for file in files[:2]:
@@ -226,7 +226,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
     channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), None)
     file = FileTransfer("source", "final", "part", FileInfo(Kind.FILE, 1))
-    streams = [UploadStream(channel, Transfer(file, NO_FILE), DEFAULT_PATH) for _ in range(2)]
+    streams = [UploadStream(channel, Store(file, NO_FILE), DEFAULT_PATH) for _ in range(2)]
     channel._streams.extend(streams)
     with socket.create_server(("127.0.0.1", 0)) as server:
         for stream in streams:

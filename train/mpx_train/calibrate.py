@@ -13,6 +13,7 @@ from mpx.recognition.windows import Floats
 
 SHRINK = 0.05  # of the covariance towards that of independent numbers
 POINTS = 401  # of what is kept of the known windows
+BINS = 10  # of probabilities, for the calibration error
 
 
 def lie(rows: Floats, mixes: Texts) -> Places:
@@ -68,12 +69,12 @@ def temperature_of(shares: Floats, mixes: Texts) -> float:
     return float(np.exp((low + high) / 2))
 
 
-def calibration_error(probabilities: Floats, mixes: Texts, bins: int = 10) -> float:
+def calibration_error(probabilities: Floats, mixes: Texts) -> float:
     """Return the expected calibration error (ECE) of the probability of the likeliest mix."""
     best = probabilities.argmax(axis=1)
     sure = probabilities[np.arange(len(best)), best]
     right = np.array(MIXES)[best] == mixes
-    places = np.minimum((sure * bins).astype(int), bins - 1)
+    places = np.minimum((sure * BINS).astype(int), BINS - 1)
     return float(
         sum(
             abs(sure[places == place].mean() - right[places == place].mean()) * (places == place).mean()

@@ -14,12 +14,12 @@ from mpx.recognition.windows import (
     STEP_S,
     Booleans,
     Floats,
-    Windows,
+    ProbeWindows,
     bridged,
     enough,
-    falls_on_grid,
     on_grid,
     rates_on_grid,
+    responses_on_grid,
     steps_of,
 )
 
@@ -34,7 +34,7 @@ TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "known_base_s", "
 class Labelled:
     """Windows and their labels; all arrays have one entry or row for each window."""
 
-    windows: Windows
+    windows: ProbeWindows
     paper_ms: Floats  # the same time as the paper samples it: a row of milliseconds, one a second
     mix: Texts
     run: Texts
@@ -50,7 +50,7 @@ class Labelled:
     def where(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Labelled":
         """Return some of them."""
         has = self.windows
-        windows = Windows(
+        windows = ProbeWindows(
             has.rtt_s[rows],
             has.lost[rows],
             has.base_s[rows],
@@ -68,7 +68,7 @@ class Gridded:
     lost: Booleans
     goodput_bps: Floats | None
     # Shares of the link by each of two estimates, where rate pulses gave them; else NaN.
-    falls: tuple[Floats, Floats] | None
+    responses: tuple[Floats, Floats] | None
     paper_ms: Floats  # each second; a sample that was lost is the one before it
 
 
@@ -82,8 +82,8 @@ def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float 
         if len(grid) < steps_of(least_s):
             continue
         own = None if kind == PASSIVE else rates_on_grid(example.goodput, grid.from_s, len(grid))
-        falls = falls_on_grid(example.falls, grid.from_s, len(grid)) if kind in DIPS else None
-        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, falls, samples_ms(example.paper)))
+        responses = responses_on_grid(example.responses, grid.from_s, len(grid)) if kind in DIPS else None
+        grids.append(Gridded(example, grid.rtt_s, grid.lost, own, responses, samples_ms(example.paper)))
     return grids
 
 
@@ -144,20 +144,24 @@ def _cut(
         rows[also] = np.nan
         gone |= also
     owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
-    falls = [[told[at : at + steps] for told in grid.falls] for grid, at in places if grid.falls is not None]
+    responses = [
+        [told[at : at + steps] for told in grid.responses]
+        for grid, at in places
+        if grid.responses is not None
+    ]
     whole = bridged(rows)
     seconds = np.arange(int(steps * STEP_S))
     sampled = [grid.paper_ms.take(int(at * STEP_S) + seconds, mode="clip") for grid, at in places]
     told = [grid.example for grid, _ in places]
     streams = np.array([float(each.own_streams) for each in told])
     found = Labelled(
-        Windows(
+        ProbeWindows(
             whole,
             gone,
             whole.min(axis=1),
             np.stack(owns) if owns else None,
             np.maximum(streams, 1),
-            *(np.stack(told) for told in zip(*falls, strict=True)),
+            *(np.stack(told) for told in zip(*responses, strict=True)),
         ),
         np.stack(sampled),
         np.array([each.mix for each in told]),
@@ -174,7 +178,7 @@ def _cut(
 def joined(parts: Sequence[Labelled]) -> Labelled:
     """Return all windows of several."""
     each = [part.windows for part in parts]
-    windows = Windows(
+    windows = ProbeWindows(
         np.concatenate([windows.rtt_s for windows in each]),
         np.concatenate([windows.lost for windows in each]),
         np.concatenate([windows.base_s for windows in each]),
@@ -183,7 +187,7 @@ def joined(parts: Sequence[Labelled]) -> Labelled:
     return Labelled(windows, *(np.concatenate([getattr(part, name) for part in parts]) for name in TOLD))
 
 
-def _of_own(windows: Windows) -> tuple[Floats | None, ...]:
+def _of_own(windows: ProbeWindows) -> tuple[Floats | None, ...]:
     """Return the arrays that not all windows have, in the order of their places."""
     return windows.goodput_bps, windows.streams, windows.shares, windows.kept
 

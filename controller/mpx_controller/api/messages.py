@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddres
 
 from mpx_controller.flows import Counted
 from mpx_controller.graph import switches_of
-from mpx_controller.mptcp.connections import Connection
+from mpx_controller.mptcp.connections import MptcpConnection
 from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.path_sets.path_set import PathSet, StreamKey
@@ -201,7 +201,7 @@ class ConnectionOut(BaseModel):
     subflows: list[SubflowOut]
 
 
-def connection_out(known: Connection, steered: Mapping[FourTuple, Subflow]) -> ConnectionOut:
+def connection_out(known: MptcpConnection, steered: Mapping[FourTuple, Subflow]) -> ConnectionOut:
     """Return a connection for an answer."""
     return ConnectionOut(
         id=known.number,

@@ -24,7 +24,7 @@ MOST_SUBFLOWS = 4_000  # ... subflows of these
 
 
 @dataclass(frozen=True)
-class Connection:
+class MptcpConnection:
     """One connection: its first subflow, the port where that was opened, and the tokens that joins name."""
 
     number: int
@@ -44,12 +44,12 @@ class _Half(NamedTuple):
     until_s: float
 
 
-class Connections:
+class MptcpConnections:
     """All known connections. Their number is bounded, as a host may open thousands."""
 
     def __init__(self) -> None:
         self._waiting: dict[Port, dict[tuple[FourTuple, bool], _Half]] = {}
-        self._all: dict[int, Connection] = {}
+        self._all: dict[int, MptcpConnection] = {}
         self._by_token: dict[int, list[int]] = {}
         self._of: dict[FourTuple, int] = {}
         self._finished: dict[FourTuple, FourTuple] = {}  # the direction that has ended
@@ -60,18 +60,18 @@ class Connections:
         self.refused = 0  # subflows beyond what one port may have
 
     @property
-    def all(self) -> tuple[Connection, ...]:
+    def all(self) -> tuple[MptcpConnection, ...]:
         """All connections."""
         return tuple(self._all.values())
 
-    def of(self, four: FourTuple) -> Connection | None:
+    def of(self, four: FourTuple) -> MptcpConnection | None:
         """Return the connection of a subflow, named from either side."""
         number = self._of.get(four, self._of.get(four.reverse, 0))
         return self._all.get(number)
 
     def handshake(
         self, segment: Segment, port: Port, other: Port | None, now_s: float
-    ) -> tuple[Connection, FourTuple] | None:
+    ) -> tuple[MptcpConnection, FourTuple] | None:
         """Note a SYN, or the answer to one, that came in at `port`; return the subflow that is new, if any.
 
         `other`: where its receiver is. They may come in either order, as different switches hand them over.
@@ -101,7 +101,7 @@ class Connections:
         self._subflows_at[known.port] += 1
         return known, four
 
-    def _opened(self, four: FourTuple, asked: _Half, answered: _Half, now_s: float) -> Connection | None:
+    def _opened(self, four: FourTuple, asked: _Half, answered: _Half, now_s: float) -> MptcpConnection | None:
         """Return the connection that a new subflow is of; None for one that is known, or is not to be."""
         asks, answer, before = asked.segment.option, answered.segment.option, self.of(four)
         if isinstance(asks, Capable) and isinstance(answer, Capable) and answer.key is not None:
@@ -113,7 +113,9 @@ class Connections:
             if asks.key is not None:
                 tokens.add(token_of(asks.key, answer.version))
             self.last += 1
-            made = Connection(self.last, answer.version, asked.port, four, frozenset(tokens), empty_s=now_s)
+            made = MptcpConnection(
+                self.last, answer.version, asked.port, four, frozenset(tokens), empty_s=now_s
+            )
             self._keep(made)
             return made
         if isinstance(asks, Join) and asks.token is not None and isinstance(answer, Join):
@@ -164,7 +166,7 @@ class Connections:
                     if not self._by_token[token]:
                         del self._by_token[token]
 
-    def restore(self, some: Iterable[Connection], last: int) -> None:
+    def restore(self, some: Iterable[MptcpConnection], last: int) -> None:
         """Restore what was known before a restart."""
         self.last = last
         for known in some:
@@ -177,13 +179,13 @@ class Connections:
         self.refused += full
         return full
 
-    def _keep(self, known: Connection) -> None:
+    def _keep(self, known: MptcpConnection) -> None:
         self._all[known.number] = known
         self._opened_at[known.port] += 1
         for token in known.tokens:
             self._by_token.setdefault(token, []).append(known.number)
 
-    def _named(self, token: int, receiver: str) -> Connection | None:
+    def _named(self, token: int, receiver: str) -> MptcpConnection | None:
         """Return the connection with a token: tokens are a host's own, so two hosts may have one."""
         found = [self._all[number] for number in self._by_token.get(token, ())]
         for known in reversed(found):

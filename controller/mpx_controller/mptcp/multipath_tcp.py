@@ -11,7 +11,7 @@ from dataclasses import replace
 from mpx_controller.cookies import number_of
 from mpx_controller.flows import Entry, Gone, Messages
 from mpx_controller.graph import Graph, Path, Port, Route, route
-from mpx_controller.mptcp.connections import Connection, Connections
+from mpx_controller.mptcp.connections import MptcpConnection, MptcpConnections
 from mpx_controller.mptcp.entries import copies, four_tuple_of, subflow_entries
 from mpx_controller.mptcp.segment import ACK, FIN, RST, SYN, FourTuple, Segment, read_segment
 from mpx_controller.mptcp.subflow import Subflow
@@ -33,7 +33,7 @@ class MultipathTcp:
 
     def __init__(self, network: Network, bands: Bands, select: Select) -> None:
         self._network, self._bands, self._select = network, bands, select
-        self.connections = Connections()
+        self.connections = MptcpConnections()
         self.off: set[int] = set()  # switches that refuse what it needs
         self._subflows: dict[FourTuple, Subflow] = {}
         self._choices: dict[tuple[int, int], list[Path]] = {}
@@ -130,7 +130,7 @@ class MultipathTcp:
         return messages
 
     def restore(
-        self, connections: Iterable[Connection], last: int, subflows: Mapping[FourTuple, Subflow]
+        self, connections: Iterable[MptcpConnection], last: int, subflows: Mapping[FourTuple, Subflow]
     ) -> None:
         """Restore what was known before a restart; `network_changed` steers it once links are found.
 

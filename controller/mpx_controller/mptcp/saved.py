@@ -6,13 +6,13 @@ from ipaddress import ip_address
 from typing import Any
 
 from mpx_controller.graph import Path, Port
-from mpx_controller.mptcp.connections import Connection
+from mpx_controller.mptcp.connections import MptcpConnection
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
 from mpx_controller.mptcp.segment import FourTuple
 from mpx_controller.mptcp.subflow import Subflow
 from mpx_controller.steering import Ends
 
-Saved = tuple[list[Connection], int, dict[FourTuple, Subflow]]
+Saved = tuple[list[MptcpConnection], int, dict[FourTuple, Subflow]]
 
 
 def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[st
 def read_mptcp(value: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Path]) -> Saved:
     """Return what `mptcp_told` was given; raises ValueError, KeyError or TypeError if it is broken."""
     connections = [
-        Connection(
+        MptcpConnection(
             int(number),
             int(version),
             port_of(port),

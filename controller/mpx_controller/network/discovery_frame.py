@@ -109,8 +109,3 @@ def read_discovery_frame(data: bytes, secret: bytes) -> Found | None:
 
 def _signature(body: bytes, secret: bytes) -> bytes:
     return hmac.digest(secret, body, "sha256")[:SIGNATURE_BYTES]
-
-
-def hardware_address(text: str | bytes) -> str:
-    """Return a hardware address as lower-case text with colons."""
-    return text.lower() if isinstance(text, str) else str(mac_text.haddr_to_str(text))

@@ -13,4 +13,3 @@ class PortState:
     hardware: str
     name: str = ""
     up: bool = True
-    speed_bps: float | None = None  # as the port claims: a TAP says 10 Gbit/s whatever its link

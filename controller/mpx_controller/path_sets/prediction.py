@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from mpx.engine.path_set import interleaved
-
 BYTES_PER_STREAM = 1_900_000.0  # of bandwidth times round-trip time: the fewest that huang found (PRAGMA)
 LEARNS = 0.25  # weight of what one transfer reports, and ...
 MOST_STEP = 2.0  # ... the largest factor by which one transfer changes it
@@ -60,27 +58,8 @@ def within(streams: Sequence[int], most: int) -> list[int]:
     return list(streams) if sum(streams) <= most else _by_largest_remainder(streams, most)
 
 
-def by_ratio(weights: Sequence[float], count: int) -> list[int]:
-    """Return for each of `count` streams the index of its path, in the ratio of the weights, interleaved.
-
-    How many each path gets is by the largest remainder; where there are enough of them, every path gets one.
-    At any point of the list each path has had its share, to within one. Raises ValueError for no or bad
-    weights.
-    """
-    return list(interleaved(dict(enumerate(_by_largest_remainder(weights, count)))))
-
-
-def round_robin(paths: int, count: int) -> list[int]:
-    """Return for each of `count` streams the index of its path: one after the other."""
-    if paths < 1:
-        raise ValueError("there is no path to put streams on")
-    return [stream % paths for stream in range(count)]
-
-
-def _by_largest_remainder(weights: Sequence[float], count: int) -> list[int]:
-    if not weights or not all(0 < weight < math.inf for weight in weights):
-        raise ValueError(f"cannot share streams by {list(weights)}: each weight must be above 0")
-    total = math.fsum(weights)
+def _by_largest_remainder(weights: Sequence[int], count: int) -> list[int]:
+    total = sum(weights)
     least = 1 if count >= len(weights) else 0
     exact = [weight / total * count for weight in weights]
     given = [max(least, math.floor(each)) for each in exact]

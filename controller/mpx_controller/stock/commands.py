@@ -101,7 +101,7 @@ def run(
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
     from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
     from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
-    from mpx_controller.stock.ports import RECEIVES, SENDS, Streams, chosen_ports
+    from mpx_controller.stock.ports import RECEIVES, SENDS, StreamRecogniser, chosen_ports
     from mpx_controller.stock.run import NOT_EXECUTABLE, NOT_FOUND, Watch, run_command
 
     wanted = command[1:] if command[0] == "--" else command
@@ -133,7 +133,7 @@ def run(
     except Unsteered as error:
         complain(f"streams take one path: {error}")
         count, failure = max(1, paths), error
-    streams = Streams(pair, ports, we_send)
+    streams = StreamRecogniser(pair, ports, we_send)
     words = [word.replace("{streams}", str(count)) for word in wanted]
     watch = Watch(steering, streams, connections, complain, failure)
     try:

@@ -21,7 +21,7 @@ LAST = 65_536
 
 
 @dataclass(frozen=True)
-class Streams:
+class StreamRecogniser:
     """Recognises the streams between two hosts by their ports; this host is the source, or else the sink."""
 
     pair: Pair
@@ -39,7 +39,7 @@ class Streams:
         """The address of the other host."""
         return self.pair.sink if self.we_send else self.pair.source
 
-    def seen(self, connections: Iterable[Connection]) -> "tuple[Streams, list[int]]":
+    def seen(self, connections: Iterable[Connection]) -> "tuple[StreamRecogniser, list[int]]":
         """Return the source ports of the streams that there are, beside what was learnt of the server."""
         here = self.pair.source if self.we_send else self.pair.sink
         mine = [

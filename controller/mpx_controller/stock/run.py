@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mpx_controller.stock.connections import Connections
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.steering import Steering
-from mpx_controller.stock.ports import Streams
+from mpx_controller.stock.ports import StreamRecogniser
 
 CHECKED_EVERY_S = 0.005  # at least
 CHECKING_COSTS = 0.1  # of a processor, at most
@@ -24,7 +24,7 @@ class Watch:
     def __init__(
         self,
         steering: Steering,
-        streams: Streams,
+        streams: StreamRecogniser,
         connections: Connections,
         complain: Callable[[str], None],
         known_error: Unsteered | None = None,

@@ -44,7 +44,7 @@ class Example:
     goodput: Sequence[
         tuple[float, float]
     ]  # (time, bit/s) of our own data, acknowledged until then; else empty
-    falls: Sequence[QueueResponse]  # responses to rate pulses of our own data; else empty
+    responses: Sequence[QueueResponse]  # responses to rate pulses of our own data; else empty
 
 
 def load_dataset(folder: Path) -> list[Example]:
@@ -95,7 +95,7 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
             single=probes,
             paper=_cut(train, from_s, until_s),
             goodput=_together(flows, from_s, until_s),
-            falls=_falls(run, number, from_s, until_s),
+            responses=_responses(run, number, from_s, until_s),
         )
 
 
@@ -118,13 +118,13 @@ def _cut(probes: Sequence[Probe], from_s: float, until_s: float) -> list[Probe]:
     return [Probe(probe.t_s - from_s, probe.rtt_s) for probe in probes if from_s <= probe.t_s < until_s]
 
 
-def _falls(run: RecordedRun, number: int, from_s: float, until_s: float) -> list[QueueResponse]:
+def _responses(run: RecordedRun, number: int, from_s: float, until_s: float) -> list[QueueResponse]:
     file = dips_file(run, number)
     rows = run.rows(str(file.relative_to(run.folder))) if file.exists() else []
     found = (
         QueueResponse(float(row["t_s"]) - from_s, float(row["share"]), float(row["kept"])) for row in rows
     )
-    return [fall for fall in found if 0 <= fall.t_s < until_s - from_s]
+    return [response for response in found if 0 <= response.t_s < until_s - from_s]
 
 
 def dips_file(run: RecordedRun, number: int) -> Path:

@@ -27,7 +27,7 @@ class LinkError(MpxError):
 
 
 @dataclass(frozen=True)
-class End:
+class LinkEnd:
     """One end of a link: a device that it makes in a network namespace, and the shape of what leaves it."""
 
     netns: str  # the namespace's file, for example /run/netns/NAME
@@ -127,8 +127,8 @@ class EmulatedLink(RunningLink):
         self,
         name: str,
         folder: Path,
-        a: End,
-        b: End,
+        a: LinkEnd,
+        b: LinkEnd,
         *,
         mtu: int = 1500,
         log_bytes: int = 32 << 20,

@@ -21,7 +21,7 @@ from mpx_lab.shape import Direction
 
 
 @dataclass(frozen=True)
-class Sample:
+class LinkLogLine:
     """One line of the log."""
 
     time_s: float  # of time.monotonic()
@@ -48,10 +48,10 @@ class Sample:
     pickup_max_s: float
 
 
-def read_log(file: Path) -> list[Sample]:
+def read_log(file: Path) -> list[LinkLogLine]:
     """Read a log with the part before it; raises OSError, and ValueError for another file."""
     with _opened(file) as parts:
-        return [sample for part in parts for sample in parse_log(part)]
+        return [line for part in parts for line in parse_log(part)]
 
 
 def copy_log(file: Path, folder: Path) -> None:
@@ -84,18 +84,18 @@ def older_part(file: Path) -> Path:
     return file.with_name(f"{file.name}.1")
 
 
-def parse_log(lines: Iterable[str]) -> Iterator[Sample]:
+def parse_log(lines: Iterable[str]) -> Iterator[LinkLogLine]:
     """Read the lines of a log; an incomplete last line is left out, as of a killed link."""
     whole = (line for line in lines if line.endswith("\n"))
     for row in csv.DictReader(whole):
         try:
-            yield _sample(row)
+            yield _line_of(row)
         except (KeyError, TypeError) as exc:
             raise ValueError(f"not the log of a link: {exc!r}") from exc
 
 
-def _sample(row: dict[str, str]) -> Sample:
-    return Sample(
+def _line_of(row: dict[str, str]) -> LinkLogLine:
+    return LinkLogLine(
         time_s=int(row["time_ns"]) / NS,
         direction=Direction(row["direction"]),
         up=row["up"] == "1",

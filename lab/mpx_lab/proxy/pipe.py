@@ -10,7 +10,7 @@ from mpx_lab.proxy.path import LARGEST_CHUNK_BYTES, Line, PathOptions
 from mpx_lab.proxy.rewrite import LineRewriter
 
 
-class End(Protocol):
+class PipeEnd(Protocol):
     """One socket of a connection, as its two pipes see it."""
 
     def want(self, event: int, wanted: bool) -> None:
@@ -67,10 +67,10 @@ class Pipe:
         self._window_full = False
         self._sink_full = False
         self._timer_set = False
-        self._source: End
-        self._sink: End
+        self._source: PipeEnd
+        self._sink: PipeEnd
 
-    def connect(self, source: End, sink: End) -> None:
+    def connect(self, source: PipeEnd, sink: PipeEnd) -> None:
         """Set the two ends; called once, before anything else."""
         self._source, self._sink = source, sink
 

@@ -76,26 +76,26 @@ class SocketEnd:
             self._loop.close(self.sock)
 
     def want(self, event: int, wanted: bool) -> None:
-        """See pipe.End."""
+        """See pipe.PipeEnd."""
         events = self._events | event if wanted else self._events & ~event
         if events != self._events:
             self._events = events
             self.watch()
 
     def receive_into(self, buffer: memoryview, size_bytes: int) -> int:
-        """See pipe.End."""
+        """See pipe.PipeEnd."""
         if self.sock is None:
             raise BlockingIOError
         return self.sock.recv_into(buffer, size_bytes)
 
     def send(self, data: memoryview) -> int:
-        """See pipe.End."""
+        """See pipe.PipeEnd."""
         if self.sock is None:
             raise BlockingIOError
         return self.sock.send(data)
 
     def end_writing(self) -> None:
-        """See pipe.End."""
+        """See pipe.PipeEnd."""
         if self.sock is not None:
             with contextlib.suppress(OSError):  # already reset: epoll reports that by itself
                 self.sock.shutdown(socket.SHUT_WR)

@@ -109,14 +109,14 @@ class GridFtpSender:
                 source.truncate(FILE_BYTES)
             with contextlib.ExitStack() as logs:
                 log = logs.enter_context(Log(folder / f"{name}.tcp.csv", COLUMNS, self._epoch_s))
-                falls = None
+                pulses = None
                 if self._dips:
-                    falls = logs.enter_context(Log(folder / f"{name}.dips.csv", DIPS, self._epoch_s))
+                    pulses = logs.enter_context(Log(folder / f"{name}.dips.csv", DIPS, self._epoch_s))
                 while not ending():
-                    self._copy(began_s, ending, scratch, log, edges, falls)
+                    self._copy(began_s, ending, scratch, log, edges, pulses)
 
     def _copy(
-        self, began_s: float, ending: Ending, scratch: Path, log: Log, edges: Log, falls: Log | None
+        self, began_s: float, ending: Ending, scratch: Path, log: Log, edges: Log, pulses: Log | None
     ) -> None:
         """Start the program, which takes seconds on a busy machine, and then tell it what to copy."""
         to = f"ftp://{tcp.show(self._address)}/"
@@ -137,7 +137,7 @@ class GridFtpSender:
                     copy.stdin as told,
                 ):  # its message says why it ended
                     told.write("".join(files).encode())
-                with self._dipping(copy.pid, falls) as tell:
+                with self._pulsing(copy.pid, pulses) as tell:
                     while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
                         write(log, watch.look())
                         tell()
@@ -150,7 +150,7 @@ class GridFtpSender:
                 raise ConnectionLost(f"the copy in the background failed: {said.read().decode().strip()}")
 
     @contextlib.contextmanager
-    def _dipping(self, pid: int, log: Log | None) -> Iterator[Callable[[], None]]:
+    def _pulsing(self, pid: int, log: Log | None) -> Iterator[Callable[[], None]]:
         """Make rate pulses on the connections of a copy, if so configured; yields their log."""
         if log is None:
             yield lambda: None
@@ -162,9 +162,9 @@ class GridFtpSender:
             if now_s() < asked_s + TELL_S:
                 return
             asked_s = now_s()
-            for fall in watch.responses(told_s) or ():
-                told_s = max(told_s, fall.t_s + TINY_S)
-                log.line(fall.t_s, f"{fall.share:.4f}", f"{fall.kept:.4f}")
+            for response in watch.responses(told_s) or ():
+                told_s = max(told_s, response.t_s + TINY_S)
+                log.line(response.t_s, f"{response.share:.4f}", f"{response.kept:.4f}")
 
         with Borrowed(pid, self._address[1]) as borrowed:
             watch = RttWatch(

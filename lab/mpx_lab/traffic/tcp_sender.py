@@ -26,7 +26,7 @@ Fill = Callable[[socket.socket, float, Ending], None]  # sends over a connection
 
 
 @dataclass(slots=True)
-class ConnectionRecord:
+class SenderConnection:
     """One connection, from when it was open until it was cut; seconds since the epoch of the run."""
 
     stream: int
@@ -44,7 +44,7 @@ class TcpSender:
         self, address: tcp.Address, congestion: str, streams: int, epoch_s: float, fill: Fill | None = None
     ) -> None:
         self._fill = fill or _fill
-        self.connections: list[ConnectionRecord] = []
+        self.connections: list[SenderConnection] = []
         self._address = address
         self._congestion = congestion
         self._streams = streams
@@ -114,7 +114,7 @@ class TcpSender:
         with contextlib.closing(connect(self._address, self._congestion, ending)) as connection:
             congestion = congestion_control.congestion_of(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
-            record = ConnectionRecord(number, congestion, now_s() - self._epoch_s, 0.0, 0, 0)
+            record = SenderConnection(number, congestion, now_s() - self._epoch_s, 0.0, 0, 0)
             self._open[number] = connection, congestion
             try:
                 connection.sendall(STREAM.pack(number))

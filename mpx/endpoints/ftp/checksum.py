@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp.checksum_forms import Form, digest_in, forms
 from mpx.endpoints.ftp.refusals import is_missing, is_unsupported, says_why
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Part
 from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum
@@ -18,7 +18,9 @@ _SHOWN = 80  # characters of a reply
 class ChecksumQuestions:
     """The questions to one server, over the session that `session` returns; remembers what it refuses."""
 
-    def __init__(self, session: Callable[[], Session], refused: Callable[[Reply, str], MpxError]) -> None:
+    def __init__(
+        self, session: Callable[[], ClientSession], refused: Callable[[Reply, str], MpxError]
+    ) -> None:
         self._session = session
         self._refused = refused
         self._refusals: dict[Form, int] = {}

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.refusals import is_missing
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp, aside_name
@@ -27,7 +27,7 @@ class ServerCommit:
 
     def __init__(
         self,
-        session: Session,
+        session: ClientSession,
         refused: Callable[[Reply, str, str], MpxError],
         describe: Callable[[Sequence[str]], list[FileInfo | MpxError | None]],
     ) -> None:

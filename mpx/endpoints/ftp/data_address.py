@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.refusals import reply_error
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout
 from mpx.net import tcp
@@ -15,14 +15,14 @@ from mpx.net import tcp
 FIRST_PORT = 1024  # that data may go to
 
 
-def passive_address(session: Session) -> tcp.Address:
+def passive_address(session: ClientSession) -> tcp.Address:
     """Ask for a port to connect to; raises ConnectionLost."""
     with asking(session):
         reply = session.call(passive_command(session))
     return passive_reply(session, reply)
 
 
-def passive_command(session: Session) -> bytes:
+def passive_command(session: ClientSession) -> bytes:
     """Return the command that asks for a port: the first of the usual ones that was not refused before.
 
     EPSV names no address, so nobody can send us elsewhere with it; PASV is for what has no EPSV, and for
@@ -34,7 +34,7 @@ def passive_command(session: Session) -> bytes:
     return session.passive[0]
 
 
-def _ways(session: Session) -> tuple[bytes, ...]:
+def _ways(session: ClientSession) -> tuple[bytes, ...]:
     extended, plain = command("EPSV"), command("PASV")
     if session.is_ipv6:
         return extended, command("EPSV", "2"), plain
@@ -42,7 +42,7 @@ def _ways(session: Session) -> tuple[bytes, ...]:
 
 
 @contextlib.contextmanager
-def asking(session: Session) -> Iterator[None]:
+def asking(session: ClientSession) -> Iterator[None]:
     """Have further sessions ask for ports in another way first where this one leads to no connection.
 
     Firewalls and translators of addresses may know one of the ways only, and end sessions that use the
@@ -58,7 +58,7 @@ def asking(session: Session) -> Iterator[None]:
         raise
 
 
-def passive_reply(session: Session, reply: Reply) -> tcp.Address:
+def passive_reply(session: ClientSession, reply: Reply) -> tcp.Address:
     """Read the answer to `passive_command`; where that is refused, or senseless, ask in the other ways.
 
     Raises ConnectionLost.
@@ -74,7 +74,7 @@ def passive_reply(session: Session, reply: Reply) -> tcp.Address:
             reply = session.call(session.passive[0])
 
 
-def address_from(session: Session, offset: int) -> tcp.Address:
+def address_from(session: ClientSession, offset: int) -> tcp.Address:
     """Ask for a port and, in the same write, to begin at an offset; return the port's address.
 
     Raises ConnectionLost, TransferTimeout, and OffsetsUnproven where the server cannot begin there.
@@ -96,7 +96,7 @@ class _NoneNamed(Exception):
     """The server may name an address in another way."""
 
 
-def _named_address(session: Session, reply: Reply) -> tcp.Address:
+def _named_address(session: ClientSession, reply: Reply) -> tcp.Address:
     try:
         if reply.code == 229:
             named, port = wire.parse_extended_address(reply.text)
@@ -144,7 +144,7 @@ def _reach(host: str) -> int:
 
 
 def connect_data(
-    session: Session, address: tcp.Address, *, congestion: str | None = None, over_mptcp: bool = False
+    session: ClientSession, address: tcp.Address, *, congestion: str | None = None, over_mptcp: bool = False
 ) -> socket.socket:
     """Connect to a port that the server named, as the options of its session say.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mpx.endpoints.ftp.facts import parse_time
 from mpx.endpoints.ftp.refusals import is_missing, is_unsupported, says_why
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.sizes import size_of
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import FileInfo, Kind
@@ -29,7 +29,7 @@ class OtherQuestions:
 
     def __init__(
         self,
-        session: Session,
+        session: ClientSession,
         entries: Callable[[str], Iterator[tuple[str, FileInfo | MpxError]]],
         refused: Callable[[Reply, str, str], MpxError],
     ) -> None:

@@ -7,7 +7,7 @@ then never serve the data connection, or close its port. What has come is judged
 import contextlib
 import socket
 
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 
@@ -15,7 +15,7 @@ REFUSAL_S = 1.0  # a server that closes its port to refuse a transfer says so at
 FIRST_BYTE_S = 2.0  # for what a server has sent once it says so
 
 
-def early_reply(session: Session, error: MpxError) -> Reply:
+def early_reply(session: ClientSession, error: MpxError) -> Reply:
     """Return what a server says that closed its port before we came; raises `error` if it says nothing."""
     reply = None
     with contextlib.suppress(MpxError):

@@ -9,13 +9,13 @@ that can be read.
 import contextlib
 
 from mpx.endpoints.ftp.list_formats import parse_list_line
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 
 _ITSELF = (".", "..")
 
 
-def stat_lists(session: Session, full: str) -> bool | None:
+def stat_lists(session: ClientSession, full: str) -> bool | None:
     """Tell whether STAT lists anything in a folder; None where it tells nothing of that.
 
     From within the folder, as a name could be taken for a pattern; with -a for names with a leading dot.

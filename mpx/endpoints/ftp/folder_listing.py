@@ -17,7 +17,7 @@ from mpx.endpoints.ftp.kept_lines import KeptLines
 from mpx.endpoints.ftp.list_formats import parse_list_line
 from mpx.endpoints.ftp.listing_transfer import CutLine, ListingTransfer
 from mpx.endpoints.ftp.refusals import is_unsupported
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.sizes import size_of
 from mpx.endpoints.ftp.stored_size import stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command, lines_of_facts, parse_facts
@@ -59,7 +59,7 @@ class FolderListing:
     `session` returns the session to ask over; where the endpoint let it go meanwhile, that is another.
     """
 
-    def __init__(self, session: Callable[[], Session], note: OnNote = no_note) -> None:
+    def __init__(self, session: Callable[[], ClientSession], note: OnNote = no_note) -> None:
         self.promised = 0  # how many entries a Globus server says that there are
         self.count = 0  # how many it listed
         self.may_hide = False  # names with a leading dot, as the server takes no -a
@@ -75,7 +75,7 @@ class FolderListing:
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
 
     @property
-    def _session(self) -> Session:
+    def _session(self) -> ClientSession:
         return self._open()
 
     def read_ahead(self) -> bool:

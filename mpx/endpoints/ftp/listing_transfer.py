@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from mpx.endpoints.ftp.data_address import asking, connect_data, passive_command, passive_reply
 from mpx.endpoints.ftp.refusals import says_failed
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.net import tcp
@@ -37,7 +37,7 @@ class ListingTransfer:
     `doubt`, once it has ended: why it may not mean that a folder is empty that nothing was listed.
     """
 
-    def __init__(self, session: Session, line: bytes, refused: Callable[[Reply], MpxError]) -> None:
+    def __init__(self, session: ClientSession, line: bytes, refused: Callable[[Reply], MpxError]) -> None:
         self.doubt = ""
         self._session = session
         self._line = line

@@ -48,11 +48,11 @@ class Sessions(Protocol):
         """Whether there are fewer sessions than there is work for."""
         ...
 
-    def open(self, location: Location, options: "SessionOptions") -> "Session":
+    def open(self, location: Location, options: "SessionOptions") -> "ClientSession":
         """Return a session that is logged in."""
         ...
 
-    def give_back(self, session: "Session") -> None:
+    def give_back(self, session: "ClientSession") -> None:
         """Take a session back from who does not need it now. No command of it may be unanswered."""
         ...
 
@@ -77,7 +77,7 @@ class SessionOptions:
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
-class Session:
+class ClientSession:
     """A control channel that is logged in. One thread uses it, except for `abort`."""
 
     def __init__(self, location: Location, options: SessionOptions) -> None:
@@ -100,7 +100,7 @@ class Session:
         self._socket = self._connect()
         self._peer_host = str(self._socket.getpeername()[0])
 
-    def __enter__(self) -> "Session":
+    def __enter__(self) -> "ClientSession":
         return self
 
     def __exit__(self, *_: object) -> None:

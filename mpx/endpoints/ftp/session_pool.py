@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import partial
 
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.retry import SessionsFull
 from mpx.errors import (
@@ -65,8 +65,8 @@ class SessionPool:
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
         self._changed = threading.Condition()
-        self._sessions: set[Session] = set()  # open, in use or spare
-        self._spare: deque[tuple[Session, float]] = deque()  # and since when
+        self._sessions: set[ClientSession] = set()  # open, in use or spare
+        self._spare: deque[tuple[ClientSession, float]] = deque()  # and since when
         self._opening = 0
         self._waiting: deque[object] = deque()  # a ticket for each who waits, in their order
         self._was_admitted = False
@@ -86,11 +86,11 @@ class SessionPool:
         limit = self.limit
         return limit is not None and limit < TAKE_TURNS
 
-    def open(self, location: Location, options: SessionOptions) -> Session:
+    def open(self, location: Location, options: SessionOptions) -> ClientSession:
         """Return a session that is logged in: one that was given back, else a new one.
 
         Waits for a turn where the server admits no more, if the options say so, else raises SessionsFull.
-        Raises Interrupted when stopped meanwhile, and as `Session` and `Session.login`.
+        Raises Interrupted when stopped meanwhile, and as `ClientSession` and `ClientSession.login`.
         """
         pauses = iter(PAUSES_S)
         while True:
@@ -98,7 +98,7 @@ class SessionPool:
             if session is not None:
                 return session
             refusal = self._try(location, options)
-            if isinstance(refusal, Session):
+            if isinstance(refusal, ClientSession):
                 return refusal
             pause_s = next(pauses, None) if self._is_passing(refusal) else None
             if pause_s is not None:
@@ -106,7 +106,7 @@ class SessionPool:
             elif not self._is_full(refusal):
                 raise refusal.error
 
-    def give_back(self, session: Session) -> None:
+    def give_back(self, session: ClientSession) -> None:
         """Take a session back from who does not need it now. No command of it may be unanswered."""
         with self._changed:
             keeps = self.limit is not None or len(self._spare) < MOST_SPARE
@@ -124,7 +124,7 @@ class SessionPool:
 
     # --- turns ---------------------------------------------------------------------------------------
 
-    def _take(self, options: SessionOptions) -> Session | None:
+    def _take(self, options: SessionOptions) -> ClientSession | None:
         """Return a session that was given back; None: the caller is to open one."""
         while True:
             with self._changed:
@@ -168,12 +168,12 @@ class SessionPool:
 
     # --- opening -------------------------------------------------------------------------------------
 
-    def _try(self, location: Location, options: SessionOptions) -> "Session | _Refusal":
+    def _try(self, location: Location, options: SessionOptions) -> "ClientSession | _Refusal":
         """Open a session; return it, or how the server refused it. Raises UsageError and Interrupted."""
         greeting_s = GREETING_S if self._sessions else None
         began_s, session = time.monotonic(), None
         try:
-            session = Session(location, options)
+            session = ClientSession(location, options)
             session.login(greeting_s)
         except BaseException as error:
             if session is not None:
@@ -194,7 +194,7 @@ class SessionPool:
             self._changed.notify_all()
         return session
 
-    def _was_closed(self, session: Session) -> None:
+    def _was_closed(self, session: ClientSession) -> None:
         with self._changed:
             self._sessions.discard(session)
             self._closed_s = time.monotonic()
@@ -238,11 +238,11 @@ class SessionPool:
         return True
 
 
-def open_session(location: Location, options: SessionOptions) -> Session:
+def open_session(location: Location, options: SessionOptions) -> ClientSession:
     """Return a session that is logged in, one of the pool if there is one; see SessionPool.open."""
     if options.pool is not None:
         return options.pool.open(location, options)
-    session = Session(location, options)
+    session = ClientSession(location, options)
     try:
         session.login()
     except BaseException:
@@ -256,7 +256,7 @@ def is_session_wanted(options: SessionOptions) -> bool:
     return options.pool is not None and options.pool.is_wanted
 
 
-def give_back_session(session: Session) -> None:
+def give_back_session(session: ClientSession) -> None:
     """Let others have a session, or close it where there is no pool; see SessionPool.give_back."""
     if session.options.pool is not None:
         session.options.pool.give_back(session)
@@ -264,7 +264,7 @@ def give_back_session(session: Session) -> None:
         session.close()
 
 
-def _is_alive(session: Session) -> bool:
+def _is_alive(session: ClientSession) -> bool:
     try:
         session.call(command("NOOP"))
     except (ConnectionLost, TransferTimeout):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command, parse_whole
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.source_change import END_DECIDES
@@ -33,7 +33,7 @@ def trusts_sizes(features: dict[str, str]) -> bool:
 
 
 def sized_by(
-    session: Session,
+    session: ClientSession,
     found: list[FileInfo | MpxError | None],
     names: Sequence[str],
     answers: Sequence[Reply | None],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import sink
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.sizes import read_size, size_of
 from mpx.endpoints.ftp.wire import Reply, command
 
@@ -15,7 +15,7 @@ def stores_faithfully(features: dict[str, str]) -> bool:
     return "DSI" in features or sink.FEATURE in features
 
 
-def stored_sizes(session: Session, names: Sequence[str]) -> list[int | None]:
+def stored_sizes(session: ClientSession, names: Sequence[str]) -> list[int | None]:
     """Return the sizes of absolute names by SIZE, else by MLST; None where the server tells neither.
 
     Asked in binary mode, which a session is in from its login. Raises ConnectionLost, TransferTimeout.

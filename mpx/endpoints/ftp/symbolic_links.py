@@ -9,7 +9,7 @@ from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.facts import entry_info
 from mpx.endpoints.ftp.listing_transfer import ListingTransfer
 from mpx.endpoints.ftp.refusals import reply_error
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import FileInfo, Kind, partial_name
 from mpx.errors import MpxError, PartialFailure
@@ -20,7 +20,7 @@ _FIRST_HALVES = (1, 3)  # of the commands that make a link
 _OF_ITSELF = 10  # lines of MLSR about the folder and the one above it, at most
 
 
-def make_link(session: Session, full: str, target: str) -> Reply | None:
+def make_link(session: ClientSession, full: str, target: str) -> Reply | None:
     """Make a link to the absolute name `target` in the place of `full`; return the refusal, if any."""
     aside = partial_name(full, "link")
     replies = session.pipeline(
@@ -40,7 +40,7 @@ def make_link(session: Session, full: str, target: str) -> Reply | None:
 
 
 def links_by_mlsr(
-    session: Session, full: str, promised: int, listed: int, refusal: type[MpxError]
+    session: ClientSession, full: str, promised: int, listed: int, refusal: type[MpxError]
 ) -> dict[str, FileInfo]:
     """Return the links of a folder of which a server counts `promised` entries and lists fewer (`listed`).
 

@@ -4,14 +4,14 @@ ProFTPD reads two of them as one and swallows what follows a single one if it is
 Pure-FTPD and pyftpdlib know no Telnet. What a server does shows in how it refuses a name that it repeats.
 """
 
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import command
 
 _ESCAPE = "\udcff"  # the byte, as names hold what is no UTF-8
 _known: dict[tuple[str, int, str], bool] = {}  # by host, port and banner
 
 
-def learn(session: Session, name: str) -> None:
+def learn(session: ClientSession, name: str) -> None:
     """Have a session that is idle send 0xFF as its server reads it, if the name holds any."""
     if _ESCAPE not in name:
         return
@@ -21,7 +21,7 @@ def learn(session: Session, name: str) -> None:
     session.doubles_escapes = _known[key]
 
 
-def _ask(session: Session) -> bool:
+def _ask(session: ClientSession) -> bool:
     import secrets
 
     token = secrets.token_hex(4)

@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from mpx.endpoints.ftp.extensions import echo as echo_wire
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.wire import Reply, command, parse_features
 from mpx.errors import ConnectionLost, TransferTimeout, UsageError
 from mpx.location import Location
@@ -42,7 +42,7 @@ class Chosen:
     address: tcp.Address
     reason: str
     opened: ExitStack
-    session: Session | None = None  # that it uses, or that it needs to stay open
+    session: ClientSession | None = None  # that it uses, or that it needs to stay open
 
 
 def choose(
@@ -76,11 +76,11 @@ def choose(
 
 def _at_open_port(
     handshake: HandshakeMethod, address: tcp.Address, opened: ExitStack, stop: Callable[[], bool]
-) -> tuple[Method, str, Session | None]:
+) -> tuple[Method, str, ClientSession | None]:
     """Return the best method for an open port, why it is the best, and the session that it needs."""
     try:
         options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop)
-        session = opened.enter_context(Session(Location("ftp", "/", *address), options))
+        session = opened.enter_context(ClientSession(Location("ftp", "/", *address), options))
         session.greet()
         if _MAIL.search(session.banner):
             return handshake, "a mail server listens there, whose sessions are not used", None
@@ -99,7 +99,7 @@ def _at_open_port(
 
 
 def _echo(
-    session: Session, host: str, reply: Reply, opened: ExitStack, stop: Callable[[], bool]
+    session: ClientSession, host: str, reply: Reply, opened: ExitStack, stop: Callable[[], bool]
 ) -> tuple[EchoMethod | None, str]:
     """Return the echo that the features of a server announce, if it answers, or else why there is none."""
     features = parse_features(reply) if reply.code == 211 else {}
@@ -110,7 +110,7 @@ def _echo(
         session.call(line)  # mpx serve accepts any name, and ends a session without a login after a minute
     try:
         echo = opened.enter_context(
-            closing(EchoMethod(session, host, place, can_pulse=echo_wire.DIP_FEATURE in features))
+            closing(EchoMethod(session, host, place, can_pulse=echo_wire.PULSE_FEATURE in features))
         )
     except OSError as error:
         return None, f"no socket for the server's echo: {error.strerror}"

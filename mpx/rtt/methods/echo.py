@@ -10,7 +10,7 @@ import time
 
 from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import command
 from mpx.errors import ConnectionLost
 from mpx.net import tcp
@@ -33,7 +33,9 @@ class EchoMethod:
     sees_loss = True
     retransmissions = None
 
-    def __init__(self, session: Session, host: str, place: EchoPlace, *, can_pulse: bool = False) -> None:
+    def __init__(
+        self, session: ClientSession, host: str, place: EchoPlace, *, can_pulse: bool = False
+    ) -> None:
         self.can_pulse = can_pulse  # the server can make rate pulses in the data that it sends
         self._pulse = (0, 0.0)  # the number of the last pulse that was confirmed, and its depth
         self.name = f"echo of mpx serve (UDP port {place.port})"
@@ -63,7 +65,7 @@ class EchoMethod:
         """As Method."""
         found = []
         for arrival in self._datagrams.arrivals(until_s):
-            self._pulse = echo.parse_dipped(arrival.data, self._token) or self._pulse
+            self._pulse = echo.parse_pulse_answer(arrival.data, self._token) or self._pulse
             answer = echo.parse_answer(arrival.data)
             if answer and answer.token == self._token:
                 sent_s = self._datagrams.take_sent(answer.number)
@@ -79,7 +81,7 @@ class EchoMethod:
 
     def request_pulse(self, number: int, seconds: float, share: float) -> None:
         """Ask the server to send at this share of its rate for so long; numbers rise."""
-        self._datagrams.send_other(echo.ask_to_dip(self._token, number, seconds, share))
+        self._datagrams.send_other(echo.ask_for_pulse(self._token, number, seconds, share))
 
     def pulse_depth(self, number: int) -> float:
         """Return by which share the rate was reduced in that pulse; 0 where that was not confirmed."""

@@ -9,7 +9,7 @@ import select
 import time
 from collections import deque
 
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import ReplyReader, command
 from mpx.errors import ConnectionLost
 from mpx.net import tcp_info
@@ -26,7 +26,7 @@ class SessionMethod:
     lost_after_s = LOST_AFTER_S
     sees_loss = False
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientSession) -> None:
         self.name = f"idle GridFTP session (NOOP at TCP port {session.location.port})"
         self.trouble = ""
         self._session = session

@@ -8,7 +8,7 @@ import tempfile
 
 from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader
 from mpx.serve.data import Connection
-from mpx.serve.progress import MOST_NEW_RANGES, Progress
+from mpx.serve.progress import MOST_NEW_RANGES, TransferCounters
 from mpx.serve.receive import BlockReceiver
 from mpx.serve.replies import DataChannelError
 from mpx.serve.turns import Share, Turns
@@ -49,7 +49,7 @@ def parse(data: bytes) -> None:
         with contextlib.suppress(BlockingIOError):
             there.send(data)
         there.shutdown(socket.SHUT_WR)
-        progress = Progress(keep_ranges=True)
+        progress = TransferCounters(keep_ranges=True)
         receiver = BlockReceiver(file.fileno(), 0, progress, _turns, Share())
         connection = Connection(here, BLOCK_BYTES, lambda: None)
         try:

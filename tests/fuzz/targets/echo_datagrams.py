@@ -4,8 +4,8 @@ from mpx.endpoints.ftp.extensions import echo
 
 TOKEN = bytes(range(8))
 ASKED = echo.question(TOKEN, 7)
-DIP = echo.ask_to_dip(TOKEN, 8, 0.02, 0.5)
-SEEDS = [ASKED, echo.answer(ASKED, 0.5), DIP, echo.answer_dip(DIP, 0.25), b"", ASKED[:-1]]
+PULSE = echo.ask_for_pulse(TOKEN, 8, 0.02, 0.5)
+SEEDS = [ASKED, echo.answer(ASKED, 0.5), PULSE, echo.answer_pulse(PULSE, 0.25), b"", ASKED[:-1]]
 ALLOWED = ()
 
 
@@ -18,10 +18,10 @@ def parse(data: bytes) -> None:
         assert len(answered) == len(data)
     found = echo.parse_answer(data)
     assert found is None or 0 <= found.held_s < 3600
-    dip = echo.parse_dip(data)
-    if dip is not None:
-        assert 0 < dip.seconds <= echo.MOST_DIP_S
-        assert echo.LEAST_DIP_SHARE <= dip.share < 1
-        assert echo.parse_dip(echo.answer_dip(data, 0.0)) is None
-    dipped = echo.parse_dipped(data, TOKEN)
-    assert dipped is None or 0 <= dipped[1] <= 1
+    pulse = echo.parse_pulse_request(data)
+    if pulse is not None:
+        assert 0 < pulse.seconds <= echo.MOST_PULSE_S
+        assert echo.LEAST_PULSE_SHARE <= pulse.share < 1
+        assert echo.parse_pulse_request(echo.answer_pulse(data, 0.0)) is None
+    answer = echo.parse_pulse_answer(data, TOKEN)
+    assert answer is None or 0 <= answer[1] <= 1

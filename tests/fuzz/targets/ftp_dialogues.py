@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 from mpx.endpoints.ftp.data_address import FIRST_PORT
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import MpxError
 from mpx.gridftp import GridFtpEndpoint
@@ -21,7 +21,7 @@ _listener = socket.create_server(("127.0.0.1", 0))
 atexit.register(_listener.close)
 
 
-class FedSession(Session):
+class FedSession(ClientSession):
     """A session with whom it is given."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -140,7 +140,7 @@ def parse(data: bytes) -> None:
     here, there = fed(control)
     far_ends: list[socket.socket] = []
 
-    def connect(_: Session, address: tuple[str, int]) -> socket.socket:
+    def connect(_: ClientSession, address: tuple[str, int]) -> socket.socket:
         assert address[1] >= FIRST_PORT
         near, far = fed(listing)
         far_ends.append(far)
@@ -148,7 +148,7 @@ def parse(data: bytes) -> None:
 
     endpoint = GridFtpEndpoint(SERVER, OPTIONS, writing=True)
     listings = mock.patch("mpx.endpoints.ftp.listing_transfer.connect_data", connect)
-    sessions = mock.patch("mpx.endpoints.ftp.session_pool.Session", lambda *_: FedSession(here))
+    sessions = mock.patch("mpx.endpoints.ftp.session_pool.ClientSession", lambda *_: FedSession(here))
     with there, here, listings, sessions:
         try:
             what(endpoint)

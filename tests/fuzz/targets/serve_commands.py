@@ -16,7 +16,7 @@ from mpx.serve import arguments
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS
 from mpx.serve.control import LONGEST_LINE_BYTES, Control
-from mpx.serve.replies import Refusal
+from mpx.serve.replies import RefusalReply
 from mpx.serve.root import Root, join
 from mpx.serve.session import Limits, Session
 from mpx.serve.turns import Turns
@@ -117,5 +117,5 @@ def _arguments(text: str) -> None:
     arguments.options(text)
     arguments.without_ls_options(text)
     arguments.numbers_and_name(text, 2)
-    with suppress(Refusal):
+    with suppress(RefusalReply):
         assert all(0 <= start < end for start, end in RangeSet(arguments.ranges(text)))

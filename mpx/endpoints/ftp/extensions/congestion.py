@@ -7,7 +7,7 @@ from mpx.errors import UsageError
 FEATURE = "MPX-CONGESTION"  # in the reply to FEAT, with the names that it may use
 
 
-def check_far_congestion(name: str, congestions: Sequence[str]) -> None:
+def check_server_congestion(name: str, congestions: Sequence[str]) -> None:
     """Raise UsageError unless a server that sends can be told to use the congestion control `name`."""
     if not congestions:
         raise UsageError(
@@ -23,12 +23,12 @@ def check_far_congestion(name: str, congestions: Sequence[str]) -> None:
         )
 
 
-def why_not_far(congestions: Sequence[str]) -> Callable[[str], str] | None:
+def why_not_at_server(congestions: Sequence[str]) -> Callable[[str], str] | None:
     """Return what says why a server may not send with a congestion control; None if it cannot be told to."""
 
     def why_not(name: str) -> str:
         try:
-            check_far_congestion(name, congestions)
+            check_server_congestion(name, congestions)
         except UsageError as error:
             return str(error)
         return ""

@@ -1,4 +1,4 @@
-"""The echo of `mpx serve` on the wire: what FEAT says of it, its datagrams, and those that ask for a dip.
+"""The echo of `mpx serve` on the wire: what FEAT says of it, its datagrams, and requests for rate pulses.
 
 docs/extensions.md draws them. An answer is as long as its question and never looks like one, so two echoes
 cannot be made to answer each other for ever.
@@ -9,16 +9,16 @@ import struct
 from dataclasses import dataclass
 
 FEATURE = "MPX-ECHO"  # of FEAT, followed by UDP port and token
-DIP_FEATURE = "MPX-DIP"  # of FEAT: data can be sent more slowly for a moment
+PULSE_FEATURE = "MPX-DIP"  # of FEAT: data can be sent more slowly for a moment
 TOKEN_BYTES = 8
 _QUESTION, _ANSWER = b"mpx?", b"mpx!"
-_DIP, _DIPPED = b"mpx~", b"mpx-"
-KINDS_ASKED = (_QUESTION, _DIP)  # the first four bytes of what a server answers
+_PULSE, _PULSE_ANSWER = b"mpx~", b"mpx-"
+KINDS_ASKED = (_QUESTION, _PULSE)  # the first four bytes of what a server answers
 TOKEN_AT = 8  # bytes into a datagram
 _DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQd32x")  # kind, token, number, how long it was held in seconds
-_DIP_DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQdd24x")  # kind, token, number, seconds or depth, share
+_PULSE_DATAGRAM = struct.Struct(f"!4s4x{TOKEN_BYTES}sQdd24x")  # kind, token, number, seconds or depth, share
 BYTES = _DATAGRAM.size
-MOST_DIP_S, LEAST_DIP_SHARE = 0.04, 0.25
+MOST_PULSE_S, LEAST_PULSE_SHARE = 0.04, 0.25
 _PLACE = re.compile(rf"([0-9]{{1,5}}) ([0-9a-f]{{{2 * TOKEN_BYTES}}})", re.ASCII)
 
 
@@ -62,7 +62,7 @@ def is_question(asked: bytes) -> bool:
 
 
 def token_in(asked: bytes) -> bytes:
-    """Return what stands where questions, and what asks for a dip, have their token."""
+    """Return what stands where questions and requests for a pulse have their token."""
     return asked[TOKEN_AT : TOKEN_AT + TOKEN_BYTES]
 
 
@@ -81,36 +81,36 @@ def parse_answer(data: bytes) -> EchoAnswer | None:
 
 
 @dataclass(frozen=True, slots=True)
-class DipAsked:
-    """Data are to be sent with that share of their rate for so long."""
+class PulseRequest:
+    """A rate pulse: data is to be sent at this share of its rate for so long."""
 
     seconds: float
     share: float
 
 
-def ask_to_dip(token: bytes, number: int, seconds: float, share: float) -> bytes:
-    """Encode what asks for a dip (pulse.py)."""
-    return _DIP_DATAGRAM.pack(_DIP, token, number, seconds, share)
+def ask_for_pulse(token: bytes, number: int, seconds: float, share: float) -> bytes:
+    """Encode a request for a rate pulse (pulse.py)."""
+    return _PULSE_DATAGRAM.pack(_PULSE, token, number, seconds, share)
 
 
-def parse_dip(asked: bytes) -> DipAsked | None:
-    """Read what asks for a dip, None for a datagram that does not, or for what nobody may have."""
+def parse_pulse_request(asked: bytes) -> PulseRequest | None:
+    """Read a request for a pulse; None for another datagram, or for a pulse that nobody may have."""
     if len(asked) != BYTES:
         return None
-    kind, _, _, seconds, share = _DIP_DATAGRAM.unpack(asked)
-    is_fit = kind == _DIP and 0 < seconds <= MOST_DIP_S and LEAST_DIP_SHARE <= share < 1
-    return DipAsked(seconds, share) if is_fit else None
+    kind, _, _, seconds, share = _PULSE_DATAGRAM.unpack(asked)
+    is_fit = kind == _PULSE and 0 < seconds <= MOST_PULSE_S and LEAST_PULSE_SHARE <= share < 1
+    return PulseRequest(seconds, share) if is_fit else None
 
 
-def answer_dip(asked: bytes, depth: float) -> bytes:
-    """Return what answers who asked for a dip: the share of the data that is left out, 0 where none is."""
-    _, token, number, _, _ = _DIP_DATAGRAM.unpack(asked)
-    return _DIP_DATAGRAM.pack(_DIPPED, token, number, depth, 0.0)
+def answer_pulse(asked: bytes, depth: float) -> bytes:
+    """Return the answer to a request for a pulse: the share of the data that is left out, 0 where none is."""
+    _, token, number, _, _ = _PULSE_DATAGRAM.unpack(asked)
+    return _PULSE_DATAGRAM.pack(_PULSE_ANSWER, token, number, depth, 0.0)
 
 
-def parse_dipped(data: bytes, token: bytes) -> tuple[int, float] | None:
-    """Read the number of the dip that was asked for and its depth, None if it is something else."""
+def parse_pulse_answer(data: bytes, token: bytes) -> tuple[int, float] | None:
+    """Read the number and the depth of the pulse that was requested; None for another datagram."""
     if len(data) != BYTES:
         return None
-    kind, whose, number, depth, _ = _DIP_DATAGRAM.unpack(data)
-    return (number, depth) if kind == _DIPPED and whose == token and 0 <= depth <= 1 else None
+    kind, whose, number, depth, _ = _PULSE_DATAGRAM.unpack(data)
+    return (number, depth) if kind == _PULSE_ANSWER and whose == token and 0 <= depth <= 1 else None

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mpx.endpoints.ftp.extensions.congestion import check_far_congestion
+from mpx.endpoints.ftp.extensions.congestion import check_server_congestion
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import SMALL_FILE_BYTES
@@ -119,7 +119,7 @@ class DownloadCarrier(WorkerCarrier):
 
     def set_congestion(self, name: str) -> None:
         """See Carrier. The server sends; mpx serve uses it from the next retrieve on."""
-        check_far_congestion(name, self._congestions)
+        check_server_congestion(name, self._congestions)
         for worker in self._downloads:
             worker.congestion = name
 

@@ -104,7 +104,7 @@ class DownloadDataChannel:
             self._streams.append(stream)
             return True
 
-    def pull_at(self, index: int) -> PartialRetrieve | None:
+    def retrieve_at(self, index: int) -> PartialRetrieve | None:
         """Return the retrieve number `index`, waiting for it; None when the channel is closed.
 
         Raises ConnectionLost when all the others say that they were done with it without this one.
@@ -184,7 +184,7 @@ class DownloadStream(Stream):
         """Receive one retrieve after the other."""
         channel, index, retrieve = self._channel, self._first, None
         try:
-            while (retrieve := channel.pull_at(index)) is not None and self._receive(retrieve):
+            while (retrieve := channel.retrieve_at(index)) is not None and self._receive(retrieve):
                 index += 1
         except DestinationError as error:
             channel.fail(error, retrieve.file if retrieve else None)

@@ -9,7 +9,7 @@ from mpx.endpoints.local.source_stream import SourceStream, is_made_up
 from mpx.engine.file_transfer import FileTransfer
 
 
-class Transfer:
+class Store:
     """One STOR or ESTO on its way. `source`: where the bytes of a file of unknown size come from."""
 
     def __init__(self, file: FileTransfer, fd: int, stop: Callable[[], bool] = lambda: False) -> None:

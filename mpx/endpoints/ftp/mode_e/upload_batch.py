@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp import telnet_escape
-from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
 from mpx.endpoints.ftp.refusals import cannot_store
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
@@ -30,7 +30,7 @@ class UploadBatch:
     def __init__(
         self,
         context: CarrierContext,
-        session: Session,
+        session: ClientSession,
         channel: UploadDataChannel,
         target: Callable[[], Sequence[str]],
     ) -> None:
@@ -38,7 +38,7 @@ class UploadBatch:
         self._session = session
         self._channel = channel
         self._target = target
-        self.transfers: list[Transfer] = []  # begun, in their order
+        self.transfers: list[Store] = []  # begun, in their order
 
     def begin(self, files: Sequence[FileTransfer]) -> Iterator[tuple[FileTransfer, SourceError]]:
         """Open the files and have the server store them; yields those that cannot be opened."""
@@ -56,20 +56,18 @@ class UploadBatch:
             lines.append(command("ESTO", "A", 0, name) if file.arrived_bytes else command("STOR", name))
         session.send(*lines)
 
-    def _open(self, file: FileTransfer) -> Transfer:
+    def _open(self, file: FileTransfer) -> Store:
         try:
             fd = file.open(file.source, os.O_RDONLY)
         except OSError as error:
             raise local_error(error, file.source, writing=False) from None
         try:
-            return Transfer(
-                file, fd, lambda: self._channel.is_closed or self._context.failure.cancel.is_set()
-            )
+            return Store(file, fd, lambda: self._channel.is_closed or self._context.failure.cancel.is_set())
         except BaseException:
             file.close()
             raise
 
-    def complete(self, transfer: Transfer) -> MpxError | None:
+    def complete(self, transfer: Store) -> MpxError | None:
         """See the next transfer to its end; return why its file is not stored, None if it is.
 
         Raises ConnectionLost, TransferTimeout and Interrupted.
@@ -91,7 +89,7 @@ class UploadBatch:
             return ConnectionLost(f"{peer} ended the transfer of {file.final} before its end")
         return cannot_store(reply, peer, file.final, file.partial)
 
-    def _reply(self, transfer: Transfer) -> Reply:
+    def _reply(self, transfer: Store) -> Reply:
         """Keep the right number of streams until the server says that the file is complete."""
         session, channel = self._session, self._channel
         watch = UploadWatch(self._context.options.timeout_s, session.rtt_s or 0.0)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import StreamTotals
@@ -37,7 +37,7 @@ class UploadDataChannel:
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
         self._changed = threading.Condition()
-        self._transfers: dict[int, Transfer] = {}
+        self._transfers: dict[int, Store] = {}
         self._added = 0
         self._most_todo = 0  # bytes that any of them has had to send
         self._streams: list[UploadStream] = []
@@ -48,7 +48,7 @@ class UploadDataChannel:
 
     # --- for the worker ------------------------------------------------------------------------------
 
-    def add(self, transfer: Transfer) -> None:
+    def add(self, transfer: Store) -> None:
         """Queue a transfer, before its STOR is sent; every open connection takes part in it.
 
         One that is being opened enrolls itself once it is (`joined`): it may still fail to.
@@ -63,14 +63,14 @@ class UploadDataChannel:
             self._added += 1
             self._changed.notify_all()
 
-    def forget(self, transfer: Transfer) -> None:
+    def forget(self, transfer: Store) -> None:
         """Let go of a transfer that the server has completed, so that every stream is past it."""
         with self._changed:
             del self._transfers[transfer.number]
             if not self._transfers:
                 self._most_todo = 0
 
-    def adjust(self, transfer: Transfer, target: Sequence[str]) -> None:
+    def adjust(self, transfer: Store, target: Sequence[str]) -> None:
         """Open or retire connections so that the running transfer has one for each of the paths in `target`.
 
         Never more than it, or one queued behind it, has use for, and always one until its end was announced;
@@ -156,7 +156,7 @@ class UploadDataChannel:
 
     # --- for the streams -----------------------------------------------------------------------------
 
-    def transfer_at(self, index: int, stream: UploadStream) -> Transfer | None:
+    def transfer_at(self, index: int, stream: UploadStream) -> Store | None:
         """Return the transfer number `index`, waiting for it; None when the port is closed."""
         with self._changed:
             stream.idle = True
@@ -165,7 +165,7 @@ class UploadDataChannel:
             stream.idle = False
             return None if self._closed else self._transfers[index]
 
-    def joined(self, stream: UploadStream, transfer: Transfer) -> None:
+    def joined(self, stream: UploadStream, transfer: Store) -> None:
         """Say that a stream is open: it takes part in this transfer and in those queued behind it."""
         with self._changed:
             stream.has_joined = True
@@ -200,14 +200,14 @@ class UploadDataChannel:
         """Whether the port is given up, so that nothing more is to be sent."""
         return self._closed
 
-    def fail(self, error: MpxError, transfer: Transfer | None) -> None:
+    def fail(self, error: MpxError, transfer: Store | None) -> None:
         """Say that a transfer cannot be completed, and so none of those queued behind it."""
         with self._changed:
             if self.broken is None:
                 self.broken = error
                 self._broken_at = transfer.number if transfer else 0
 
-    def broken_in(self, transfer: Transfer) -> MpxError | None:
+    def broken_in(self, transfer: Store) -> MpxError | None:
         """Return why this transfer cannot be completed; one that stands before the broken one still may."""
         with self._changed:
             if self.broken is None or self._broken_at > transfer.number:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from mpx.endpoints.ftp.data_address import unreachable
 from mpx.endpoints.ftp.framing import BlockHeader
-from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
@@ -36,11 +36,11 @@ class UploadChannel(Protocol):
         """Whether the port is given up, so that nothing more is to be sent."""
         ...
 
-    def transfer_at(self, index: int, stream: "UploadStream") -> Transfer | None:
+    def transfer_at(self, index: int, stream: "UploadStream") -> Store | None:
         """Return the transfer number `index`, waiting for it; None when the port is closed."""
         ...
 
-    def joined(self, stream: "UploadStream", transfer: Transfer) -> None:
+    def joined(self, stream: "UploadStream", transfer: Store) -> None:
         """Say that a stream is open: it takes part in this transfer and in those queued behind it."""
         ...
 
@@ -52,11 +52,11 @@ class UploadChannel(Protocol):
         """Tell whether the end of a transfer may be announced by the last connection that leaves it."""
         ...
 
-    def fail(self, error: MpxError, transfer: Transfer | None) -> None:
+    def fail(self, error: MpxError, transfer: Store | None) -> None:
         """Say that a transfer cannot be completed, and so none of those queued behind it."""
         ...
 
-    def broken_in(self, transfer: Transfer) -> MpxError | None:
+    def broken_in(self, transfer: Store) -> MpxError | None:
         """Return why this transfer cannot be completed; one that stands before the broken one still may."""
         ...
 
@@ -72,7 +72,7 @@ class UploadChannel(Protocol):
 class UploadStream(Stream):
     """One connection to a passive port; walks through the port's transfers in order."""
 
-    def __init__(self, channel: UploadChannel, first: Transfer, path: str) -> None:
+    def __init__(self, channel: UploadChannel, first: Store, path: str) -> None:
         super().__init__(
             "mpx-upload-stream",
             channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
@@ -160,7 +160,7 @@ class UploadStream(Stream):
         channel.joined(self, transfer)
         return True
 
-    def _send(self, transfer: Transfer, index: int) -> bool:
+    def _send(self, transfer: Store, index: int) -> bool:
         """Send this stream's share of one file; return whether the connection stays for the next."""
         finished = False
         while not self.retire and not finished:
@@ -174,7 +174,7 @@ class UploadStream(Stream):
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])
         return not close
 
-    def _send_some(self, transfer: Transfer) -> bool:
+    def _send_some(self, transfer: Store) -> bool:
         """Send the next block, if the gate lets one through; return whether more may be left."""
         if transfer.source is not None:
             return self._send_next(transfer, transfer.source)
@@ -189,7 +189,7 @@ class UploadStream(Stream):
             return False
         return True
 
-    def _send_next(self, transfer: Transfer, source: SourceStream) -> bool:
+    def _send_next(self, transfer: Store, source: SourceStream) -> bool:
         """Send what comes next of a file of unknown size; return whether there was anything."""
         piece = source.read(self._buffer)
         if piece is None:
@@ -202,7 +202,7 @@ class UploadStream(Stream):
         transfer.sent(len(data))
         return True
 
-    def _send_block(self, transfer: Transfer, start: int, end: int) -> None:
+    def _send_block(self, transfer: Store, start: int, end: int) -> None:
         began = time.monotonic()
         limiter, view, file = self._channel.context.limiter, self._buffer, transfer.file
         parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]

@@ -4,7 +4,7 @@ import time
 from collections import deque
 
 from mpx.endpoints.ftp.framing import range_marker
-from mpx.endpoints.ftp.mode_e.store import Transfer
+from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.wire import Reply
 from mpx.engine.file_transfer import FileTransfer
@@ -40,7 +40,7 @@ class UploadWatch:
             self._marked_bytes = 0
             self.heard()
 
-    def look(self, channel: UploadDataChannel, transfer: Transfer) -> None:
+    def look(self, channel: UploadDataChannel, transfer: Store) -> None:
         """Raise TransferTimeout if nothing moves; break the transfer if a single stream hangs.
 
         However often it is called, it looks ten times a second.

@@ -15,7 +15,7 @@ from mpx.endpoints.ftp.data_address import passive_address
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.carrier import CarrierContext
@@ -43,7 +43,7 @@ class UploadWorker(SessionWorker):
         self.congestion = context.streams.congestion
         # Replaced by this thread with `guard` held, read by others:
         self._batch: Sequence[FileTransfer] = ()  # what is being stored
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
         self._channel: UploadDataChannel | None = None
         # This thread's own:
         self._location = location
@@ -249,7 +249,7 @@ class UploadWorker(SessionWorker):
         """See SessionWorker."""
         self._open_session()
 
-    def _open_session(self) -> Session:
+    def _open_session(self) -> ClientSession:
         """Return a session in MODE E; opens it if there is none."""
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
@@ -260,7 +260,7 @@ class UploadWorker(SessionWorker):
             self.opened()
         return self._session
 
-    def _open(self) -> tuple[Session, UploadDataChannel]:
+    def _open(self) -> tuple[ClientSession, UploadDataChannel]:
         """Return a session in MODE E and a channel that can begin a transfer; opens what there is not."""
         session, self._was_open = self._open_session(), True
         if self._channel is not None and self._channel.is_deserted:

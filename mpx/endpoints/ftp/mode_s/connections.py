@@ -9,7 +9,7 @@ from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.data_address import address_from, connect_data
 from mpx.endpoints.ftp.early_end import await_first, brings_nothing, early_reply
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
@@ -59,7 +59,7 @@ class DataConnections:
 
     def transfer(
         self,
-        session: Session,
+        session: ClientSession,
         file: FileTransfer,
         offset: int,
         use: Callable[[socket.socket, Callable[[int], None]], Result],
@@ -110,7 +110,7 @@ class DataConnections:
             data.closed(clean=False)
 
     def _unconnected(
-        self, session: Session, file: FileTransfer, offset: int, error: MpxError
+        self, session: ClientSession, file: FileTransfer, offset: int, error: MpxError
     ) -> socket.socket:
         """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
         if not self._upload and file.listed_bytes is None:
@@ -121,12 +121,14 @@ class DataConnections:
         session.put_back(reply)
         return brings_nothing()
 
-    def _turned_down(self, session: Session, reply: Reply, file: FileTransfer, offset: int) -> MpxError:
+    def _turned_down(self, session: ClientSession, reply: Reply, file: FileTransfer, offset: int) -> MpxError:
         if offset and reply.code in _NO_OFFSET:
             return OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
         return self.refusal(session, reply, file)
 
-    def _verdict(self, session: Session, file: FileTransfer, error: MpxError, wait_s: float) -> MpxError:
+    def _verdict(
+        self, session: ClientSession, file: FileTransfer, error: MpxError, wait_s: float
+    ) -> MpxError:
         """Return what the server says of a broken connection, or of one that it left open, else `error`."""
         try:
             reply = session.poll_reply(wait_s)
@@ -136,12 +138,12 @@ class DataConnections:
             return error
         return self.broken(session, reply, file)
 
-    def broken(self, session: Session, reply: Reply, file: FileTransfer) -> MpxError:
+    def broken(self, session: ClientSession, reply: Reply, file: FileTransfer) -> MpxError:
         """Return what it means that a transfer was ended by a refusal: try again, but on a full disk."""
         refusal = self.refusal(session, reply, file)
         return refusal if isinstance(refusal, NoSpace) else ConnectionLost(str(refusal))
 
-    def refusal(self, session: Session, reply: Reply, file: FileTransfer) -> MpxError:
+    def refusal(self, session: ClientSession, reply: Reply, file: FileTransfer) -> MpxError:
         """Return what it means that the server refuses to store or send a file."""
         if self._upload:
             return cannot_store(reply, session.peer, file.final, file.partial)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp import telnet_escape
-from mpx.endpoints.ftp.session import Session
+from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
@@ -22,7 +22,7 @@ TAKEN_SOON_BYTES = 256 * 1024  # that may be under way still when all is sent
 TICK_MS = 20
 
 
-def clear(session: Session, file: FileTransfer) -> None:
+def clear(session: ClientSession, file: FileTransfer) -> None:
     """Remove what an attempt before has left, as some servers add to that; best effort.
 
     A file that has its final name is removed only when it is known to be wrong.

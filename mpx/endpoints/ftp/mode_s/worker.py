@@ -16,7 +16,7 @@ from functools import partial
 from mpx.endpoints.ftp.mode_s.connections import DataConnections
 from mpx.endpoints.ftp.mode_s.download import Incoming, Receive, StreamDownload
 from mpx.endpoints.ftp.mode_s.upload import clear, send_piece
-from mpx.endpoints.ftp.session import Session, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.wire import command
@@ -54,7 +54,7 @@ class StreamWorker(SessionWorker):
     ) -> None:
         super().__init__("stream", number, location.host, context)
         self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
-        self._session: Session | None = None  # replaced by this thread; others only cut it
+        self._session: ClientSession | None = None  # replaced by this thread; others only cut it
         self._data = DataConnections(context, options.timeout_s, upload=upload)
         # This thread's own:
         self._location = location
@@ -244,7 +244,7 @@ class StreamWorker(SessionWorker):
         """See SessionWorker."""
         self._open_session()
 
-    def _open_session(self) -> Session:
+    def _open_session(self) -> ClientSession:
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
             session.call(command("MODE", "S"))

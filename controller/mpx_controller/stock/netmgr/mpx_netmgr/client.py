@@ -23,7 +23,7 @@ class Unsteered(Exception):
         self.status = status
 
 
-class PathSet(NamedTuple):
+class AssignedPathSet(NamedTuple):
     """A path set: its number, its paths, the streams predicted for all of them, and its lease in seconds."""
 
     number: int
@@ -41,7 +41,7 @@ class Client:
     token: str | None = None
     timeout_s: float = 1.0
 
-    def assign(self, source: str, sink: str, paths: int) -> PathSet:
+    def assign(self, source: str, sink: str, paths: int) -> AssignedPathSet:
         """Return a new path set of at most so many paths (0: as many as help)."""
         return _path_set(self._ask("POST", "", {"source": source, "sink": sink, "paths": paths}))
 
@@ -111,10 +111,12 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _path_set(answer: Any) -> PathSet:
+def _path_set(answer: Any) -> AssignedPathSet:
     try:
         lease_s = float(answer["lease_s"])
-        made = PathSet(int(answer["id"]), len(answer["paths"]), int(answer["streams"]), lease_s, answer)
+        made = AssignedPathSet(
+            int(answer["id"]), len(answer["paths"]), int(answer["streams"]), lease_s, answer
+        )
     except (TypeError, KeyError, ValueError, OverflowError):
         raise Unsteered(f"the controller sends an answer that is not valid: {_short(answer)}") from None
     if not (0 < made.lease_s < math.inf and made.paths >= 1 and made.streams >= 1):

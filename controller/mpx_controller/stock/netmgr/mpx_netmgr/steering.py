@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from .client import NOT_THERE, TAKEN, Client, PathSet, Unsteered
+from .client import NOT_THERE, TAKEN, AssignedPathSet, Client, Unsteered
 from .pair import Pair
 
 RENEWALS = 3  # within a lease, so that two may fail
@@ -15,7 +15,7 @@ UNKNOWN = -1  # the path of a stream that the controller was asked to place, and
 
 @dataclass
 class _Held:
-    known: PathSet | None = None  # None: the controller has none for us now
+    known: AssignedPathSet | None = None  # None: the controller has none for us now
     paths: dict[int, int | None] = field(default_factory=dict)  # of each port; None: another owner steers it
     every_s: float = float("inf")  # it is renewed, or asked for again where there is none
     renew_s: float = float("inf")
@@ -31,7 +31,7 @@ class Steering:
         self._client, self._paths, self._in_turn = client, paths, in_turn
         self._held: dict[Pair, _Held] = {}
 
-    def get(self, pair: Pair, now_s: float) -> PathSet:
+    def get(self, pair: Pair, now_s: float) -> AssignedPathSet:
         """Return the path set of a pair, a new one where there is none; raises Unsteered."""
         held = self._held.setdefault(pair, _Held())
         if held.known is None:
@@ -116,7 +116,7 @@ class Steering:
                     self._client.release(held.known.number)
         self._held.clear()
 
-    def _put(self, held: _Held, known: PathSet, port: int) -> int | None:
+    def _put(self, held: _Held, known: AssignedPathSet, port: int) -> int | None:
         in_turn = sum(path is not None for path in held.paths.values()) % known.paths
         try:
             return self._client.place(known.number, [port], in_turn if self._in_turn else None)[0]
