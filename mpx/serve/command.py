@@ -25,7 +25,7 @@ from mpx.signals import Signals
     "--congestion",
     metavar="NAME",
     multiple=True,
-    help="What clients may have it send with; else what all users of this host may use.",
+    help="Congestion controls that clients may select (default: those of all users of this host).",
 )
 @click.option("-v", "--verbose", is_flag=True, help="A line on stderr per session, command and transfer.")
 def serve(
