@@ -61,7 +61,7 @@ class Dipping:
         try:
             ending.start()
         except RuntimeError as error:  # no more threads are to be had
-            _log.warning("no dip: %s", error)
+            _log.warning("no rate pulse: %s", error)
             self._end(host, slowed)
             return 0.0
         return slowed.depth()

@@ -52,7 +52,7 @@ def test_a_run_that_went_as_planned_has_nothing_against_it(recipe: Recipe, tmp_p
         ("opened_s", PLAIN.begins_s[0] + 4.1, ["not begun"]),
         ("opened_s", PLAIN.begins_s[0] + 3.9, []),
         ("closed_s", PLAIN.series[0].until_s - 1, ["not begun"]),
-        ("congestion", "cubic", ["other control"]),
+        ("congestion", "cubic", ["wrong congestion control"]),
     ],
     ids=["late", "a little late", "lost", "control"],
 )
