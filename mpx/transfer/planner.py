@@ -157,8 +157,8 @@ def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyO
         return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
     if there.kind is Kind.OTHER:
         special = DestinationError(
-            f"cannot write {named_at(end, task.target)}: what is there is no regular file, which a copy "
-            "could replace; name a file"
+            f"cannot write {named_at(end, task.target)}: it is not a regular file, which a copy could "
+            "replace; name a file"
         )
         return replace(task, error=special)
     if options.overwrite == "never":

@@ -161,7 +161,7 @@ class _TreeWalk:
             self._too_deep += 1
             deep = PartialFailure(
                 f"{folder.source}: nested deeper than {DEEPEST} folders or {LONGEST_PATH} characters; does a "
-                "folder hold itself?"
+                "folder contain itself?"
             )
             yield Task(folder.source, folder.target, folder.info, error=deep)
             if self._too_deep >= MOST_TOO_DEEP:

@@ -194,9 +194,9 @@ def test_devices_and_fifos_are_skipped_with_a_line(there: Site, here: Path) -> N
 def test_a_device_is_never_replaced(here: Path) -> None:
     make(here / "file", 5)
     os.mkfifo(here / "fifo")
-    with pytest.raises(api.DestinationError, match="no regular file"):
+    with pytest.raises(api.DestinationError, match="not a regular file"):
         api.copy(str(here / "file"), str(here / "fifo"))
-    with pytest.raises(api.DestinationError, match="no regular file"):
+    with pytest.raises(api.DestinationError, match="not a regular file"):
         api.copy(str(here / "file"), "/dev/null")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     assert stat.S_ISFIFO((here / "fifo").stat().st_mode)

@@ -94,7 +94,7 @@ def test_a_number_beyond_all_is_no_path_set(name: str) -> None:
     (told if name in told else told["paths"][0])[name] = 10**400
     with (
         controller(lambda connection, _: connection.sendall(answer(json.dumps(told).encode()))) as client,
-        pytest.raises(ControllerError, match="no path set"),
+        pytest.raises(ControllerError, match="invalid path set"),
     ):
         client.assign("10.0.0.1", "10.0.0.2", 4)
 
