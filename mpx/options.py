@@ -88,13 +88,11 @@ class CopyOptions:
         "transport of data connections: TCP, or Multipath TCP if both ends support it",
         choices=(TCP, TRANSPORT),
     )
-    rate_bps: float | None = _option(
-        None, "rate", "maximum rate of all streams together, for example 800Mbit/s"
-    )
+    rate_bps: float | None = _option(None, "rate", "maximum rate of all streams together, as 800Mbit/s")
     block_size_bytes: int | None = _option(
         None,
         "size",
-        "size of a block, 4KiB to 2GiB (unset: what a stream sends in about 100 ms)",
+        "size of a block, as 4MiB, 4KiB to 2GiB (unset: what a stream sends in about 100 ms)",
         minimum=4096,
         maximum=2 * 1024**3,
     )

@@ -73,7 +73,7 @@ def test_dry_run_does_nothing(there: Site, here: Path) -> None:
     assert "/up/sub/new to " in ended.out
     assert "/up/old: already up to date at the destination" in ended.out
     assert ended.out.count("not a regular file") == 1
-    assert "/up/fifo alone: not a regular file" in ended.out
+    assert "/up/fifo: not a regular file" in ended.out
     assert "/dst/sub/new, 4 B\n" in ended.out
     assert ended.out.endswith("\ndry run: 1 of 3 files to copy, 4 B; nothing was copied\n")
     ended = mpx("copy", "-r", "--dry-run", there.url_of("dst"), here / "not" / "there")

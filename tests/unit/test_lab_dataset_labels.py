@@ -52,7 +52,7 @@ def test_a_run_that_went_as_planned_has_nothing_against_it(recipe: Recipe, tmp_p
         ("opened_s", PLAIN.begins_s[0] + 4.1, ["not begun"]),
         ("opened_s", PLAIN.begins_s[0] + 3.9, []),
         ("closed_s", PLAIN.series[0].until_s - 1, ["not begun"]),
-        ("congestion", "cubic", ["wrong congestion control"]),
+        ("congestion", "cubic", ["other control"]),
     ],
     ids=["late", "a little late", "lost", "control"],
 )
@@ -120,11 +120,11 @@ def test_a_copy_of_ours_that_was_another(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", recipe)
     flows = folder / "flows"
     rewrite(flows / "transfer-2.tcp.csv", lambda row: [*row[:2], "bbr" if row[1] == "0" else row[2], row[3]])
-    assert wrong(folder, recipe) == ["wrong copy"]
+    assert wrong(folder, recipe) == ["other copy"]
     ends_s = recipe.series[0].until_s
     rewrite(flows / "transfer-1.csv", lambda row: [row[0], row[1] if float(row[0]) < ends_s - 5.1 else "0"])
     rewrite(flows / "mix-1.csv", lambda row: [row[0], str(int(row[1]) * 2)])  # filled nevertheless
-    assert wrong(folder, recipe) == ["not copying", "wrong copy"]
+    assert wrong(folder, recipe) == ["not copying", "other copy"]
 
 
 def test_flows_that_were_left_out(tmp_path: Path) -> None:
