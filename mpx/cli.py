@@ -28,7 +28,7 @@ class _Commands(click.Group):
             "train_command",
             "Train the model that recognises the background.",
         ),
-        "unfinished": ("mpx.commands.listing", "unfinished_command", "Show what was interrupted here."),
+        "unfinished": ("mpx.commands.listing", "unfinished_command", "Show copies interrupted here."),
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -54,7 +54,7 @@ class _Commands(click.Group):
 @click.version_option(__version__, "--version", prog_name="mpx", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Move bulk data over wide-area networks, as fast as the network allows, with nothing to tune."""
+    """Move bulk data over wide-area networks as fast as the network allows, without manual tuning."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)

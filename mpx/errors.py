@@ -98,9 +98,9 @@ class OffsetsUnproven(IntegrityError):
 
 
 class NoChecksum(MpxError):
-    """A server computes no checksum of a file; `refusal` is what that means where one is required.
+    """A server computes no checksum of a file; `refusal` is the error if a checksum is required.
 
-    `is_of_file`: it says so of this file, which may be damaged; else of the question.
+    `is_of_file`: the server refuses it for this file, which may be damaged; else it refuses the command.
     """
 
     def __init__(self, refusal: MpxError, *, is_of_file: bool = False) -> None:

@@ -24,7 +24,7 @@ def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """What a copy may be told; every default is meant to be left alone."""
+    """Options of a copy. The defaults fit nearly every copy."""
 
     recursive: bool = _option(False, "flag", "copy folders with all that is in them", short="-r")
     overwrite: str = _option(
@@ -36,23 +36,23 @@ class CopyOptions:
     links: str = _option(
         "follow",
         "choice",
-        "copy what symbolic links point to, keep them as links, or leave them out and say so",
+        "copy what symbolic links point to, keep them as links, or skip them and name each",
         choices=("follow", "keep", "skip"),
     )
     dry_run: bool = _option(False, "flag", "say what would be copied, and copy nothing")
-    files: int | None = _option(None, "count", "most files on their way at once, or auto", minimum=1)
+    files: int | None = _option(None, "count", "maximum number of files in transfer, or auto", minimum=1)
     streams: int | None = _option(None, "count", "data streams in all: a fixed number, or auto", minimum=1)
     max_streams: int = _option(256, "number", "never use more streams than this", minimum=1, maximum=10_000)
     max_sessions: int = _option(
         8,
         "number",
-        "never use more sessions than this for data, nor for verifying (two more list and measure)",
+        "maximum number of sessions for data, and as many again for verifying (two more list and measure)",
         minimum=1,
     )
     tuner: str = _option(
         "auto",
         "choice",
-        "how the number of streams is found: mpx's own way, or GridFTP-APT as published",
+        "how the number of streams is found: by mpx's own method, or GridFTP-APT as published",
         choices=("auto", "paper"),
     )
     initial_streams: int | None = _option(
@@ -62,77 +62,82 @@ class CopyOptions:
         minimum=1,
     )
     growth: float = _option(
-        2.0, "factor", "by what the paper's tuner multiplies while it brackets", minimum=1.01, maximum=100
+        2.0,
+        "factor",
+        "factor by which --tuner paper raises the number of streams while searching",
+        minimum=1.01,
+        maximum=100,
     )
     chunk_time_s: float = _option(
-        3.0, "duration", "how long the paper's tuner measures one number of streams", minimum=0.01
+        3.0, "duration", "how long --tuner paper measures one number of streams", minimum=0.01
     )
     congestion: str = _option(
         AUTO,
         "text",
-        "congestion control of the streams: auto (by who shares the path), kernel (its choice), or a name",
+        "congestion control: auto (chosen from the background traffic), kernel (its default), or a name",
     )
     policy: str = _option(
         FAIR,
         "choice",
-        "what --congestion auto is for: to share fairly, to be fast at others' expense, or to yield to all",
+        "goal of --congestion auto: a fair share, speed at the expense of others, or yielding to all others",
         choices=POLICIES,
     )
     transport: str = _option(
-        TCP, "choice", "of data: TCP, or Multipath TCP where both ends have it", choices=(TCP, TRANSPORT)
+        TCP,
+        "choice",
+        "transport of data connections: TCP, or Multipath TCP if both ends support it",
+        choices=(TCP, TRANSPORT),
     )
-    rate_bps: float | None = _option(
-        None, "rate", "never go faster than this, as 800Mbit/s, over all streams"
-    )
+    rate_bps: float | None = _option(None, "rate", "maximum rate of all streams together, as 800Mbit/s")
     block_size_bytes: int | None = _option(
         None,
         "size",
-        "bytes in a block, as 4MiB, from 4KiB to 2GiB (unset: about 100 ms of a stream)",
+        "size of a block, as 4MiB, 4KiB to 2GiB (unset: what a stream sends in about 100 ms)",
         minimum=4096,
         maximum=2 * 1024**3,
     )
     checksum: str = _option(
         AUTO,
         "choice",
-        "how the copy is verified end to end: by the best that the server has for the size, or by this",
+        "checksum for end-to-end verification; auto: the best the server supports for the file size",
         choices=(AUTO, *ALGORITHMS, NONE),
     )
-    resume: bool = _option(True, "flag", "continue what an interrupted copy left", name="continue")
+    resume: bool = _option(True, "flag", "continue an interrupted copy", name="continue")
     in_place: bool = _option(
-        False, "flag", "write at a server under the final name at once, where it permits no renaming"
+        False, "flag", "upload directly to the final name, for servers that do not permit renaming"
     )
     partial_prefix: str = _option(
-        ".", "text", "how the names of unfinished files begin, where names with a dot are prohibited"
+        ".", "text", "prefix of names of unfinished files, for servers that prohibit a leading dot"
     )
     connect_timeout_s: float = _option(
-        30.0, "duration", "how long a connection may take to open, and to greet"
+        30.0, "duration", "time limit for opening a connection, up to the server's greeting"
     )
-    timeout_s: float = _option(60.0, "duration", "how long a reply or any progress may take")
+    timeout_s: float = _option(60.0, "duration", "time limit for a reply, and for any progress")
     retries: int = _option(
         10,
         "number",
-        "how often a lost session is tried again without progress, waiting ever longer (10: two minutes)",
+        "attempts to reopen a lost session without progress, at growing intervals (10: two minutes)",
         minimum=0,
     )
-    port_range: str | None = _option(None, "text", "ports we listen on for data, as 40000-41000")
-    source_ports: str | None = _option(None, "text", "ports our streams connect from, as 40000-41000")
+    port_range: str | None = _option(None, "text", "local ports to listen on for data, as 40000-41000")
+    source_ports: str | None = _option(None, "text", "local ports of outgoing streams, as 40000-41000")
     data_address: str | None = _option(
-        None, "text", "address of this host that data connections use (unset: that of the session)"
+        None, "text", "local address of data connections (unset: that of the session)"
     )
     data_address_from_server: bool = _option(
         False,
         "flag",
-        "connect for data to the address that the server names, as a striped one needs (unset: to its own)",
+        "use the data address the server announces, as striped servers need (unset: that of the session)",
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(
-        None, "text", "REST URL of a controller that gives paths, as http://127.0.0.1:6680"
+        None, "text", "REST URL of a controller that assigns paths, as http://127.0.0.1:6680"
     )
     paths: int | None = _option(
-        None, "count", "most paths of the controller's, or auto: as many as help", minimum=1
+        None, "count", "maximum number of paths from the controller, or auto: as many as help", minimum=1
     )
-    require_controller: bool = _option(False, "flag", "fail where the controller gives no paths")
+    require_controller: bool = _option(False, "flag", "fail if the controller assigns no paths")
     explicit: frozenset[str] = field(default=frozenset(), repr=False)  # what was given by hand
 
     def __post_init__(self) -> None:
@@ -164,7 +169,9 @@ class CopyOptions:
         if not self.congestion or self.congestion != self.congestion.lower():
             raise UsageError(f"--congestion is a name in small letters, as cubic, not {self.congestion!r}")
         if self.congestion != AUTO and self.was_given("policy"):
-            raise UsageError(f"--congestion {self.congestion} leaves no choice; leave --policy out")
+            raise UsageError(
+                f"--congestion {self.congestion} leaves nothing for --policy to choose; leave --policy out"
+            )
         if self.policy == SCAVENGER and self.was_given("tuner"):
             raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
         for name, unfit in (("controller", self.controller), ("policy", self.policy == SCAVENGER)):
@@ -172,18 +179,18 @@ class CopyOptions:
                 raise UsageError(f"{flag_of(name)} and --transport mptcp do not go together; leave one out")
         for name in ("paths", "require_controller"):
             if self.controller is None and self.was_given(name):
-                raise UsageError(f"{flag_of(name)} is of paths of a controller; give --controller URL too")
+                raise UsageError(f"{flag_of(name)} is for paths of a controller; give --controller URL too")
         if self.paths is not None and self.paths > MOST_PATHS:
             raise UsageError(f"--paths {self.paths} is more than the {MOST_PATHS} that a path set may have")
         for name, value in (("tuner", "paper"), ("policy", SCAVENGER)):
             if self.controller is not None and getattr(self, name) == value:
-                raise UsageError(f"{flag_of(name)} {value} knows one path only; leave --controller out")
+                raise UsageError(f"{flag_of(name)} {value} supports one path only; leave --controller out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != "paper" and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")
 
     def was_given(self, name: str) -> bool:
-        """Tell whether an option was given by hand, so that it must be honoured or refused."""
+        """Tell whether an option was given by hand, so that it must be applied or refused."""
         return name in self.explicit or getattr(self, name) != _DEFAULTS[name]
 
 

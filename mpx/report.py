@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
@@ -36,6 +36,32 @@ class Note:
     text: str
 
 
+class Skip(StrEnum):
+    """Why a file or folder is skipped, in the words of the report."""
+
+    EXISTS = "exists at the destination"
+    SAME = "already up to date at the destination"
+    DESTINATION = "the destination itself"
+    REPEATED = "listed twice"
+    CONTAINS_ITSELF = "folder contains itself"
+    LINK = "a symbolic link"
+    LINK_TO_ABOVE = "a symbolic link to a folder that contains it"
+    LINK_TO_NOTHING = "a symbolic link that leads nowhere"
+    NOT_REGULAR = "not a regular file"
+
+    @property
+    def severity(self) -> Severity:
+        """INFO where the destination has the file already, else NOTICE."""
+        return Severity.INFO if self in (Skip.EXISTS, Skip.SAME) else Severity.NOTICE
+
+
+class Skipped(TypedDict):
+    """One file or folder that was skipped."""
+
+    name: str
+    reason: Skip
+
+
 class OnNote(Protocol):
     """Takes a line for the report; the same line counts once. May be called from any thread."""
 
@@ -53,7 +79,7 @@ class Progress:
 
     elapsed_s: float
     files_total: int  # found so far
-    files_done: int  # have their final name, or were left alone
+    files_done: int  # have their final name, or were skipped
     files_failed: int
     bytes_total: int  # of the files found so far
     bytes_done: int
@@ -141,12 +167,12 @@ class Report:
     mptcp: list[int] | None = None  # most subflows of each stream of Multipath TCP, 0: plain TCP
     timeline: list[Event] = field(default_factory=list)
     failures: list[dict[str, str]] = field(default_factory=list)
-    skipped: list[dict[str, str]] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
     # `_lock` guards all that several threads fill: counts, notes, timeline, failures, skipped, mptcp.
     _notes: dict[str, Note] = field(default_factory=dict, repr=False)  # by text, in the order of arrival
     _noted: Counter[Severity] = field(default_factory=Counter, repr=False)  # how many of each severity
-    _skips: dict[str, int] = field(default_factory=dict, repr=False)  # how many for each reason
+    _skips: Counter[Skip] = field(default_factory=Counter, repr=False)  # how many for each reason
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     MOST_LINES = 1000  # of notes of one severity, of failures, and of skips for one reason; the counts go on
@@ -173,14 +199,14 @@ class Report:
         with self._lock:
             return [note for note in self._notes.values() if note.severity >= least]
 
-    def skip(self, name: str, reason: str, size_bytes: int = 0) -> None:
-        """Count a file that was left alone."""
+    def skip(self, name: str, reason: Skip, size_bytes: int = 0) -> None:
+        """Count a file that was skipped."""
         with self._lock:
             self.files.total += 1
             self.files.skipped += 1
             self.bytes.total += size_bytes
             self.bytes.skipped += size_bytes
-            self._skips[reason] = self._skips.get(reason, 0) + 1
+            self._skips[reason] += 1
             if self._skips[reason] <= self.MOST_LINES:
                 self.skipped.append({"name": name, "reason": reason})
 
@@ -299,7 +325,7 @@ class Report:
                 "timeline": [event.as_dict() for event in self.timeline],
                 "notes": list(self._notes),
                 "failures": list(self.failures),
-                "skipped": list(self.skipped),
+                "skipped": [{"name": each["name"], "reason": each["reason"].value} for each in self.skipped],
             }
 
     def _mptcp(self) -> list[dict[str, Any]] | None:

@@ -132,13 +132,15 @@ class ControllerClient:
         )
         with self._lock:
             if self._stopped and method != "DELETE":
-                raise ControllerError(f"the controller at {self.url} gets no request: the copy ends")
+                raise ControllerError(
+                    f"request to the controller at {self.url} cancelled: the copy is ending"
+                )
             self._exchanges.add(exchange)
         try:
             exchange.start()
             in_time = exchange.ended.wait(answer_s)
         except RuntimeError as error:  # no thread can be started
-            raise Unreachable(f"the controller at {self.url} cannot be asked: {error}") from None
+            raise Unreachable(f"request to the controller at {self.url} failed: {error}") from None
         finally:
             exchange.cut()
             with self._lock:
@@ -159,7 +161,7 @@ class ControllerClient:
             kind, why = Distrusted, _why_distrusted(error)
         elif isinstance(error, http.client.HTTPException) and not isinstance(error, OSError):
             kind = NotAController
-        return kind(f"the controller at {self.url} cannot be asked: {why}")
+        return kind(f"request to the controller at {self.url} failed: {why}")
 
 
 def _check(url: str, token: str) -> None:

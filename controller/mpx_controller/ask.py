@@ -52,7 +52,7 @@ def status(url: str, token_file: Path | None, as_json: bool) -> None:
 def paths(url: str, token_file: Path | None, as_json: bool) -> None:
     """Show your path sets with the predictions for each path; on the controller's own host all of them.
 
-    There DELETE of /path-sets/N ends any of them (docs/controller.md).
+    To end a set: curl -X DELETE URL/path-sets/N; from other hosts with your token (docs/controller.md).
     """
     from mpx_controller.status_text import paths_lines
 

@@ -21,8 +21,8 @@ MOST_DIGITS = 5  # of a port number
 @click.option(
     "--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="TOML; see docs/controller.md."
 )
-@click.option("--listen", metavar="HOST:PORT", help="For switches.  [default: 127.0.0.1:6653]")
-@click.option("--api", metavar="HOST:PORT", help="For REST and XML-RPC.  [default: 127.0.0.1:6680]")
+@click.option("--listen", metavar="HOST:PORT", help="Address for switches.  [default: 127.0.0.1:6653]")
+@click.option("--api", metavar="HOST:PORT", help="Address for REST and XML-RPC.  [default: 127.0.0.1:6680]")
 @click.option(
     "--capacities",
     type=click.Path(path_type=Path),
@@ -43,7 +43,7 @@ MOST_DIGITS = 5  # of a port number
     "--log",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Instead of stderr; 8 MiB at most, and as much in FILE.1.",
+    help="Log to FILE instead of stderr: 8 MiB at most, and as much in FILE.1.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log decisions, with their reasons.")
 @click.pass_context

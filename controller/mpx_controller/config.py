@@ -168,7 +168,7 @@ class Config(_Section):
     @model_validator(mode="after")
     def _can_be(self) -> "Config":
         if self.mptcp.on and "on" in self.mptcp.model_fields_set and not self.forwarding.on:
-            raise ValueError("mptcp.on needs forwarding.on: beside another controller it cannot have copies")
+            raise ValueError("mptcp.on needs forwarding.on: without it switches send no copies of SYNs")
         return self
 
     @property

@@ -160,7 +160,7 @@ class Switches:
 
     async def _serve(self, channel: Channel) -> None:
         if self._open > MOST_CONNECTIONS:
-            raise SwitchLost(f"{channel.peer} exceeds the number of connections")
+            raise SwitchLost(f"{channel.peer} exceeds the maximum of connections")
         if not self._allowed.at(channel.address):
             raise SwitchLost(f"{channel.peer} is not among the addresses of openflow.allow_from")
         joined = await self._joined(channel)
@@ -198,7 +198,7 @@ class Switches:
         """Return the identity of a connection; raises SwitchLost, also for too many that have none yet."""
         address = channel.address
         if self._joining[address] >= MOST_JOINING:
-            raise SwitchLost(f"{channel.peer} exceeds the number of connections that are not identified")
+            raise SwitchLost(f"{channel.peer} exceeds the maximum of connections that are not identified")
         self._joining[address] += 1
         try:
             return await channel.join()

@@ -61,5 +61,7 @@ def read_token(file: Path | None) -> str | None:
             raise UsageError(f"cannot read the token in {file}: {error}") from None
     token = token.strip()
     if not token.isascii() or not token.isprintable():
-        raise UsageError(f"the token in {file or TOKEN_VARIABLE} has characters that no token has")
+        raise UsageError(
+            f"the token in {file or TOKEN_VARIABLE} contains characters that are not allowed in a token"
+        )
     return token or None

@@ -115,7 +115,7 @@ class RecordedRun:
             name = file.name.removesuffix(".phases.csv")
             if not (flows / f"{name}.json").exists():
                 raise UsageError(
-                    f"the generator '{name}' has not been stopped, so nobody knows yet what it gave up; "
+                    f"the generator '{name}' has not been stopped, so what it did not send is not known yet; "
                     "stop it before the run is judged"
                 )
             if "datagrams_given_up" in json.loads((flows / f"{name}.json").read_text()):

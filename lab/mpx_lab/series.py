@@ -61,7 +61,7 @@ def jain(shares: Sequence[float]) -> float:
     All zero counts as equal. Raises ValueError without any share, or for a negative one.
     """
     if not shares:
-        raise ValueError("fairness among nobody: there must be at least one share")
+        raise ValueError("Jain's index needs at least one share")
     if min(shares) < 0:
         raise ValueError(f"a share of {min(shares):g}: shares cannot be negative")
     largest = max(shares)

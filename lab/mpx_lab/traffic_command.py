@@ -35,7 +35,10 @@ LOOK_S = 0.2  # between two checks whether it still runs
 def traffic_command(
     lab_id: str, source: str, sink: str, generator: str, seconds: str | None, folder: Path | None
 ) -> None:
-    """Send from SRC to DST what GENERATOR says, such as 'tcp(congestion=cubic)' or 'udp(rate=50Mbit/s)'."""
+    """Send traffic from SRC to DST.
+
+    GENERATOR describes it, for example 'tcp(congestion=cubic)' or 'udp(rate=50Mbit/s)'.
+    """
     from mpx_lab.record import Run  # imported here, as other commands of the lab do not need it
     from mpx_lab.traffic.spec import parse, show
 

@@ -28,10 +28,10 @@ Examples:
 The password of a user comes from MPX_PASSWORD or ~/.netrc. The same SRC and DST again continue an
 interrupted copy.
 
-Exit codes: 0 done, 1 unexpected, 2 usage or cannot be honoured, 3 source not found or not readable,
+Exit codes: 0 done, 1 unexpected, 2 usage or impossible option, 3 source not found or not readable,
 4 destination refused or locked, 5 not authenticated, 6 cannot reach, 7 timed out, 8 checksum mismatch
-or source changed, 9 no space, 10 some files of several failed, 11 no paths from the controller that is
-required, 129, 130 and 143 interrupted.
+or source changed, 9 no space, 10 some files of several failed, 11 no paths from a required
+controller, 129, 130 and 143 interrupted.
 
 The guide: docs/user-guide.md in the sources of mpx.
 """

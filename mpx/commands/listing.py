@@ -19,7 +19,7 @@ from mpx.text import shown
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
 @with_options("data_address_from_server")
 def list_command(url: str, long: bool, data_address_from_server: bool | None) -> None:
-    """List a folder, or describe a file, of a server or of this host, in the order in which it answers."""
+    """List a folder, or describe a file, at a server or on this host, in the order of its answer."""
     from mpx.location import parse_location
     from mpx.transfer.registry import open_endpoint
 

@@ -31,8 +31,8 @@ Examples:
   mpx probe --mode active ftp://dtn.example.org/
   mpx probe --plot rtt.png 192.0.2.7:22
 
-Exit codes: 0 done, 2 usage, 5 login refused, 6 cannot reach or lost, 7 takes no more, 129, 130
-and 143 interrupted. What is known by then is printed first.
+Exit codes: 0 done, 2 usage, 5 login refused, 6 target unreachable or lost, 7 server stopped accepting
+data, 129, 130 and 143 interrupted. What is known by then is printed first.
 
 More: docs/probe.md in the sources of mpx.
 """
@@ -45,14 +45,14 @@ More: docs/probe.md in the sources of mpx.
     type=click.Choice(MODES),
     default=PASSIVE_MODE,
     show_default=True,
-    help="whether to send bursts of data beside the probes: they tell rate and queue, and disturb others",
+    help="passive: probes only; active: bursts of data too, which show rate and queue but disturb others",
 )
 @click.option(
     "--profile",
     type=click.Choice(tuple(PROFILE_KINDS)),
     default=SHORT,
     show_default=True,
-    help="of the bursts: CUBIC, BBR, nothing (2, 2, 1 s), or the paper's CUBIC, BBR, CUBIC, nothing (5 s)",
+    help="burst pattern: short (CUBIC 2 s, BBR 2 s, pause 1 s) or paper (CUBIC, BBR, CUBIC, pause: 5 s each)",
 )
 @click.option("--window", metavar="TIME", default="10s", show_default=True, help="how long to probe")
 @click.option(
@@ -60,14 +60,14 @@ More: docs/probe.md in the sources of mpx.
     type=click.Choice(tuple(SAMPLINGS)),
     default="single",
     show_default=True,
-    help="ten probes a second, or as in the paper ten probes 1 ms apart each second",
+    help="single: ten probes a second; paper: ten probes 1 ms apart each second",
 )
 @click.option(
     "--policy",
     type=click.Choice(POLICIES),
     default=FAIR,
     show_default=True,
-    help="what the decision is for, as of mpx copy",
+    help="policy for the reported decision, as in mpx copy",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="print the result as JSON, with the series of round-trip times"
@@ -87,7 +87,7 @@ def probe_command(
     ipv4: bool,
     ipv6: bool,
 ) -> None:
-    """Measure the round-trip time to a host, and tell who shares the path and what a copy would do about it.
+    """Measure the round-trip time to a host, and tell what shares the path and what a copy would do about it.
 
     TARGET is a URL, HOST or HOST:PORT. Nothing is stored there, and without --mode active nothing is logged
     in to.
@@ -96,7 +96,7 @@ def probe_command(
     context = click.get_current_context()
     given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT
     if given and mode == PASSIVE_MODE:
-        raise UsageError("--profile is of the bursts, so it needs --mode active; give that, or leave it out")
+        raise UsageError("--profile selects the bursts of --mode active; give that too, or leave it out")
     if plot:
         _check_plot(plot)
     whole_s = window_s if mode == PASSIVE_MODE else whole_periods_s(PROFILE_KINDS[profile], window_s)

@@ -4,7 +4,6 @@ from mpx.commands.output import complain
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.report import Report, Severity
 from mpx.text import shown
-from mpx.transfer.planner import EXISTS, SAME
 from mpx.units import format_duration, format_rate, format_size
 
 
@@ -38,9 +37,9 @@ def summary(report: Report, *, verbose: bool) -> str:
     if not files.total:
         return "nothing to copy: there are no files"
     if not files.moved + files.resumed:
-        untold = not verbose and any(entry["reason"] in (EXISTS, SAME) for entry in report.skipped)
+        untold = not verbose and any(entry["reason"].severity is Severity.INFO for entry in report.skipped)
         why = ", -v says why" if untold else ""
-        return f"nothing to copy: {files.skipped} of {files.total} files left alone{why}"
+        return f"nothing to copy: {files.skipped} of {files.total} files skipped{why}"
     return _copied(report)
 
 
@@ -55,7 +54,7 @@ def partial_summary(report: Report) -> str:
         return f"{failed}; {_rehearsed(report)}"
     if files.moved + files.resumed:
         return f"{failed}; {_copied(report)}"
-    left = f", {files.skipped} left alone" if files.skipped else ""
+    left = f", {files.skipped} skipped" if files.skipped else ""
     return f"{failed}; none was copied to {report.destination}{left}"
 
 
@@ -75,10 +74,10 @@ def _tell_surprises(report: Report, *, verbose: bool) -> None:
         if verbose or note.severity is Severity.NOTICE:
             say(f"note: {note.text}")
     if report.dry_run:
-        return  # it has listed what it would leave alone
+        return  # it has listed what it would skip
     for entry in report.skipped:
-        if verbose or entry["reason"] not in (EXISTS, SAME):
-            say(f"left alone {entry['name']}: {entry['reason']}")
+        if verbose or entry["reason"].severity is Severity.NOTICE:
+            say(f"skipped {entry['name']}: {entry['reason']}")
 
 
 def _rehearsed(report: Report) -> str:
@@ -96,7 +95,7 @@ def _copied(report: Report) -> str:
         line += f"{format_size(size.resumed)} of it by an earlier run, "
     line += f"{format_rate(report.goodput_bps)}, {_verified(report)}"
     if files.skipped:
-        line += f", {files.skipped} left alone"
+        line += f", {files.skipped} skipped"
     return line
 
 

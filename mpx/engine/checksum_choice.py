@@ -98,7 +98,7 @@ class ChecksumChoice:
         """Return what it means that the server computes no checksum at all where one is required."""
         if self.is_by_hand:
             return UsageError(
-                f"--checksum {self._asked} cannot be honoured: the server offers it and then refuses "
+                f"--checksum {self._asked} is not possible here: the server offers it and then refuses "
                 f"({error}); give --checksum none to copy unverified"
             )
         return OffsetsUnproven(f"the server offers checksums and refuses them: {error}")

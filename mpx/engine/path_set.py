@@ -64,19 +64,19 @@ class PathSet:
 
 
 def read_path_set(told: Any) -> PathSet:
-    """Return the path set that a controller describes; raises ControllerError where that cannot be one."""
+    """Return the path set that a controller describes; raises ControllerError if it is invalid."""
     try:
         paths = tuple(_read_path(place, each) for place, each in enumerate(told["paths"]))
         number, lease_s = told["id"], _number(told["lease_s"], 0, MOST_S)
         if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1 << 63:
-            raise ValueError(f"{number!r} is no number of a path set")
+            raise ValueError(f"{number!r} is not the number of a path set")
         if not 0 < len(paths) <= MOST_PATHS:
             raise ValueError(f"{len(paths)} paths")
         most = told.get("most_streams")
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
             raise ValueError(f"{most!r} streams at most")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ControllerError(f"the controller answers what is no path set: {error!r}") from None
+        raise ControllerError(f"the controller returned an invalid path set: {error!r}") from None
     return PathSet(number, lease_s, paths, most)
 
 

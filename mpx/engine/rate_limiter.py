@@ -51,7 +51,8 @@ class RateLimiter:
     def wait(self, size_bytes: int) -> None:
         """Wait until `size_bytes` more may pass; returns at once when unlimited or stopped.
 
-        What is more than a piece was one at a higher rate: it is not to hold up all others for longer.
+        A size that exceeds a piece at the present rate is charged as one piece: it was cut at a higher rate,
+        and would delay all others.
         """
         place = None
         while not self._cancel.is_set():

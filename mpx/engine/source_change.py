@@ -44,7 +44,7 @@ def why_too_short(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) 
     if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
         return None
     return IntegrityError(
-        f"{file.named} ended after {counted(arrived_bytes, 'byte')}, and the server says that it has "
+        f"{file.named} ended after {counted(arrived_bytes, 'byte')}, but the server reports "
         f"{file.listed_bytes}; {AGAIN}"
     )
 

@@ -29,8 +29,8 @@ def unexpected(error: Exception) -> MpxError:
     """Return the MpxError for an unexpected exception; a shortage of resources is reported as such."""
     if is_shortage(error):
         return MpxError(
-            "not enough memory, threads or descriptors for this: raise the limits (ulimit -v, -u and -n), "
-            "or ask for less with --streams, --files and --max-sessions"
+            "not enough memory, threads or file descriptors to continue: raise the limits (ulimit -v, -u and "
+            "-n), or ask for less with --streams, --files and --max-sessions"
         )
     return MpxError(f"unexpected: {type(error).__name__}: {error}")
 

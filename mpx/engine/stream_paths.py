@@ -11,30 +11,31 @@ class Paths(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all paths, those that are lost for now with them."""
+        """The names of all paths, including those that are down at present."""
         ...
 
     def lead_to(self, host: str, /) -> bool:
-        """Return whether data from or to this address of the server takes these paths.
+        """Return whether data from or to this address of the server takes these paths; if not, note it.
 
-        Where it does not, that is noted; raises ControllerError where it has to.
+        Raises ControllerError if it does not and these paths are required.
         """
         ...
 
     def register(self, path: str, side: Side) -> Callable[[int], None] | None:
-        """Return what is to be told the TCP port of a stream before it connects or listens; None: nobody.
+        """Return a callback for a new stream, or None; call it with the TCP port before using that.
 
-        It waits for a controller, at most some seconds, and never raises: at worst the stream is not steered.
+        The callback waits for the controller, some seconds at most, and never raises: if it fails the stream
+        takes the default path.
         """
         ...
 
     def ended(self, port: int, side: Side) -> None:
-        """The port is not used any more."""
+        """Release a port that is no longer used."""
         ...
 
 
 class DefaultPath:
-    """The one that the network chooses."""
+    """The single path that the network chooses."""
 
     names = (DEFAULT_PATH,)
 

@@ -24,9 +24,9 @@ _AGAIN_S = 0.05
 
 @contextlib.contextmanager
 def whole(name: str) -> Iterator[BinaryIO]:
-    """Yield what to write what becomes `name` at the end of `with`; raises UsageError if that fails.
+    """Yield a file to write, which replaces `name` at the end of `with`; raises UsageError if that fails.
 
-    What is no file (/dev/stdout, a fifo) is written to itself: there is nothing to replace.
+    A name that is not a regular file (/dev/stdout, a fifo) is written to directly.
     """
     target = Path(name)
     with _written(name):

@@ -174,6 +174,6 @@ def _tidy(name: str) -> str:
 def _swapped(name: str) -> OSError:
     return OSError(
         errno.ESTALE,
-        f"somebody has put a link, or another folder, in the place of the folder {name}; "
-        "copy to a folder that nobody else may write to",
+        f"the folder {name} was replaced by a link or another folder; "
+        "copy to a folder that only you may write to",
     )

@@ -1,7 +1,7 @@
-"""Where the address space of a process is limited (`ulimit -v`, batch systems): threads reserve little of it.
+"""Small thread stacks and heaps, for processes whose address space is limited (`ulimit -v`, batch systems).
 
-A thread reserves 8 MiB for its stack, and with glibc 64 MiB or more for a heap of its own, and uses next to
-nothing of either. Where addresses are counted, both count.
+A thread reserves 8 MiB of addresses for its stack, and with glibc at least 64 MiB for its heap, and uses
+hardly any of them. Such a limit counts reserved addresses.
 """
 
 import resource
@@ -13,7 +13,7 @@ _M_ARENA_MAX = -8  # malloc.h
 
 
 def reserve_little() -> None:
-    """Have threads from now on reserve little, if this process is limited at all."""
+    """Make threads that start from now on reserve little, if the address space is limited."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
     import ctypes

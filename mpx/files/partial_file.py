@@ -172,8 +172,8 @@ class PartialFile:
         if self._identity != (found.st_dev, found.st_ino):
             raise OSError(
                 errno.ESTALE,
-                f"somebody has put another file in the place of its partial file {self.name}; "
-                "copy to a folder that nobody else may write to",
+                f"its partial file {self.name} was replaced by another file; copy to a folder that only you "
+                "may write to",
             )
 
     def _shut(self) -> None:
@@ -229,7 +229,7 @@ def why_not_ours(found: os.stat_result, folder: int | None = None) -> str:
     if reason := not_a_plain_file(found):
         return reason
     if found.st_uid != os.geteuid() and (folder is None or found.st_uid != owner_of_new_files(folder)):
-        return "belongs to somebody else"
+        return "belongs to another user"
     return ""
 
 

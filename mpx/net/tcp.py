@@ -68,8 +68,8 @@ def resolve(
     soon after `stop` says so: the resolver itself cannot be interrupted, so it runs in a thread.
     """
     for asked, other, text in (
-        (socket.AF_INET, socket.AF_INET6, "-4 cannot be honoured: {} is an IPv6 address"),
-        (socket.AF_INET6, socket.AF_INET, "-6 cannot be honoured: {} is an IPv4 address"),
+        (socket.AF_INET, socket.AF_INET6, "-4 is not possible here: {} is an IPv6 address"),
+        (socket.AF_INET6, socket.AF_INET, "-6 is not possible here: {} is an IPv4 address"),
     ):
         if family == asked and _is_address(host, other):
             raise UsageError(text.format(host))

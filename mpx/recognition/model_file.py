@@ -83,7 +83,7 @@ def _bytes(file: Path, largest: int) -> bytes:
     except OSError as error:
         raise _Damaged(f"{file.name} cannot be read ({error.strerror})") from None
     if len(found) > largest:
-        raise _Damaged(f"{file.name} is larger than any model's")
+        raise _Damaged(f"{file.name} is too large (limit {largest // 2**20} MiB)")
     return found
 
 

@@ -33,7 +33,7 @@ class Scavenger:
         self._began_s = now_s if self._began_s is None else self._began_s
         if not self._may_probe():
             if now_s >= self._began_s + SPARE_S:
-                self.trouble = "the server admits no session for them"
+                self.trouble = "no session is free for probes"
                 self._set(math.inf)
             return ""
         self._watch.begin()

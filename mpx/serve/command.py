@@ -16,18 +16,18 @@ from mpx.signals import Signals
 @click.argument("directory", metavar="DIR")
 @click.option("--host", default="127.0.0.1", show_default=True, help="IP address to listen at.")
 @click.option(
-    "--port", default=2811, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+    "--port", default=2811, show_default=True, type=click.IntRange(0, 65535), help="0: any free port."
 )
 @click.option("--writable", is_flag=True, help="Let clients store, rename and remove.")
-@click.option("--insecure", is_flag=True, help="Listen beyond this machine, in the clear, without password.")
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine, without encryption or password.")
 @click.option("--allow-from", metavar="CIDR", multiple=True, help="With --insecure: who may connect.")
 @click.option(
     "--congestion",
     metavar="NAME",
     multiple=True,
-    help="What clients may have it send with; else what all users of this host may use.",
+    help="Congestion controls that clients may select (default: those of all users of this host).",
 )
-@click.option("-v", "--verbose", is_flag=True, help="A line on stderr per session, command and transfer.")
+@click.option("-v", "--verbose", is_flag=True, help="Log each session, command and transfer to stderr.")
 def serve(
     directory: str,
     host: str,

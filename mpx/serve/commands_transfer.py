@@ -173,7 +173,7 @@ def _check_kept(fd: int, first: int, last: int) -> None:
     """Refuse to call a file stored that somebody else has cut meanwhile; what is not lost stays."""
     if (lost := lost_from(fd, first, last)) is not None:
         os.ftruncate(fd, lost)
-        raise RefusalReply(426, f"The file was cut by somebody else while it was stored, after {lost} bytes.")
+        raise RefusalReply(426, f"Another program truncated the file to {lost} bytes while it was stored.")
 
 
 def _sink(session: Session, _: str) -> bytes:

@@ -94,11 +94,14 @@ class Control:
             self._wait_at_most(socket.SO_RCVTIMEO, until_s)
             self._receive()
         if end > self._longest_line_bytes:
-            raise ControlClosed("a line too long", _TOO_LONG)
+            raise self._too_long()
         line = _plain(bytes(self._buffer[:end]).rstrip(b"\r"))
         del self._buffer[: end + 1]
         self._searched = max(0, self._searched - end - 1)
         return line.decode("utf-8", "surrogateescape")
+
+    def _too_long(self) -> ControlClosed:
+        return ControlClosed(f"command line exceeds {self._longest_line_bytes // 1024} KiB", _TOO_LONG)
 
     def queue(self, reply: bytes) -> None:
         """Have a reply leave with the next one that is sent, or by `flush`."""
@@ -179,7 +182,7 @@ class Control:
         self._buffer += data
         self.received_bytes += len(data)
         if len(self._buffer) - (self._buffer.rfind(b"\n") + 1) > self._longest_line_bytes:
-            raise ControlClosed("an endless line", _TOO_LONG)
+            raise self._too_long()
         if len(self._buffer) > LONGEST_QUEUE_BYTES or self._buffer.count(b"\n") > LONGEST_QUEUE:
             raise ControlClosed("too many commands at once", (500, "Pipeline queue full."))
 

@@ -87,7 +87,7 @@ class Echo:
         try:
             attach(self._socket, self._admitted.keys() - self._muted.keys())
         except OSError as error:  # the kernel has no room for it
-            _log.info("the echo looks at what has no token: %s", error.strerror)
+            _log.info("no kernel filter for the echo, so it checks every datagram itself: %s", error.strerror)
             attach(self._socket, None)
 
     def _run(self) -> None:

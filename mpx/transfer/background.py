@@ -80,7 +80,7 @@ class Background:
         """Be as fast as leaves no queue; where queues cannot be measured, note that and go on."""
         news = scavenger.observe(now_s, sample.arrived_bytes)
         if scavenger.trouble:
-            self._note(f"scavenger mode is inactive, probes go unanswered: {scavenger.trouble}")
+            self._note(f"scavenger mode is inactive: {scavenger.trouble}")
         if news:
             yield Reaction(news)
 
@@ -102,9 +102,9 @@ class Background:
         yield Reaction(f"switched to {switch.congestion}: {switch.reason}", is_switch=True)
 
     def take_refusal(self, now_s: float) -> str:
-        """Go on with what a server sends with that has refused the last switch; return that in words, once.
+        """Return, once, what a server that refused the last switch still sends with; else an empty text.
 
-        All its sessions go on alike. Empty where none has refused.
+        All its sessions are set back to that congestion control.
         """
         if not self._refused.is_set():
             return ""
@@ -116,7 +116,7 @@ class Background:
         if before and self._monitor is not None:
             self._carrier.set_congestion(before)
             self._monitor.switched(now_s, before)
-        return f"the server goes on with {before or 'what its kernel chooses'}"
+        return f"the server refused the switch and still uses {before or 'the default of its kernel'}"
 
     def end(self) -> None:
         """Stop probing, and note what was read."""

@@ -1,4 +1,4 @@
-"""What the destination says to tasks: they are left alone, cannot be done, or replace what is there."""
+"""What the destination makes of tasks: they are skipped, fail, or replace the file that is there."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,7 +7,8 @@ from typing import Protocol
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, UsageError
 from mpx.options import CopyOptions
-from mpx.transfer.planner import SAME, Placed, by_overwrite
+from mpx.report import Skip
+from mpx.transfer.planner import Placed, by_overwrite
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.tree_walk import Task, Walkable
 
@@ -45,7 +46,7 @@ def decide(
         else:
             decision = by_overwrite(replace(task, there=found), found, there, options)
             if found and notes and _was_sent(decision, found, options, notes):
-                decision = replace(decision, skip=SAME)
+                decision = replace(decision, skip=Skip.SAME)
             result.append(decision)
     return result
 

@@ -36,8 +36,8 @@ class Ends:
         """Raises UsageError for a pair that cannot be copied."""
         if other := next((source for source in sources if source.endpoint != sources[0].endpoint), None):
             raise UsageError(
-                f"{sources[0]} and {other} are not at one place: all sources of a copy must be on this "
-                "host, or all at one server, of one user; copy them apart"
+                f"{sources[0]} and {other} are in different places: all sources of a copy must be on this "
+                "host, or all at one server and of one user; copy them separately"
             )
         check_pair(sources[0], destination)
         self.far_is_source = sources[0].scheme != "file"

@@ -54,16 +54,16 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
 def within_mode_s(
     options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
 ) -> CopyOptions:
-    """Return the options as far as MODE S can honour them, noting what of the defaults it cannot.
+    """Return the options as MODE S can apply them, with a note about its limits.
 
-    `why` there is nothing but MODE S; `restarts`: the server can begin at an offset (REST). Raises
-    UsageError for what was given by hand and cannot be honoured.
+    `why`: the reason for MODE S; `restarts`: the server can begin at an offset (REST). Raises UsageError for
+    options that were given by hand and that MODE S cannot apply.
     """
     whole_files = uploads or not restarts
     sessions = options.max_sessions
 
     def refuse(flag: str, reason: str) -> UsageError:
-        return UsageError(f"{flag} cannot be honoured: {why}, and in MODE S {reason}")
+        return UsageError(f"{flag} is not possible here: {why}, and in MODE S {reason}")
 
     if options.block_size_bytes:
         raise refuse("--block-size", "data has no blocks")
@@ -80,14 +80,13 @@ def within_mode_s(
         raise refuse(f"--streams {streams}", "a file is one connection; give --files instead")
     for flag, count in ((f"--streams {streams}", streams), _first_streams(options)):
         if count > sessions:
-            raise refuse(flag, f"each stream takes a session; give --max-sessions {count} too")
+            raise refuse(flag, f"each stream needs a session; give --max-sessions {count} too")
     if whole_files and options.files is not None and options.files > sessions:
         raise UsageError(sessions_for_files(options.files))
     check_source_ports(options)
-    each = "each a whole file from its first byte" if whole_files else "each a part of a file"
-    report.note(
-        f"MODE S: {why}, so there are at most {counted(sessions, 'stream')}, {each}, in a session of its own"
-    )
+    content = "one whole file" if whole_files else "one part of a file"
+    most = counted(sessions, "stream")
+    report.note(f"using MODE S ({why}): at most {most}, with one session and {content} each")
     return replace(
         options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
     )

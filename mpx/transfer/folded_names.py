@@ -18,7 +18,7 @@ from mpx.transfer.planner import GROUP
 from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.tree_walk import Task
 
-_MANY = "too many names in its folder differ from it only in case; copy it apart"
+_MANY = "too many names in its folder differ from it only in case; copy it separately"
 Found = FileInfo | MpxError | None
 
 
@@ -146,5 +146,5 @@ def _key(target: str) -> tuple[str, str]:
 def _taken_for_another(target: str) -> DestinationError:
     return DestinationError(
         f"cannot write {target}: the destination takes it for another file of this copy, whose name "
-        "differs only in case; rename one of them, or copy them into folders apart"
+        "differs only in case; rename one of them, or copy them into separate folders"
     )

@@ -42,8 +42,8 @@ def _is_new(file: FileTransfer, now: FileInfo) -> bool:
 
 
 def unshown(file: FileTransfer) -> IntegrityError:
-    """Return what it means that it happened once more to a file that was sent again for it."""
+    """Return the error of a file whose connection was lost during the rename a second time."""
     return IntegrityError(
-        f"{file.source}: the connection was lost during its rename, and {file.final} is not shown to be "
-        f"the new file; {AGAIN}"
+        f"{file.source}: connection lost during the rename; cannot confirm that {file.final} is the new "
+        f"file; {AGAIN}"
     )

@@ -37,7 +37,7 @@ def shown_links(
                     links[wanted[base]] = info
         except (SourceError, PartialFailure) as error:
             raise UsageError(
-                f"--links {options.links} cannot be honoured: only a listing would show whether "
+                f"--links {options.links} is not possible here: only a listing would show whether "
                 f"{inside[0]} is a link, and {error}; give --links follow"
             ) from None
     return links

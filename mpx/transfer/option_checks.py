@@ -1,6 +1,6 @@
 """Options given by hand that this pair of endpoints cannot honour: refused before any byte is sent.
 
-What only bounds something (`--max-streams`, `--port-range`) is honoured where there is nothing to bound.
+What only bounds something (`--max-streams`, `--port-range`) is accepted where there is nothing to bound.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,14 +35,14 @@ NO_CHECKSUMS = "unverified: the server computes no checksums"
 
 
 def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
-    """Raise UsageError for the first option that cannot be honoured, whatever the mode."""
+    """Raise UsageError for the first option that cannot be applied, whatever the mode."""
     if options.in_place and (far_is_source or far_end.location.scheme == "file"):
-        raise UsageError("--in-place cannot be honoured: it is for files that a server is sent")
+        raise UsageError("--in-place is not possible here: it is for uploads to a server")
     if far_end.location.scheme == "file":
         for name in OF_CONNECTIONS:
             if options.was_given(name) and getattr(options, name) is not None:
                 raise UsageError(
-                    f"{flag_of(name)} cannot be honoured: a copy within this host has no connections"
+                    f"{flag_of(name)} is not possible here: a copy within this host has no connections"
                 )
         return
     if options.data_address:
@@ -52,7 +52,7 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         tcp.check_free(options.data_address or "", source_ports)
     tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE")
     if options.block_size_bytes and far_is_source:
-        raise UsageError("--block-size cannot be honoured: the server sends, so it makes the blocks")
+        raise UsageError("--block-size is not possible here: the server sends, and chooses the block size")
     if not far_is_source and options.files is not None and options.files > options.max_sessions:
         raise UsageError(sessions_for_files(options.files))
     if not far_is_source:
@@ -77,7 +77,7 @@ def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
     """Raise UsageError if links are to be kept where none can be made; asks the server."""
     if options.links == "keep" and not destination_end.can_link():
         raise UsageError(
-            f"--links keep cannot be honoured: {destination_end.location.host} makes no symbolic links "
+            f"--links keep is not possible here: {destination_end.location.host} makes no symbolic links "
             "(SITE SYMLINKFROM); give --links follow or skip"
         )
 
@@ -90,14 +90,14 @@ def check_source_ports(options: CopyOptions) -> None:
     ports = given[1] - given[0] + 1
     if options.streams > ports:
         raise UsageError(
-            f"--streams {options.streams} cannot be honoured: --source-ports leaves "
-            f"{counted(ports, 'port')} for connections of ours; widen the range"
+            f"--streams {options.streams} is not possible here: --source-ports has only "
+            f"{counted(ports, 'port')}; widen the range"
         )
 
 
 def sessions_for_files(files: int) -> str:
     """Return the message for more files at once than there are sessions."""
-    return f"--files {files} needs --max-sessions {files}: each file on its way takes a session"
+    return f"--files {files} needs --max-sessions {files}: each file in transfer needs a session"
 
 
 def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) -> ChecksumChoice:
@@ -109,8 +109,8 @@ def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) ->
     choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here)
     if choice.is_by_hand and not choice.verifies:
         raise UsageError(
-            f"--checksum {options.checksum} cannot be honoured: the server does not offer it (CKSM, HASH or "
-            "XMD5 and the like); give --checksum none to copy unverified"
+            f"--checksum {options.checksum} is not possible here: the server does not offer it (CKSM, HASH "
+            "or XMD5 and the like); give --checksum none to copy unverified"
         )
     if not choice.verifies and options.checksum != NONE:
         report.note(NO_CHECKSUMS, Severity.WARNING)

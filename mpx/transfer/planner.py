@@ -12,14 +12,13 @@ from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.open_descriptor import named_descriptor
 from mpx.location import Location
 from mpx.options import CopyOptions
+from mpx.report import Skip
 from mpx.text import quoted
 from mpx.transfer.named_links import shown_links
 from mpx.transfer.tree_walk import Task
 
 GROUP = 200  # files whose destinations are looked up together
 TIME_TOLERANCE_S = 1.0
-EXISTS = "exists at the destination"
-SAME = "the same at the destination"
 STARTING_OVER = "starting over"
 STARTS_OVER = f"has changed since it was interrupted; {STARTING_OVER}"
 
@@ -75,7 +74,7 @@ def pair_up(
         if info.kind is Kind.FOLDER and identity and _is_within(target, identity, destination_end):
             raise UsageError(f"{target} is {source} itself or inside it; name another destination")
         if target in seen:
-            raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them apart")
+            raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them separately")
         seen[target] = source
         pairs.append((source, target, info))
     _check_apart(pairs)
@@ -90,7 +89,8 @@ def _check_apart(pairs: Sequence[tuple[str, str, FileInfo]]) -> None:
         while above.strip("/"):
             if above in trees:
                 raise UsageError(
-                    f"{source} would become {target}, within what {trees[above]} becomes; copy them apart"
+                    f"{source} would become {target}, inside the target of {trees[above]}; copy them "
+                    "separately"
                 )
             above = posixpath.dirname(above)
 
@@ -157,14 +157,14 @@ def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyO
         return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
     if there.kind is Kind.OTHER:
         special = DestinationError(
-            f"cannot write {named_at(end, task.target)}: what is there is no regular file, which a copy "
-            "could replace; name a file"
+            f"cannot write {named_at(end, task.target)}: it is not a regular file, which a copy could "
+            "replace; name a file"
         )
         return replace(task, error=special)
     if options.overwrite == "never":
-        return replace(task, skip=EXISTS)
+        return replace(task, skip=Skip.EXISTS)
     if options.overwrite == "different" and same(task.info, there):
-        return replace(task, skip=SAME)
+        return replace(task, skip=Skip.SAME)
     return task
 
 

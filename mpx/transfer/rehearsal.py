@@ -48,7 +48,7 @@ def _line(task: Task, report: Report) -> str:
         return f"cannot copy {task.source}: {task.error}"
     if task.skip:
         report.skip(task.source, task.skip, size_bytes)
-        return f"would leave {task.source} alone: {task.skip}"
+        return f"would skip {task.source}: {task.skip}"
     if task.info.kind is Kind.FOLDER:
         return f"would copy the folder {task.source} to {task.target}"
     report.begin(size_bytes)

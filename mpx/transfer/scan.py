@@ -18,7 +18,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.options import CopyOptions
-from mpx.report import OnNote, Severity, no_note
+from mpx.report import OnNote, Severity, Skip, no_note
 from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.destination_lookup import check_names, decide, is_open
@@ -26,7 +26,7 @@ from mpx.transfer.ends import Ends
 from mpx.transfer.file_start import FileStart, stays
 from mpx.transfer.folded_names import FoldedNames
 from mpx.transfer.listed_names import ListedNames, Repeat
-from mpx.transfer.planner import GROUP, SAME, grouped
+from mpx.transfer.planner import GROUP, grouped
 from mpx.transfer.records import Records
 from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.spool import Spool
@@ -173,7 +173,7 @@ class Scan(threading.Thread):
     def _tidy(self, task: Task) -> None:
         """Remove what an earlier run left at a server that was killed just after a rename."""
         known = self._journal.unfinished.get(task.target)
-        if known and task.skip == SAME and not self._ends.writes_here and known.partial != task.target:
+        if known and task.skip is Skip.SAME and not self._ends.writes_here and known.partial != task.target:
             for name in (known.partial, aside_name(known.partial, task.target)):
                 try:
                     self._there.ask(partial(self._ends.destination.remove, name))

@@ -23,7 +23,7 @@ from mpx.errors import (
     UsageError,
 )
 from mpx.options import CopyOptions
-from mpx.report import OnNote, Severity, no_note
+from mpx.report import OnNote, Severity, Skip, no_note
 from mpx.transfer.folder_loops import FolderLoops, Place
 from mpx.transfer.listed_names import ListedNames, Repeat
 
@@ -38,8 +38,6 @@ MOST_LOST = 3  # folders, one after the other, whose listing is lost although th
 GROUP = 200  # links that are asked about together
 _WAITING_COSTS_BYTES = 41  # beside what stands in it
 LISTS_MANY = f"lists more than {MANY_ENTRIES} entries"
-INSIDE_ITSELF = "a folder that it is in, met once more"
-LEADS_BACK = "a symbolic link to a folder that it is in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Task:
     source: str
     target: str
     info: FileInfo
-    skip: str = ""  # why it is left alone; empty if it is not
+    skip: Skip | None = None  # why it is skipped
     error: MpxError | None = None  # why it cannot be copied
     is_folded: bool = False  # a name came before in its folder that differs only in case
     there: FileInfo | None = None  # what the target is, if it is there
@@ -158,12 +156,12 @@ class _TreeWalk:
     def _visit(self, folder: _Folder) -> Iterator[Task]:
         """Yield a folder and what is in it; folders within wait in it."""
         if folder.info.identity in self._avoid:
-            yield Task(folder.source, folder.target, folder.info, "the destination itself")
+            yield Task(folder.source, folder.target, folder.info, Skip.DESTINATION)
         elif folder.depth > DEEPEST or len(folder.source) > LONGEST_PATH:
             self._too_deep += 1
             deep = PartialFailure(
                 f"{folder.source}: nested deeper than {DEEPEST} folders or {LONGEST_PATH} characters; does a "
-                "folder hold itself?"
+                "folder contain itself?"
             )
             yield Task(folder.source, folder.target, folder.info, error=deep)
             if self._too_deep >= MOST_TOO_DEEP:
@@ -172,7 +170,7 @@ class _TreeWalk:
                     "have no end; the rest was not listed"
                 )
         elif folder.depth and self._loops and self._loops.leads_back(folder, self._path):
-            reason = LEADS_BACK if folder.is_link else INSIDE_ITSELF
+            reason = Skip.LINK_TO_ABOVE if folder.is_link else Skip.CONTAINS_ITSELF
             yield Task(folder.source, folder.target, folder.info, reason)
         else:
             yield Task(folder.source, folder.target, folder.info, is_folded=folder.is_folded)
@@ -213,7 +211,7 @@ class _TreeWalk:
         is_folded = repeat is Repeat.FOLDED
         self._check_end(folder, names)
         if repeat is Repeat.TWICE:
-            yield Task(source, target, info, "listed twice")
+            yield Task(source, target, info, Skip.REPEATED)
         elif repeat is Repeat.OTHER_KIND:
             two = f"{source} is listed twice, once as a folder; what comes second is not copied"
             yield Task(source, folder.target, FileInfo(Kind.OTHER), error=PartialFailure(two))
@@ -322,7 +320,7 @@ class _TreeWalk:
         if isinstance(found, MpxError):
             yield Task(link.source, link.target, link.info, error=found)
         elif found is None:
-            yield Task(link.source, link.target, link.info, "a symbolic link that leads nowhere")
+            yield Task(link.source, link.target, link.info, Skip.LINK_TO_NOTHING)
         elif found.kind is Kind.FOLDER:
             real, where = link.real, link.info.link_target
             if where:  # some servers say only that it is a link
@@ -334,14 +332,14 @@ class _TreeWalk:
 
 
 def _task(source: str, target: str, info: FileInfo, *, is_folded: bool = False) -> Task:
-    skip = "not a regular file" if info.kind is Kind.OTHER else ""
+    skip = Skip.NOT_REGULAR if info.kind is Kind.OTHER else None
     return Task(source, target, info, skip, is_folded=is_folded)
 
 
 def _unfollowed(link: _Link, options: CopyOptions) -> Task:
     """Keep or skip a link. Where it leads within the copied tree is kept relative, as the tree moves."""
     if options.links == "skip":
-        return Task(link.source, link.target, link.info, "a symbolic link")
+        return Task(link.source, link.target, link.info, Skip.LINK)
     info = link.info
     if not info.link_target:
         untold = SourceError(

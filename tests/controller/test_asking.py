@@ -164,5 +164,5 @@ def test_tokens_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         read_token(file)
     file.write_text("one\ntwo")
-    with pytest.raises(UsageError, match="characters that no token has"):
+    with pytest.raises(UsageError, match="characters that are not allowed in a token"):
         read_token(file)

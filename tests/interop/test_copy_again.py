@@ -1,4 +1,4 @@
-"""What is at the destination already: when it is left alone; and what a dry run tells of it."""
+"""What is at the destination already: when it is skipped; and what a dry run tells of it."""
 
 import os
 from pathlib import Path
@@ -71,9 +71,9 @@ def test_dry_run_does_nothing(there: Site, here: Path) -> None:
     assert names(there.folder) == before
     assert "would copy " in ended.out
     assert "/up/sub/new to " in ended.out
-    assert "/up/old alone: the same at the destination" in ended.out
+    assert "/up/old: already up to date at the destination" in ended.out
     assert ended.out.count("not a regular file") == 1
-    assert "/up/fifo alone: not a regular file" in ended.out
+    assert "/up/fifo: not a regular file" in ended.out
     assert "/dst/sub/new, 4 B\n" in ended.out
     assert ended.out.endswith("\ndry run: 1 of 3 files to copy, 4 B; nothing was copied\n")
     ended = mpx("copy", "-r", "--dry-run", there.url_of("dst"), here / "not" / "there")

@@ -11,6 +11,7 @@ from mpx_command import copied, mpx
 from sites import Site, make
 
 import mpx as api
+from mpx.report import Skip
 
 pytestmark = pytest.mark.peers
 
@@ -73,7 +74,7 @@ def test_links_to_what_holds_the_source(there: Site, here: Path) -> None:
     report = api.copy(there.url_of("src"), str(here / "down"), TREE)
     assert names(here / "down") == ["aside/", "aside/file", "deep/", "file"]
     assert set(skips(report)) == {"up", "higher up"}
-    assert all("a folder that it is in" in why for why in skips(report).values())
+    assert set(skips(report).values()) <= {Skip.LINK_TO_ABOVE, Skip.CONTAINS_ITSELF}
 
 
 def test_links_are_skipped(there: Site, here: Path) -> None:
@@ -193,9 +194,9 @@ def test_devices_and_fifos_are_skipped_with_a_line(there: Site, here: Path) -> N
 def test_a_device_is_never_replaced(here: Path) -> None:
     make(here / "file", 5)
     os.mkfifo(here / "fifo")
-    with pytest.raises(api.DestinationError, match="no regular file"):
+    with pytest.raises(api.DestinationError, match="not a regular file"):
         api.copy(str(here / "file"), str(here / "fifo"))
-    with pytest.raises(api.DestinationError, match="no regular file"):
+    with pytest.raises(api.DestinationError, match="not a regular file"):
         api.copy(str(here / "file"), "/dev/null")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     assert stat.S_ISFIFO((here / "fifo").stat().st_mode)

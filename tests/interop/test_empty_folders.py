@@ -61,7 +61,7 @@ def test_a_listing_that_is_cut_once_before_its_first_line(verb: str, stat: Scrip
     ended, notes = copied(tmp_path, verb, once, stat)
     assert ended.code == 0, ended.err
     assert (tmp_path / "d/sub/inner").read_bytes() == b"i"
-    assert not any("taken for empty" in note for note in notes)
+    assert not any("treated as empty" in note for note in notes)
 
 
 @pytest.mark.parametrize("verb", ["MLSD", "LIST"])
@@ -77,13 +77,13 @@ def test_a_folder_that_is_not_empty_and_never_listed_has_failed(verb: str, tmp_p
 def test_what_nobody_can_tell_is_said(verb: str, stat: Script, tmp_path: Path) -> None:
     ended, notes = copied(tmp_path, verb, cut, stat)
     assert ended.code == 0, ended.err
-    assert any("/d/sub is taken for empty" in note for note in notes), notes
+    assert any("/d/sub is treated as empty" in note for note in notes), notes
 
 
 def test_a_folder_that_stat_shows_to_be_empty_is(tmp_path: Path) -> None:
     ended, notes = copied(tmp_path, "MLSD", cut, SHOWS_NOTHING)
     assert ended.code == 0, ended.err
-    assert not any("taken for empty" in note for note in notes), notes
+    assert not any("treated as empty" in note for note in notes), notes
 
 
 # --- ProFTPD that has LIST only: its answer for what it may not read is that for what is empty --------------
@@ -105,7 +105,7 @@ def test_a_top_folder_that_cannot_be_listed_has_failed(list_only: ProFtpd, name:
         os.chown(top, 0, 0)
         ended = mpx("copy", "-r", server.url + name, tmp_path / "down")
     assert ended.code == 10, ended.err
-    assert f"lists nothing in /{name}" in ended.err
+    assert f"listed /{name} without any entries" in ended.err
 
 
 def test_an_empty_top_folder_is_copied(list_only: ProFtpd, tmp_path: Path) -> None:

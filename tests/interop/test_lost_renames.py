@@ -73,7 +73,7 @@ def test_a_partial_file_that_is_gone_is_sent_again(tmp_path: Path) -> None:
 def test_what_is_never_shown_is_an_error(tmp_path: Path) -> None:
     source = source_in(tmp_path)
     with StoringServer({"RNTO": losing(sweep, 2)}, files={"/x": OLD}) as server:
-        with pytest.raises(IntegrityError, match="not shown to be the new file"):
+        with pytest.raises(IntegrityError, match="cannot confirm that /x is the new file"):
             copy(str(source), server.url + "/x", CopyOptions(retries=3))
         assert server.files == {"/x": OLD}
 

@@ -104,7 +104,7 @@ def test_a_server_without_rest(vsftpd, tmp_path):
         base = url.replace(f":{port}", f":{relay.port}")
         report = mpx.copy([f"{base}/{name}".replace(" ", "%20") for name in contents], str(tmp_path / "new"))
     assert {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()} == contents
-    assert any("each a whole file" in note for note in report.notes)
+    assert any("one whole file each" in note for note in report.notes)
     assert not [line for line in relay.heard if line.startswith(b"REST")]
     assert sum(line.startswith(b"RETR") for line in relay.heard) == 3
 

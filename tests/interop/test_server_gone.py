@@ -115,4 +115,4 @@ def test_a_download_waits_for_its_server(root: Path, tmp_path: Path, monkeypatch
         server.kill()
     assert is_at == "back"
     assert (tmp_path / "near" / "file").read_bytes() == CONTENT
-    assert not any("no further session" in note for note in report.notes), report.notes
+    assert not any("refused a further" in note for note in report.notes), report.notes

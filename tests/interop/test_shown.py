@@ -55,15 +55,15 @@ def test_the_last_line(far: Site, here: Path) -> None:
     )
     again = mpx("copy", "-r", here / "up", far.url)
     copied(again)
-    assert again.out == "nothing to copy: 1 of 1 files left alone, -v says why\n"
+    assert again.out == "nothing to copy: 1 of 1 files skipped, -v says why\n"
     *_, why, last = mpx("copy", "-r", "-v", here / "up", far.url).out.splitlines()
-    assert why.endswith("/up/a: the same at the destination")
-    assert last == "nothing to copy: 1 of 1 files left alone"
+    assert why.endswith("/up/a: already up to date at the destination")
+    assert last == "nothing to copy: 1 of 1 files skipped"
     (here / "odd").mkdir()
     os.mkfifo(here / "odd/fifo")
     why, last = mpx("copy", "-r", here / "odd", far.url_of("n")).out.splitlines()
-    assert why == f"left alone {here}/odd/fifo: not a regular file"
-    assert last == "nothing to copy: 1 of 1 files left alone"
+    assert why == f"skipped {here}/odd/fifo: not a regular file"
+    assert last == "nothing to copy: 1 of 1 files skipped"
     (here / "empty").mkdir()
     assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"
 

@@ -60,7 +60,7 @@ def test_what_was_swapped_while_it_was_copied_is_an_error(
     done = copy.end()
     if there.url.startswith("ftp://"):
         assert done.code == 4, done
-        assert "in the place of its partial file" in done.stderr
+        assert "was replaced by another file" in done.stderr
     else:  # the checksum of what is found under the name may tell first
         assert done.code in (4, 8), done
     assert not os.path.lexists(here / "out")
@@ -192,7 +192,7 @@ def test_a_folder_that_is_swapped_for_a_link_while_a_file_is_copied(
     (here / "tree/sub").symlink_to(tmp_path / "outside")
     done = copy.end()
     assert done.code == 4, done
-    assert "in the place of the folder" in done.stderr
+    assert "was replaced by a link or another folder" in done.stderr
     assert not list((tmp_path / "outside").iterdir())
 
 

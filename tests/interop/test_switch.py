@@ -183,10 +183,12 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
         pass
     (report,) = ended
     assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)
-    assert any("does not send with bbr, and goes on: Not any more." in note for note in report.notes)
+    assert any(
+        "refuses to send with bbr, and goes on unchanged: Not any more." in note for note in report.notes
+    )
     told = [event.congestion for event in report.timeline]
     assert told[:3] == ["cubic", "bbr", "cubic"]
-    assert report.timeline[2].reason == "the server goes on with cubic"
+    assert report.timeline[2].reason == "the server refused the switch and still uses cubic"
     assert {own.congestion for own in says.asked} == {"cubic"}
 
 

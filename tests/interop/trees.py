@@ -33,5 +33,5 @@ def failures(caught: pytest.ExceptionInfo[api.MpxError]) -> dict[str, str]:
 
 
 def skips(report: api.Report) -> dict[str, str]:
-    """What was left alone, and why, by the last part of its name."""
+    """What was skipped, and why, by the last part of its name."""
     return {Path(entry["name"]).name: entry["reason"] for entry in report.skipped}

@@ -307,7 +307,7 @@ def test_a_switch_is_made_for_all_streams_and_taken_back_where_a_server_refuses_
     copy.loop.tick(now_s + 1)
     copy.loop.tick(now_s + 2)
     assert copy.carrier.congestion == ["bbr", "cubic"] and monitor.told == ["bbr", "cubic"]
-    assert copy.reasons[1:] == ["the server goes on with cubic"]
+    assert copy.reasons[1:] == ["the server refused the switch and still uses cubic"]
     copy.background.end()
     assert copy.report.notes == [monitor.summary] and monitor.told[-1] == "ended"
 

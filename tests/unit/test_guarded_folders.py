@@ -77,11 +77,11 @@ def test_a_swapped_folder_is_an_error(
 ) -> None:
     (top / where).rename(top / "aside")
     swap(top / where, outside)
-    with pytest.raises(OSError, match=r"in the place of the folder|No such file"):
+    with pytest.raises(OSError, match=r"was replaced by a link or another folder|No such file"):
         folders.check(str(top / "a/b/c"))
     end = LocalEndpoint(Location("file", str(top)), writing=True, folders=let_go(folders))
     name = str(top / "a/b/c/file")
-    with pytest.raises(OSError, match=r"in the place of the folder|No such file"):
+    with pytest.raises(OSError, match=r"was replaced by a link or another folder|No such file"):
         PartialFile(name, folders).open(create=True)
     (made,) = end.make_folders([str(top / "a/b/c/d")], replace_links=True)
     assert isinstance(made, DestinationError)

@@ -243,7 +243,7 @@ def test_a_json_that_is_too_deep_or_too_long(model: Path) -> None:
     (model / JSON_NAME).write_text("[" * 200_000)
     refused(model, "is not JSON")
     (model / JSON_NAME).write_text(" " * (2**20 + 1))
-    refused(model, "larger than any model's")
+    refused(model, r"too large \(limit 1 MiB\)")
 
 
 def test_arrays_of_another_model(model: Path, tmp_path: Path) -> None:

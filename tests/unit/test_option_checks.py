@@ -137,7 +137,7 @@ def test_what_contradicts_itself(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize("pair", PAIRS)
 def test_defaults_are_never_refused_and_said_where_they_cannot_be_had(pair: str) -> None:
     notes = honoured(pair, CopyOptions()).notes
-    assert [note.startswith("MODE S: it is so, so there are at most 8 streams") for note in notes] == [
+    assert [note.startswith("using MODE S (it is so): at most 8 streams") for note in notes] == [
         True for _ in range(pair in MODE_S)
     ]
 

@@ -169,7 +169,7 @@ def test_a_file_of_another_account_is_not_continued(tmp_path: Path) -> None:
     name = tmp_path / ".out.part"
     name.write_bytes(CONTENT)
     os.chown(name, 65534, 65534)
-    with pytest.raises(NotOurs, match="belongs to somebody else"):
+    with pytest.raises(NotOurs, match="belongs to another user"):
         open_ours(str(name), LocalFolders())
     assert [each.name for each in tmp_path.iterdir()] == [".out.part"]
 

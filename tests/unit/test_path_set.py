@@ -97,7 +97,7 @@ def test_a_path_set_is_read() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(lie: Any) -> None:
-    with pytest.raises(ControllerError, match="no path set"):
+    with pytest.raises(ControllerError, match="invalid path set"):
         read_path_set(json.loads(json.dumps(lie)))
 
 

@@ -19,7 +19,7 @@ def test_a_target_within_that_of_a_folder(
     make(tmp_path / "file")
     pairs = [(str(tmp_path / "folder"), targets[0]), (str(tmp_path / "file"), targets[1])]
     sources, named = zip(*(pairs[::-1] if is_reversed else pairs), strict=True)
-    with pytest.raises(api.UsageError, match=r"within what .* becomes; copy them apart"):
+    with pytest.raises(api.UsageError, match=r"inside the target of .*; copy them separately"):
         api.copy(list(sources), str(tmp_path / "dst"), TREE, targets=list(named))
     assert not (tmp_path / "dst").exists()
 

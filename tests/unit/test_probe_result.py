@@ -262,7 +262,7 @@ def test_what_is_no_target(text: str) -> None:
     [
         ({"window_s": 0.0}, "--window"), ({"window_s": -1.0}, "--window"), ({"window_s": 1e9}, "--window"),
         ({"window_s": float("nan")}, "--window"), ({"sampling": "often"}, "single, paper"),
-        ({"ipv4": True, "ipv6": True}, "-4"), ({"ipv6": True}, "cannot be honoured"),
+        ({"ipv4": True, "ipv6": True}, "-4"), ({"ipv6": True}, "not possible here"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_for(wrong: dict[str, Any], named: str) -> None:

@@ -150,7 +150,7 @@ def test_a_source_that_goes_meanwhile_fails_alone(scanned: Scanned) -> None:
     assert scanned.committer.incomplete_folders == {str(scanned.target)}
 
 
-def test_what_is_the_same_is_left_alone(scanned: Scanned) -> None:
+def test_what_is_the_same_is_skipped(scanned: Scanned) -> None:
     scanned.target.mkdir()
     for folder in (scanned.source, scanned.target):
         (folder / "same").write_bytes(b"content")

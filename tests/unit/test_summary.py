@@ -3,7 +3,7 @@
 import pytest
 
 from mpx.commands.summary import partial_summary, summary, tell_details
-from mpx.report import Report
+from mpx.report import Report, Skip
 
 
 def a_report(*, moved: int, failed: int, dry_run: bool = False) -> Report:
@@ -31,8 +31,8 @@ def test_what_failed_is_followed_by_what_was_done_as_where_all_is_well() -> None
 def test_where_nothing_was_copied_nothing_is_called_verified() -> None:
     report = a_report(moved=0, failed=2)
     assert partial_summary(report) == "2 of 2 files were not copied; none was copied to /there"
-    report.skip("other", "a symbolic link")
-    assert partial_summary(report).endswith("; none was copied to /there, 1 left alone")
+    report.skip("other", Skip.LINK)
+    assert partial_summary(report).endswith("; none was copied to /there, 1 skipped")
 
 
 def test_a_rehearsal_counts_what_cannot_be_copied() -> None:

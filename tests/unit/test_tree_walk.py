@@ -12,6 +12,7 @@ from hypothesis import given
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, NoSpace, SourceError, UsageError
 from mpx.options import CopyOptions
+from mpx.report import Skip
 from mpx.transfer import tree_walk
 from mpx.transfer.tree_walk import Task, walk
 
@@ -189,9 +190,9 @@ def test_errors_in_the_place_of_entries_are_told_and_the_rest_goes_on() -> None:
 def test_a_name_listed_twice_is_copied_once() -> None:
     tasks = walked(Tree(lambda name: iter([("a", FILE), ("A", FILE), ("a", FILE)])))
     assert [(task.source, task.skip, task.is_folded) for task in tasks[1:]] == [
-        ("/top/a", "", False),
-        ("/top/A", "", True),
-        ("/top/a", "listed twice", False),
+        ("/top/a", None, False),
+        ("/top/A", None, True),
+        ("/top/a", Skip.REPEATED, False),
     ]
 
 
@@ -204,10 +205,10 @@ def test_a_folder_that_holds_itself_is_walked_once() -> None:
     structure = {"/top": same, "/top/sub": {"up": unique("1")}, "/top/sub/up": same}
     tasks = walked(Tree(below(structure)), unique("1"))
     assert [(posixpath.basename(task.source), task.skip) for task in tasks] == [
-        ("top", ""),
-        ("f", ""),
-        ("sub", ""),
-        ("up", tree_walk.INSIDE_ITSELF),
+        ("top", None),
+        ("f", None),
+        ("sub", None),
+        ("up", Skip.CONTAINS_ITSELF),
     ]
 
 
@@ -216,8 +217,8 @@ def test_a_folder_that_holds_the_top_is_not_walked() -> None:
     structure = {"/top": {"up": unique("0")}, "/top/up": above, "/": above}
     tasks = walked(Tree(below(structure), {"/": unique("0")}), unique("1"))
     assert [(task.source, task.skip) for task in tasks] == [
-        ("/top", ""),
-        ("/top/up", tree_walk.INSIDE_ITSELF),
+        ("/top", None),
+        ("/top/up", Skip.CONTAINS_ITSELF),
     ]
 
 
@@ -259,7 +260,7 @@ def test_one_listing_that_fails_or_has_changed_keeps_loops_from_no_detection(
     first: Callable[[], Iterator[Listed]],
 ) -> None:
     tasks = walked(Changing(first), unique("1"))
-    assert [task.source for task in tasks if task.skip == tree_walk.INSIDE_ITSELF] == ["/top/sub/up"]
+    assert [task.source for task in tasks if task.skip == Skip.CONTAINS_ITSELF] == ["/top/sub/up"]
 
 
 TREES = st.recursive(
@@ -304,4 +305,4 @@ def test_a_link_to_the_root_holds_the_top() -> None:
     link = FileInfo(Kind.LINK, link_target="..")
     structure = {"/top": {"up": link}, "/top/up": {"top": FOLDER}}
     tasks = walked(Tree(below(structure)))
-    assert [(task.source, task.skip) for task in tasks] == [("/top", ""), ("/top/up", tree_walk.LEADS_BACK)]
+    assert [(task.source, task.skip) for task in tasks] == [("/top", None), ("/top/up", Skip.LINK_TO_ABOVE)]

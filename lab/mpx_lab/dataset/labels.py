@@ -62,7 +62,7 @@ def _mix(run: RecordedRun, name: str, spec: str, planned_s: float, ends_s: float
     if len(there) < parsed.streams:
         yield f"not begun: {len(there)} of {parsed.streams} streams of {name} were open all the time"
     elif any(one["congestion"] != parsed.congestion for one in there):
-        yield f"other control: a stream of {name} did not use {parsed.congestion}"
+        yield f"other control: a stream of {name} used another congestion control than {parsed.congestion}"
 
 
 def _filled(recipe: Recipe, run: RecordedRun, series: Series) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _copied(run: RecordedRun, name: str, own: Own, series: Series) -> Iterator[s
     rows = [row for row in _rows(run, name, "tcp") if series.from_s <= float(row["t_s"]) < series.until_s]
     streams = {row["stream"] for row in rows if row["congestion"] == own.congestion}
     if len(streams) < own.streams:
-        yield f"other copy: {len(streams)} of {own.streams} streams of {name} used {own.congestion}"
+        yield f"other copy: only {len(streams)} of {own.streams} streams of {name} used {own.congestion}"
     for edge_s in (series.from_s, series.until_s - 5):
         if bytes_between(run.goodput(name), edge_s, edge_s + 5) < COPIED_BYTES:
             yield f"not copying: {name} received nothing from {edge_s:.0f} s on"

@@ -16,10 +16,11 @@ import click
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def simulate_command(source: Path | None, command: tuple[str, ...]) -> None:
-    """Run COMMAND on a machine whose time passes only while all of it waits.
+    """Run COMMAND with simulated time: the clock advances only when all processes wait.
 
-    It is Linux as a process of its own, with the files of this machine and network devices of its own. A lab
-    there is never late, however busy this machine is, and a measurement takes as long as the work in it.
+    COMMAND runs in a Linux kernel that is a process of its own, with the files of this machine and its own
+    network devices. A lab there is never late, however busy this machine is, and a measurement takes as long
+    as its computation.
     The exit code is the command's.
     """
     from mpx_lab.sigterm import sigterm_ends

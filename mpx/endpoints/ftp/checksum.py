@@ -50,7 +50,9 @@ class ChecksumQuestions:
         return told
 
     def _none(self, algorithm: str) -> NoChecksum:
-        return NoChecksum(IntegrityError(f"{self._session().peer} computes no {algorithm} of this"))
+        return NoChecksum(
+            IntegrityError(f"{self._session().peer} computes no {algorithm} checksum of this file")
+        )
 
     def _answers(
         self, form: Form, parts: Sequence[Part], stop: Callable[[], bool]
@@ -82,6 +84,6 @@ class ChecksumQuestions:
             return refusal if refusal.may_retry else NoChecksum(refusal, is_of_file=is_of_file)
         digest = digest_in(reply.lines, form.algorithm, part)
         if digest is None:
-            what = f"answers {form.verb} with what is no {form.algorithm}: {reply.text[:_SHOWN]}"
+            what = f"answers {form.verb} without a valid {form.algorithm} checksum: {reply.text[:_SHOWN]}"
             return NoChecksum(IntegrityError(f"{self._session().peer} {what}"))
         return digest

@@ -14,6 +14,7 @@ from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp, aside_name
+from mpx.engine.source_change import AGAIN
 from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
 from mpx.report import OnNote
 from mpx.units import counted
@@ -89,12 +90,13 @@ class ServerCommit:
         return [command(verb, self._name(name)) for file in files for name in (file.partial, file.final)]
 
     def _only_said(self, files: Sequence[Commit]) -> dict[Commit, Exception | None]:
-        """Return the errors of files that a server said it renamed, and did not."""
+        """Return the errors of files whose rename the server acknowledged but did not do."""
         olds = self._describe([file.partial for file in files])
         news = self._describe([file.final for file in files])
         return {
             file: NotRenamed(
-                f"{self._session.peer} says that it renamed {file.partial} to {file.final}, and did not"
+                f"{self._session.peer} acknowledged renaming {file.partial} to {file.final} but did not do "
+                f"it; {AGAIN}"
             )
             for file, old, new in zip(files, olds, news, strict=True)
             if new is None or (isinstance(old, FileInfo) and old.size_bytes is not None)
@@ -109,8 +111,8 @@ class ServerCommit:
         sizes = stored_sizes(self._session, [self._name(file.final) for file in asked])
         return {
             file: IntegrityError(
-                f"{self._session.peer} has {stored_bytes} of {counted(file.size_bytes or 0, 'byte')} of "
-                f"{file.final} since it was renamed from {file.partial}; do not use that file"
+                f"{self._session.peer}: {file.final} has {stored_bytes} instead of "
+                f"{counted(file.size_bytes or 0, 'byte')} after the rename; do not use it, and {AGAIN}"
             )
             for file, stored_bytes in zip(asked, sizes, strict=True)
             if stored_bytes not in (None, file.size_bytes)

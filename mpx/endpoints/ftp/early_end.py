@@ -1,7 +1,7 @@
-"""Transfers of which a server says how they have ended before it said that they begin (1xx).
+"""Downloads whose final reply (2xx) comes without the preliminary one (1xx) that RFC 959 wants before it.
 
-Some servers answer 2xx to every RETR, and their data come all the same; others only for an empty file, and
-then never serve the data connection, or close its port. What has come is judged as ever.
+Some servers reply 2xx at once to every RETR and then send the data. Others do so only for an empty file, and
+never serve the data connection, or close its port. The data that arrived are checked as in any download.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ FIRST_BYTE_S = 2.0  # for what a server has sent once it says so
 
 
 def early_reply(session: ClientSession, error: MpxError) -> Reply:
-    """Return what a server says that closed its port before we came; raises `error` if it says nothing."""
+    """Return the final reply of a server that closed its port before we connected; else raise `error`."""
     reply = None
     with contextlib.suppress(MpxError):
         reply = session.poll_reply(REFUSAL_S)
@@ -25,11 +25,12 @@ def early_reply(session: ClientSession, error: MpxError) -> Reply:
     return reply
 
 
-def await_first(connection: socket.socket, *, is_sized: bool) -> None:
-    """Wait until something comes over a connection, or its end; end it for reading where nothing does.
+def await_first(connection: socket.socket, peer: str, name: str, *, is_sized: bool) -> None:
+    """Wait for the first byte of a data connection, or for its end; if neither comes, end it for reading.
 
-    For a file of unknown size raises TransferTimeout, and ConnectionLost where the connection was reset: the
-    file is not empty because nothing comes, and the kernel reports a reset only to whoever reads first.
+    `peer` sends the file `name`. If its size is unknown (not `is_sized`) the missing data do not mean that
+    it is empty: raises TransferTimeout, or ConnectionLost if the connection was reset, which the kernel
+    reports only to the first read.
     """
     patience_s = connection.gettimeout()
     connection.settimeout(FIRST_BYTE_S if is_sized else patience_s)
@@ -37,13 +38,13 @@ def await_first(connection: socket.socket, *, is_sized: bool) -> None:
         connection.recv(1, socket.MSG_PEEK)
     except TimeoutError:
         if not is_sized:
-            raise TransferTimeout("the server says that it has sent a file, of which nothing came") from None
+            raise TransferTimeout(f"{peer} reports {name} as sent, but no data arrived") from None
         with contextlib.suppress(OSError):  # it was reset just now
             connection.shutdown(socket.SHUT_RD)
     except OSError as error:
         if not is_sized:
             raise ConnectionLost(
-                "the server says that it has sent a file, and has reset the connection for it"
+                f"{peer} reports {name} as sent, but reset the data connection before any data arrived"
             ) from error
     connection.settimeout(patience_s)
 

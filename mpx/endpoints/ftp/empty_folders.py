@@ -1,9 +1,9 @@
-"""Whether a folder of which a server has listed nothing is empty.
+"""Tells whether a folder is empty when its listing has no lines.
 
-Some servers list nothing of a folder that they may not read, and where a server says at once that it is done
-a listing that was cut before its first line looks like that of an empty folder. So another question is asked:
-STAT (RFC 959) lists over the control connection, and who shows a folder among what it holds shows every one
-that can be read.
+Such a listing may also come from a server that may not read the folder, or from one that confirmed the
+listing at once and then lost it before its first line. Two other answers decide: STAT (RFC 959) lists over
+the control connection; and a server whose listings include the folder itself shows that line for every
+folder that it can read.
 """
 
 import contextlib
@@ -16,9 +16,10 @@ _ITSELF = (".", "..")
 
 
 def stat_lists(session: ClientSession, full: str) -> bool | None:
-    """Tell whether STAT lists anything in a folder; None where it tells nothing of that.
+    """Tell whether STAT lists entries of a folder; None if its reply does not show that.
 
-    From within the folder, as a name could be taken for a pattern; with -a for names with a leading dot.
+    STAT is sent from within the folder, whose name could be read as a pattern, first with -a for names with a
+    leading dot.
     """
     lines = [command("CWD", full), command("STAT", "-a", "."), command("STAT", ".")]
     entered, *told = session.pipeline(lines)

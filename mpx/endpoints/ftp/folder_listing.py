@@ -103,8 +103,8 @@ class FolderListing:
                 waiting.add(line)
                 if waiting.count > MOST_KEPT or waiting.kept_bytes > MOST_KEPT_BYTES:
                     raise PartialFailure(
-                        f"{self._session.peer} lists too many entries in {full} that have to be asked about "
-                        f"one by one ({waiting.count}); copy its parts apart"
+                        f"{self._session.peer} lists too many entries in {full} that need a request each "
+                        f"({waiting.count}); copy its parts separately"
                     )
             elif found:
                 yield found
@@ -127,12 +127,12 @@ class FolderListing:
                 self._transfer = None
             if not transfer.doubt:
                 return
-            what = f"{self._session.peer} says that it has listed {full}, and {transfer.doubt}"
+            what = f"{self._session.peer} reports {full} as listed, but {transfer.doubt}"
             lists = stat_lists(self._session, full)
             if lists:
                 raise ListingBroken(f"{what}; the folder is not empty")
             if lists is None and is_second:
-                self._note(f"{what}; {full} is taken for empty")
+                self._note(f"{what}; {full} is treated as empty")
             elif lists is not None:
                 return
 
@@ -164,7 +164,7 @@ class FolderListing:
         entered = session.call(command("CWD", full))
         if not entered.is_ok and not is_unsupported(entered):
             raise PartialFailure(
-                f"{session.peer} lists nothing in {full}, and lets nobody enter it: {entered.reason}"
+                f"{session.peer}: permission denied on {full}, as it cannot be entered: {entered.reason}"
             )
 
     def _lines_of_list(self, full: str, refused: Refused) -> Iterator[str]:
@@ -203,8 +203,8 @@ class FolderListing:
                 return
         if refusal is None and self._may_be_unreadable(full):
             raise PartialFailure(
-                f"{self._session.peer} lists nothing in {full}, and of other folders at least themselves; "
-                "may it read this one?"
+                f"{self._session.peer} listed {full} without any entries, even of the folder itself; the "
+                "server may lack permission to read it"
             )
 
     def _may_be_unreadable(self, full: str) -> bool:
@@ -278,8 +278,8 @@ class FolderListing:
             name = posixpath.basename(name)  # some servers give whole paths
         if "/" in name or name in ("", ".", ".."):
             return told, PartialFailure(
-                f"{self._session.peer} lists {quoted(told[:255])} in {full}, which is no name of a file; "
-                "not trusting it"
+                f"invalid file name in the listing of {full} by {self._session.peer}; ignored: "
+                f"{quoted(told[:255])}"
             )
         return name
 
@@ -294,7 +294,7 @@ class FolderListing:
         )
 
     def _doubt(self, full: str, line: str) -> str:
-        how = "ends in the middle of a line" if isinstance(line, CutLine) else "has a line that is not clear"
+        how = "ends in the middle of a line" if isinstance(line, CutLine) else "has an ambiguous line"
         return f"the listing of {full} by {self._session.peer} {how}: {quoted(str(line[:200]))}"
 
     # --- asking --------------------------------------------------------------------------------------

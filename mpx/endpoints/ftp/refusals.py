@@ -73,17 +73,15 @@ def ended_by(reply: Reply, peer: str) -> MpxError:
 
 
 def not_let_in(reply: Reply, peer: str, user: str) -> MpxError:
-    """Translate why `peer` does not log us in: it is full, wants encryption, or another password."""
+    """Translate a refused login at `peer`: it is full, requires encryption, or rejects the password."""
     text = reply.text.lower()
     if _ENCRYPTED.search(text):
-        return AuthenticationError(
-            f"{peer} lets nobody in without encryption: {reply.reason}; {_NO_ENCRYPTION}"
-        )
+        return AuthenticationError(f"{peer} requires encryption: {reply.reason}; {_NO_ENCRYPTION}")
     if 400 <= reply.code < 600 and _FULL.search(text) and not _WRONG_PASSWORD.search(text):
-        return SessionEnded(f"{peer}: no login for {user!r} now: {reply.reason}")
+        return SessionEnded(f"{peer}: login of {user!r} refused for now (server is full): {reply.reason}")
     if reply.code in (332, 532):
         return AuthenticationError(
-            f"{peer} wants an account beside user and password, which mpx cannot give: {reply.reason}"
+            f"{peer} requires an account (ACCT), which mpx does not support: {reply.reason}"
         )
     return AuthenticationError(
         f"{peer}: login failed for {user!r}: {reply.reason}; put user and password in ~/.netrc, or the user "

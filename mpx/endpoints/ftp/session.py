@@ -136,7 +136,7 @@ class ClientSession:
         for family, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
             if self.options.data_address and family != tcp.family_of(self.options.data_address):
                 lost = lost or UsageError(
-                    f"--data-address {self.options.data_address} cannot be honoured: {self.location.host} "
+                    f"--data-address {self.options.data_address} is not possible here: {self.location.host} "
                     f"has no address of that family"
                 )
                 continue
@@ -340,7 +340,7 @@ class ClientSession:
             if self._was_cut and reply.code in _OF_A_CUT:
                 self._was_cut = False
             elif not reply.is_preliminary:
-                raise ConnectionLost(f"{self.peer} says more than it was asked: {reply.code} {reply.reason}")
+                raise ConnectionLost(f"{self.peer} sent an unexpected reply: {reply.code} {reply.reason}")
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
         """As `replies`, all at once. Raises ConnectionLost too where they are longer than we ask for."""

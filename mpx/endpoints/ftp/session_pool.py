@@ -231,10 +231,10 @@ class SessionPool:
             if self.limit is not None and self.limit <= count:
                 return True
             self.limit, self._is_doubtful = count, not refusal.is_explicit
-        sessions = "1 session" if count == 1 else f"{count} sessions"
+        what = "session" if refusal.was_connected else "connection"
+        sessions = "1 session was" if count == 1 else f"{count} sessions were"
         turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
-        has = "the server admits only" if refusal.was_connected else "connections are refused beside"
-        self._note(f"no further session: {has} {sessions} of ours{turns}: {refusal.error}")
+        self._note(f"the server refused a further {what} while {sessions} open{turns}: {refusal.error}")
         return True
 
 

@@ -86,6 +86,6 @@ def left_out(
         yield (
             "",
             PartialFailure(
-                f"{peer} counts {missing} more in {full} than it lists; it may not be able to read them"
+                f"{peer} counts {missing} more in {full} than it lists; it may be unable to read them"
             ),
         )

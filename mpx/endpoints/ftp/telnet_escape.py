@@ -31,9 +31,11 @@ def _ask(session: ClientSession) -> bool:
 
 
 def wants_doubled(two: str, one: str, token: str) -> bool:
-    """Tell whether a server reads two escapes as one, from how it repeats `token` behind two and behind one.
+    """Tell whether a server reads two escapes as one, from how its replies repeat a name with `token`.
 
-    It may double them itself in what it says.
+    `two` and `one`: its replies to a name with two escapes, and with one, before the token. For example, E
+    being the escape: a server that replies "no such folder EEab12" and "no such folder Eab12" takes each
+    as it is; one that replies "Eab12" and "ab12" wants them doubled. A server may double them in its replies.
     """
     from_two, from_one = _escapes_before(token, two), _escapes_before(token, one)
     return from_two > 0 and (from_one == 0 or from_two < 2 * from_one)

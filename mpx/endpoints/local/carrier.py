@@ -113,7 +113,7 @@ class LocalCarrier:
             if file.is_streamed:
                 self._stream(file, source, target)
             elif not stat.S_ISREG(status.st_mode):
-                raise SourceError(f"{file.source} was a file and is none any more; {AGAIN}")
+                raise SourceError(f"{file.source} is no longer a regular file; {AGAIN}")
             elif is_sparse(status):
                 self._sparse(file, source, target)
             else:

@@ -8,7 +8,6 @@ from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError
 from mpx.files.partial_file import PartialFile, umask
 from mpx.report import OnNote
-from mpx.units import counted
 
 
 def settle_file(note: OnNote, file: Commit, written: PartialFile) -> None:
@@ -22,20 +21,20 @@ def settle_file(note: OnNote, file: Commit, written: PartialFile) -> None:
 
 
 def _fit(fd: int, file: Commit, note: OnNote) -> None:
-    """Cut off what somebody else has written behind the end.
+    """Remove what another program wrote beyond the end of a file.
 
-    Raises IntegrityError where somebody else has cut the file, if only while it was written; OSError.
+    Raises IntegrityError if another program truncated it, even while it was written; OSError.
     """
     if file.size_bytes is None:
         return
     checked_from = file.size_bytes if file.has_holes else 0
     if (lost := lost_from(fd, checked_from, file.size_bytes)) is not None:
         raise IntegrityError(
-            f"{file.final}: somebody else has cut its partial file {file.partial}, and what was written "
-            f"at {lost} of {counted(file.size_bytes, 'byte')} is gone; {AGAIN}"
+            f"{file.final}: its partial file {file.partial} was truncated by another program (from byte "
+            f"{lost} of {file.size_bytes}); {AGAIN}"
         )
     if os.fstat(fd).st_size > file.size_bytes:
-        note(f"{file.final}: somebody else has written behind the end of its partial file; that was cut off")
+        note(f"{file.final}: another program wrote beyond the end of its partial file; that was cut off")
         os.ftruncate(fd, file.size_bytes)
 
 

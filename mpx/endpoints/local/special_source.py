@@ -1,6 +1,6 @@
 """A source that is no regular file: a pipe or a device that the user names is read once, to its end.
 
-Below a folder such files are left alone, as opening one may wait, or do something, for ever.
+Below a folder such files are skipped, as opening one may wait, or do something, for ever.
 """
 
 import os

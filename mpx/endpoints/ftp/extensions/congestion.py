@@ -11,12 +11,12 @@ def check_server_congestion(name: str, congestions: Sequence[str]) -> None:
     """Raise UsageError unless a server that sends can be told to use the congestion control `name`."""
     if not congestions:
         raise UsageError(
-            f"congestion control {name!r} cannot be had: the server sends, so its kernel chooses; set it "
+            f"congestion control {name!r} is not available: the server sends, so its kernel chooses; set it "
             "there with: ip route change ... congctl NAME"
         )
     if name not in congestions:
         raise UsageError(
-            f"congestion control {name!r} cannot be had: the server, which sends, may use only "
+            f"congestion control {name!r} is not available: the server, which sends, may use only "
             f"{', '.join(congestions)}; there as root: mpx serve --congestion {name} "
             f"(after modprobe tcp_{name}, if it has that), or for all users of it "
             f'sysctl -w net.ipv4.tcp_allowed_congestion_control="{" ".join(congestions)} {name}"'

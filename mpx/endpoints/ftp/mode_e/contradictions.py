@@ -114,7 +114,9 @@ class Contradictions:
         """Note that a server only serves what is asked for to the byte, so that it cannot show anything."""
         self._scheduler.is_exact = True
         if not self._context.supervisor.relies_on_checksums():
-            raise OffsetsUnproven(f"{retrieve.file.source}: the server refuses to be asked beyond its end")
+            raise OffsetsUnproven(
+                f"{retrieve.file.source}: the server refuses a range beyond the end of the file"
+            )
 
 
 def _is_proven(session: DownloadSession, retrieve: PartialRetrieve) -> bool:

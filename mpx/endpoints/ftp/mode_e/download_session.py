@@ -268,7 +268,7 @@ class DownloadSession:
             return
         if retrieve == _CONGESTION:
             self._context.supervisor.note(
-                f"{self._host} does not send with {self.congestion}, and goes on: {reply.reason}"
+                f"{self._host} refuses to send with {self.congestion}, and goes on unchanged: {reply.reason}"
             )
             self._context.events.congestion_refused.set()
             return
@@ -359,9 +359,10 @@ class DownloadSession:
             channel.cut()
 
     def _keep(self, left: Sequence[PartialRetrieve]) -> None:
-        """Believe what has come of retrieves that are not complete, as far as it is certain whose it is.
+        """Accept the data of incomplete retrieves, as far as it is certain to which retrieve they belong.
 
-        Not beyond one that the server may yet refuse: the data of the next are taken for its own then.
+        Stops at a retrieve that the server has neither begun nor confirmed: it may refuse that one, and then
+        the data counted for it are those of the next.
         """
         for retrieve in left:
             if not (retrieve.begun or retrieve.replied):

@@ -14,7 +14,7 @@ NEEDLESS_S = 1.0
 
 
 class Needless(Exception):
-    """All that a session was to bring has come another way; it is opened anew for what is next."""
+    """Other sessions delivered all data that a session still had to bring; it is reopened for the next."""
 
 
 class DownloadWatch:

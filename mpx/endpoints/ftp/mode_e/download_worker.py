@@ -153,14 +153,14 @@ class DownloadWorker(SessionWorker):
         self._scheduler.give_up(file, error)
 
     def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
-        """Raise OffsetsUnproven where sessions prove themselves again and again, and are lost before a part.
+        """Raise OffsetsUnproven after several sessions that were lost once proven, before a part arrived.
 
-        So it is with servers that open connections for one retrieve only.
+        Servers that open connections for one retrieve only do so.
         """
         fruitless = session is not None and session.brought_only_ends
         self._fruitless = self._fruitless + 1 if fruitless else 0
         if self._fruitless >= MOST_FRUITLESS:
-            raise OffsetsUnproven(f"no session brings more than the end of a file: {error}")
+            raise OffsetsUnproven(f"sessions end before any partial retrieve completes: {error}")
 
     # --- feeding -------------------------------------------------------------------------------------
 

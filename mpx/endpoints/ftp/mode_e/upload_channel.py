@@ -181,9 +181,10 @@ class UploadDataChannel:
             return stream.leaving
 
     def may_announce(self, index: int) -> bool:
-        """Tell whether the end of a transfer may be announced by the last connection that leaves it.
+        """Tell whether the last connection to leave a transfer may announce its end (EOF).
 
-        Not before the end of the one before was: whoever still joins that takes part in this one too.
+        True once the end of the transfer before it was announced: a connection that joins that one also takes
+        part in this one.
         """
         with self._changed:
             before = self._transfers.get(index - 1)

@@ -168,7 +168,7 @@ class UploadStream(Stream):
             if broken := self._channel.broken_in(transfer):
                 raise broken
             if self._channel.is_closed:
-                raise ConnectionLost("the session was given up")
+                raise ConnectionLost("session closed")
         finished = self._channel.may_announce(index) and (finished or transfer.is_taken)
         close = self._channel.may_close(self, index)
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])

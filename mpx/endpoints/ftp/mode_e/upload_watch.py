@@ -59,7 +59,11 @@ class UploadWatch:
             others_move = min(idle) < 1.0 and self._passed_since(now - here) >= STALL_BYTES
             if here > self._stream_s and (others_move or not transfer.file.todo_bytes):
                 channel.fail(
-                    ConnectionLost(f"a data connection to {tcp.show(channel.address)} hung"), transfer
+                    ConnectionLost(
+                        f"no progress on a data connection to {tcp.show(channel.address)} for "
+                        f"{self._stream_s:g} s"
+                    ),
+                    transfer,
                 )
                 for stream in channel.live_streams():
                     stream.cut()

@@ -92,7 +92,7 @@ class DataConnections:
             connection.settimeout(self._timeout_s)
             if not self._upload and reply.is_ok:
                 session.put_back(reply)
-                await_first(connection, is_sized=file.listed_bytes is not None)
+                await_first(connection, session.peer, file.source, is_sized=file.listed_bytes is not None)
             elif not reply.is_preliminary:
                 raise self._turned_down(session, reply, file, offset)
             try:
@@ -112,7 +112,10 @@ class DataConnections:
     def _unconnected(
         self, session: ClientSession, file: FileTransfer, offset: int, error: MpxError
     ) -> socket.socket:
-        """Return what brings nothing if the server closed its port as there is nothing; else raise why."""
+        """Return an ended connection if the server closed its port because the file is empty; else raise why.
+
+        `error` is that of connecting to the port.
+        """
         if not self._upload and file.listed_bytes is None:
             raise error  # that it is empty is not known
         reply = early_reply(session, error)

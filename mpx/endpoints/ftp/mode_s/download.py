@@ -178,7 +178,7 @@ class StreamDownload:
         if serial == self._serial:
             return
         self._fruitless += 1
-        lost = "a session was lost before it had shown that it begins files where it is asked to"
+        lost = "session lost before its support for offsets (REST) was confirmed"
         raise OffsetsUnproven(lost) if self._fruitless >= MOST_FRUITLESS else ConnectionLost(lost)
 
     def _contradicted(self, file: FileTransfer, start: int, came: Incoming) -> IntegrityError:

@@ -224,7 +224,9 @@ class StreamWorker(SessionWorker):
         came = self._data.transfer(session, file, offset, receive)
         if came.is_left_open:  # then the server's word that it has sent all ends them
             if (said := session.poll_reply(0.0)) is None or said.is_preliminary:
-                raise TransferTimeout(f"{session.peer} has sent all of {file.source}, and does not end it")
+                raise TransferTimeout(
+                    f"{session.peer} sent all of {file.source}, but does not end the transfer"
+                )
             session.put_back(said)
             came.is_ended = True
         try:
