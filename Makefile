@@ -49,6 +49,7 @@ check: setup
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/bench/test_bench_layers.py
 
 # Each with one thread for numbers: threads that wait for a core would spin on it. Compiled modules are kept
 # whatever the environment says, as tests start mpx and its parts thousands of times.

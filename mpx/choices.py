@@ -9,6 +9,7 @@ NONE = "none"
 MOST_PATHS = 64
 FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
 POLICIES = (FAIR, FAST, SCAVENGER)
+CUBIC, BBR, RENO = "cubic", "bbr", "reno"  # congestion controls
 AUTO, KERNEL = "auto", "kernel"
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included

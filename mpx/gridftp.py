@@ -83,6 +83,10 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return tuple(self._known_features.get(congestion.FEATURE, "").split())
 
+    def why_not_congestion(self) -> Callable[[str], str]:
+        """See Endpoint."""
+        return congestion.why_not_at_server(self.congestions())
+
     def can_restart(self) -> bool:
         """See Endpoint."""
         return "REST" in self._known_features

@@ -119,6 +119,13 @@ class Endpoint(Protocol):
         """Return the congestion controls that it can be told to send with in MODE E; none if it cannot be."""
         ...
 
+    def why_not_congestion(self) -> Callable[[str], str]:
+        """Return what says why it may not send with a congestion control, an empty text where it may.
+
+        That asks nothing, so that any thread may call it.
+        """
+        ...
+
     def can_restart(self) -> bool:
         """Tell whether a file can be read from an offset on in MODE S (REST)."""
         ...

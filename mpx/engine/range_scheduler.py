@@ -62,9 +62,10 @@ class RangeScheduler:
         self._context = context
         self._smallest = smallest_piece
         self._lock = threading.Lock()
+        # Used with `_lock` held:
         self._files: deque[FileTransfer] = deque()  # with bytes to hand out
         self._under_way: list[FileTransfer] = []  # counted only where the user bounds them
-        self.is_exact = False  # the server refuses to be asked for more than a file has
+        self._is_exact = False  # the server refuses to be asked for more than a file has
         self._exactly: WeakSet[FileTransfer] = WeakSet()  # files whose refusal may be due to that
         self._doubled: WeakKeyDictionary[FileTransfer, RangeSet] = (
             WeakKeyDictionary()
@@ -151,9 +152,15 @@ class RangeScheduler:
             self._exactly.add(file)
             return not tried
 
+    def ask_exactly(self) -> None:
+        """Ask for no byte more than a file has from now on, of whatever file."""
+        with self._lock:
+            self._is_exact = True
+
     def asks_exactly(self, file: FileTransfer) -> bool:
         """Tell whether no byte more than a file has is to be asked for."""
-        return self.is_exact or file in self._exactly
+        with self._lock:
+            return self._is_exact or file in self._exactly
 
     def ended(self, file: FileTransfer, size_bytes: int) -> None:
         """Take the end of the data for the end of the file, whatever was said of its size."""

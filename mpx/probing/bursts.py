@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
+from mpx.choices import BBR, CUBIC
 from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.net import tcp, tcp_info
 from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
-from mpx.recognition.policy import BBR, CUBIC, permitted
+from mpx.recognition.policy import permitted
 
 SHORT, PAPER = "short", "paper"
 PROFILE_KINDS: Mapping[str, str] = MappingProxyType({SHORT: ACTIVE_SHORT, PAPER: ACTIVE})

@@ -8,12 +8,12 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 
+from mpx.choices import BBR, CUBIC
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
 from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import Mix
 from mpx.recognition.observation import DIPS_BBR, Own
-from mpx.recognition.policy import BBR, CUBIC
 from mpx.recognition.pulses.rests import PulseRests
 from mpx.recognition.switching import Switch, SwitchHysteresis
 from mpx.recognition.watch import Watches

@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from mpx.choices import FAIR, FAST, SCAVENGER
+from mpx.choices import BBR, CUBIC, FAIR, FAST, RENO, SCAVENGER
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, NOBODY
-
-CUBIC, BBR, RENO = "cubic", "bbr", "reno"
 
 _WANTED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {

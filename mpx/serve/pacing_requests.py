@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mpx.choices import BBR
 from mpx.engine.token_bucket import TokenBucket
-from mpx.recognition.policy import BBR
-from mpx.recognition.pulses.local_pacing import LocalPacer
+from mpx.net.connection_pacer import ConnectionPacer
 
 BBR_RATE, BBR_BURST = 0.4, 20  # a copy reads for about 16 s, then rests for 30 s at least (rests.py)
 RATE = 1.25  # pulses of one address in a second: one each second is usual, and comes up to 60 ms early
@@ -34,7 +34,7 @@ class PulseService:
     ) -> None:
         self._connections = connections
         self._clock = clock
-        self._slowed: dict[str, LocalPacer] = {}
+        self._slowed: dict[str, ConnectionPacer] = {}
         self._allowed: dict[str, TokenBucket] = {}
         self._allowed_bbr: dict[str, TokenBucket] = {}
         self._busy: set[str] = set()
@@ -48,7 +48,7 @@ class PulseService:
         allowed = self._allowed.setdefault(host, TokenBucket(RATE, burst=1))
         if host in self._busy or not allowed.take(self._clock()):
             return 0.0
-        slowed = self._slowed.setdefault(host, LocalPacer(partial(self._connections, host), self._clock))
+        slowed = self._slowed.setdefault(host, ConnectionPacer(partial(self._connections, host), self._clock))
         slowed.measure()
         if slowed.sends_by(BBR):
             of_bbr = self._allowed_bbr.setdefault(host, TokenBucket(BBR_RATE, burst=BBR_BURST))
@@ -73,6 +73,6 @@ class PulseService:
         self._allowed.pop(host, None)
         self._allowed_bbr.pop(host, None)
 
-    def _end(self, host: str, slowed: LocalPacer) -> None:
+    def _end(self, host: str, slowed: ConnectionPacer) -> None:
         slowed.restore()
         self._busy.discard(host)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mpx.choices import CUBIC
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
-from mpx.recognition.policy import CUBIC
 from mpx.report import OnNote, Severity
 from mpx.transfer.ends import Ends
 from mpx.transfer.transport import Transport, why_not_congestion

@@ -6,7 +6,6 @@ What only bounds something (`--max-streams`, `--port-range`) is accepted where t
 from collections.abc import Callable, Sequence
 
 from mpx.choices import NONE
-from mpx.endpoints.ftp.extensions.congestion import check_server_congestion
 from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
 from mpx.errors import NoChecksum, UsageError
@@ -68,8 +67,8 @@ def check_congestion(
     """
     name = named(options.congestion)
     if name and source_end.location.scheme != "file":
-        check_server_congestion(name, source_end.congestions())
-    elif name and why_not and (reason := why_not(name)):
+        why_not = source_end.why_not_congestion()
+    if name and why_not and (reason := why_not(name)):
         raise UsageError(reason)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mpx import choices
-from mpx.endpoints.ftp.extensions.congestion import why_not_at_server
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Rtt
 from mpx.net import congestion_control, mptcp
@@ -89,6 +88,6 @@ def why_not_congestion(ends: Ends, rtt: Rtt | None, *, are_open: bool = False) -
     `are_open`: of streams that are to be switched.
     """
     if ends.far_is_source:
-        return why_not_at_server(ends.far.congestions())
+        return ends.far.why_not_congestion() if ends.far.congestions() else None
     route, is_locked = (rtt.congestion, rtt.congestion_is_fixed) if rtt else (None, False)
     return why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked, are_open=are_open)

@@ -12,22 +12,34 @@ from hypothesis import strategies as st
 from test_probe_run import BEGAN_S, Scripted
 
 from mpx.errors import Interrupted
+from mpx.net import connection_pacer
 from mpx.net.tcp_info import tcp_info
 from mpx.recognition.pulses.local_pacing import LocalPacer
 from mpx.recognition.pulses.maker import EVERY, PulseMaker
-from mpx.recognition.pulses.pulse import DEPTH, LEAST_S, MOST_S, PROBES, Moved, RatePulse, length_s, response
+from mpx.recognition.pulses.pulse import (
+    DEPTH,
+    LEAST_RTT,
+    LEAST_S,
+    MOST_S,
+    PROBES,
+    Moved,
+    RatePulse,
+    length_s,
+    response,
+)
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import single_s
 from mpx.rtt.series import Probe
 
 BASE_S = 0.03
+NEAR_S = connection_pacer.SHORTEST_RTT_S  # as it is outside of tests
 SO_MAX_PACING_RATE = 47
 
 
 @pytest.fixture(autouse=True)
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loopback is a long way here."""
-    monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 0.0)
+    monkeypatch.setattr("mpx.net.connection_pacer.SHORTEST_RTT_S", 0.0)
 
 
 def dip_of(seconds: float, depth: float, share: float, rtt_s: float) -> RatePulse:
@@ -158,9 +170,14 @@ def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
         assert not slowed.slow(0.25, 1.0) or slowed.depth() == 0.75
 
 
+def test_near_is_what_is_too_near_for_a_pulse() -> None:
+    assert LEAST_RTT * LEAST_S == NEAR_S
+    assert length_s(0.01, NEAR_S) > 0 == length_s(0.01, NEAR_S - 0.0001)
+
+
 def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyPatch) -> None:
     """No dip tells anything over them, and pacing, once it was on, would stay."""
-    monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 1.0)
+    monkeypatch.setattr("mpx.net.connection_pacer.SHORTEST_RTT_S", 1.0)
     with sending(1) as sent:
         slowed = LocalPacer(sent.connections, lambda: sent.now_s)
         free = sent.paces()

@@ -21,9 +21,9 @@ from mpx.endpoints.ftp.extensions import echo
 from mpx.endpoints.ftp.extensions.echo import BYTES, PULSE_FEATURE, PulseRequest
 from mpx.endpoints.ftp.wire import parse_features
 from mpx.errors import Interrupted
+from mpx.net.connection_pacer import ConnectionPacer
 from mpx.net.pacing import limit_pace
 from mpx.options import CopyOptions
-from mpx.recognition.pulses.local_pacing import LocalPacer
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES, ConnectionBudget
 from mpx.serve.data import Connection, DataChannel
@@ -35,7 +35,7 @@ TOKEN = b"8 bytes."
 @pytest.fixture(autouse=True)
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loopback is a long way here."""
-    monkeypatch.setattr("mpx.recognition.pulses.local_pacing.SHORTEST_RTT_S", 0.0)
+    monkeypatch.setattr("mpx.net.connection_pacer.SHORTEST_RTT_S", 0.0)
 
 
 @given(st.integers(0, 2**64 - 1), st.floats(0.001, 0.04), st.floats(0.25, 0.99), st.floats(0, 1))
@@ -107,12 +107,12 @@ def test_where_bbr_sends_there_are_as_many_as_a_copy_makes_that_rests(
 ) -> None:
     made: list[float] = []
 
-    class Noted(LocalPacer):
+    class Noted(ConnectionPacer):
         def slow(self, share: float, seconds: float) -> bool:
             made.append(now_s)
             return False  # so that nothing is waited for
 
-    monkeypatch.setattr("mpx.serve.pacing_requests.LocalPacer", Noted)
+    monkeypatch.setattr("mpx.serve.pacing_requests.ConnectionPacer", Noted)
     monkeypatch.setattr("mpx.net.congestion_control.congestion_of", lambda _: congestion)
     now_s = 0.0
     with sending(2) as sent:

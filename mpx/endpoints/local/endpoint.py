@@ -89,6 +89,10 @@ class LocalEndpoint:
         """See Endpoint. Files of this host need no connections."""
         return ()
 
+    def why_not_congestion(self) -> Callable[[str], str]:
+        """See Endpoint. For copies within this host it means nothing, and is refused as an option."""
+        return lambda _: ""
+
     def can_restart(self) -> bool:
         """See Endpoint."""
         return True

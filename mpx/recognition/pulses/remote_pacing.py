@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from mpx.net import tcp_info
-from mpx.recognition.pulses.local_pacing import LEAST_DEPTH
+from mpx.net.connection_pacer import LEAST_DEPTH
 from mpx.rtt.method import Method
 from mpx.rtt.methods.echo import EchoMethod
 

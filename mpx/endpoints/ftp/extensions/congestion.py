@@ -23,8 +23,8 @@ def check_server_congestion(name: str, congestions: Sequence[str]) -> None:
         )
 
 
-def why_not_at_server(congestions: Sequence[str]) -> Callable[[str], str] | None:
-    """Return what says why a server may not send with a congestion control; None if it cannot be told to."""
+def why_not_at_server(congestions: Sequence[str]) -> Callable[[str], str]:
+    """Return what says why a server may not send with a congestion control, an empty text where it may."""
 
     def why_not(name: str) -> str:
         try:
@@ -33,4 +33,4 @@ def why_not_at_server(congestions: Sequence[str]) -> Callable[[str], str] | None
             return str(error)
         return ""
 
-    return why_not if congestions else None
+    return why_not

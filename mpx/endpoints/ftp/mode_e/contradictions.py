@@ -112,7 +112,7 @@ class Contradictions:
 
     def _refuses_more(self, retrieve: PartialRetrieve) -> None:
         """Note that a server only serves what is asked for to the byte, so that it cannot show anything."""
-        self._scheduler.is_exact = True
+        self._scheduler.ask_exactly()
         if not self._context.supervisor.relies_on_checksums():
             raise OffsetsUnproven(
                 f"{retrieve.file.source}: the server refuses a range beyond the end of the file"

@@ -50,7 +50,10 @@ class RetrieveRefused(ConnectionLost):
 class DownloadSession:
     """A session of a worker, logged in. Used by the worker's thread, unless a method says otherwise.
 
-    `retrieves` and the channels are changed by that thread with `_guard` held; others hold it to read them.
+    `retrieves` is changed by that thread with `_guard` held, and others hold it to read it. The channels are
+    a tuple that it replaces whole, so others may read it at any time (`open_connections`, `is_switching`,
+    `is_changing`, `data_port`, `cut`); `_guard` is held where it changes together with `_past`, so that
+    counters are added up once.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class DownloadSession:
         self._host = location.host
         self._context = context
         self._control = open_session(location, options)
-        # The last one is current; earlier ones still have retrieves to finish. Replaced whole, see above.
+        # The last one is current; earlier ones still have retrieves to finish. See above.
         self._channels: tuple[DownloadDataChannel, ...] = ()
         self._answers: deque[PartialRetrieve | str] = (
             deque()

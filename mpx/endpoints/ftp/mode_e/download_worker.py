@@ -57,7 +57,7 @@ class DownloadWorker(SessionWorker):
         # The carrier's decisions (see SessionWorker):
         self.target = 0  # connections; 0: do not take anything
         self.congestion = context.streams.congestion or ""  # of the server; empty: as it likes
-        self._renew = False  # set by the carrier, and back by this thread
+        self._renewals = 0  # how often new connections were asked for; counted by the control loop's thread
         # Replaced by this thread, with `guard` held where counters change hands; others may use it.
         self.session: DownloadSession | None = None
         # This thread's own:
@@ -71,6 +71,7 @@ class DownloadWorker(SessionWorker):
             self.host, options.timeout_s, lambda: not others(self), context.events.inbound.is_set
         )
         self._ahead = ReadAhead()
+        self._renewed = 0  # `_renewals` when the connections that there are were asked for
         self._most_ahead = MOST_AHEAD
         self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
 
@@ -88,7 +89,7 @@ class DownloadWorker(SessionWorker):
 
     def renew(self) -> None:
         """See SessionWorker. They serve from the next retrieve on."""
-        self._renew = True
+        self._renewals += 1
 
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
@@ -233,8 +234,9 @@ class DownloadWorker(SessionWorker):
         Where no port is free to listen on, the connections stay; raises UsageError if there are none yet
         in all the copy, ConnectionLost if there are elsewhere.
         """
-        before = session.connections
-        if before and not ((self._renew or before != connections) and self._may_switch()):
+        before, renewals = session.connections, self._renewals  # more may be asked for meanwhile
+        is_due = before != connections or renewals != self._renewed
+        if before and not (is_due and self._may_switch()):
             return
         try:
             session.connect(connections)
@@ -248,7 +250,7 @@ class DownloadWorker(SessionWorker):
             return
         if before:
             self._ahead.scale(connections / before)
-        self._renew = False
+        self._renewed = renewals
         self.opened()
 
     # --- reaping -------------------------------------------------------------------------------------
