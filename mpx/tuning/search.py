@@ -81,7 +81,7 @@ class Search:
             return None
         slow = meter.reading(max(SLOW_S, SLOW_RTT * rtt_s))
         if self._trial is not None:
-            return self._judge_fewer(age_s, n, quick, max(REST_S, REST_RTT * rtt_s), self._trial)
+            return self._judge_fewer(age_s, n, quick, slow, max(REST_S, REST_RTT * rtt_s), self._trial)
         if self._rise is not None:
             clear = self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN)
             measured = quick if clear else slow
@@ -120,7 +120,7 @@ class Search:
         """Stay with more streams, or go back to the bend, which the two measurements show."""
         self._rise = None
         gained = _gained(n, measured, before, GAIN)
-        self._is_flat = not gained
+        self._is_flat = not (gained or before.is_quick or _is_full(measured))
         if gained and not _is_full(measured):
             self._path_bps = None if _gained(n, measured, before, MUCH) else measured.goodput_bps
             self._wait_s = WAIT_S
@@ -161,14 +161,23 @@ class Search:
         return mean_bps >= (1 - COST) * measured.goodput_bps or now_s > began_s + LONGEST_S
 
     def _judge_fewer(
-        self, age_s: float, n: int, quick: Reading, longest_s: float, before: _Before
+        self,
+        age_s: float,
+        n: int,
+        quick: Reading,
+        slow: Reading | None,
+        longest_s: float,
+        before: _Before,
     ) -> Step | None:
-        """Stay with fewer streams, wait for them to take over from those that were closed, or go back."""
-        share = quick.goodput_bps / before.goodput_bps
-        if share >= AS_MUCH and age_s >= longest_s / 2:
+        """Stay with fewer streams, wait for them to take over from those that were closed, or go back.
+
+        As long as the path is full with them they stay: more would only take from others.
+        """
+        enough_bps = AS_MUCH * before.goodput_bps
+        if slow is not None and (slow.goodput_bps >= enough_bps or _is_full(slow)):
             self._trial = None
             return None
-        if share > LOST and age_s < longest_s:
+        if age_s < longest_s and (quick.goodput_bps > LOST * before.goodput_bps or _is_full(quick)):
             return None
         self._trial = None
         return Step(before.streams, _reason(n, quick, "less than before the trial: returning"), back=True)
@@ -188,7 +197,8 @@ def _is_full(measured: Reading) -> bool:
 
 
 def _reason(n: int, measured: Reading, why: str) -> str:
-    return f"{_mbps(measured.goodput_bps)} with {_streams(n)}; {why}"
+    full = "" if measured.full is None else f" and a queue for {100 * measured.full:.0f} % of the time"
+    return f"{_mbps(measured.goodput_bps)} with {_streams(n)}{full}; {why}"
 
 
 def _mbps(goodput_bps: float) -> str:

@@ -19,6 +19,13 @@ def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> 
     assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == SHARING
 
 
+def test_what_others_take_of_a_full_path_is_left_to_them() -> None:
+    """Sixteen streams beside twelve of others: each that goes takes its share along."""
+    path = Path(lambda n: 1e9 * n / (n + 12))
+    path.extra = FULL
+    assert drive(AutoTuner(initial=16), {"p": path}, 60)[-1][1].streams == SHARING
+
+
 def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> None:
     path, tuner = Path(knee(30)), AutoTuner()
     path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.95, "limited_by_sender": 0.0}
