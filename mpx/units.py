@@ -44,7 +44,7 @@ def parse_rate(text: str) -> float:
     """Return the bits per second in e.g. `800Mbit/s` or `100MB/s` (8e8 bit/s); zero is refused."""
     count, of = _parse(text, _BITS_PER_S, "rate", "800Mbit/s or 100MB/s")
     if not count:
-        raise UsageError(f"'{text}' is no rate: it must be above zero, for example 800Mbit/s")
+        raise UsageError(f"'{text}' is not a rate: it must be above zero, for example 800Mbit/s")
     return count / of
 
 
@@ -52,7 +52,7 @@ def parse_size(text: str) -> int:
     """Return the bytes in e.g. `4MiB`, `1GB` or `65536` (no unit: bytes)."""
     count, of = _parse(text, {"": (1, 1), **_BYTES}, "size", "4MiB, 1GB or 65536")
     if count % of:
-        raise UsageError(f"'{text}' is no size: it is not a whole number of bytes; write for example 4MiB")
+        raise UsageError(f"'{text}' is not a size: it is not a whole number of bytes; write for example 4MiB")
     return count // of
 
 
@@ -88,12 +88,12 @@ def _parse(text: str, units: Mapping[str, tuple[int, int]], what: str, example: 
     """Return the exact value, as a fraction."""
     match = _NUMBER_AND_UNIT.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"'{text}' is no {what}: write a number and a unit, for example {example}")
+        raise UsageError(f"'{text}' is not a {what}: write a number and a unit, for example {example}")
     number, unit = match.groups()
     if unit not in units:
         known = ", ".join(name for name in units if name)
         missing = f"the unit '{unit}' is not known" if unit else "the unit is missing"
-        raise UsageError(f"'{text}' is no {what}: {missing} (of {known}); write for example {example}")
+        raise UsageError(f"'{text}' is not a {what}: {missing} (of {known}); write for example {example}")
     whole, _, decimals = number.partition(".")
     count, of = units[unit]
     return int(whole + decimals) * count, 10 ** len(decimals) * of

@@ -96,7 +96,8 @@ def _serve(options: _Options) -> None:
         from mpx_controller.log_file import bounded_log
         from mpx_controller.server import print_ready, serve
     except ImportError as error:
-        raise UsageError(f"{error}; install what it needs: pip install 'mpx-dtn[controller]'") from None
+        hint = "install mpx from its folder with pip install '.[controller]'"
+        raise UsageError(f"{error}; {hint}") from None
     settings = options.added_to(read_config(options.file) if options.file else {})
     config = checked_config(settings, str(options.file or "the command line"))
     if config.links.capacities is not None:

@@ -30,8 +30,8 @@ def check_installed() -> None:
     lacking = [name for name in NEEDS if find_spec(name) is None]
     if lacking:
         raise UsageError(
-            f"the lab's own controller needs {', '.join(lacking)}: pip install 'mpx-dtn[controller]', "
-            "or give --controller tcp:HOST:PORT of one that runs elsewhere"
+            f"the lab's own controller needs {', '.join(lacking)}; install mpx from its folder with "
+            "pip install '.[controller]', or give --controller tcp:HOST:PORT of one that runs elsewhere"
         )
 
 

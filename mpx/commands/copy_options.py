@@ -9,7 +9,7 @@ import click
 
 from mpx.errors import UsageError
 from mpx.options import CopyOptions, flag_of
-from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
+from mpx.units import format_rate, format_size, parse_duration, parse_rate, parse_size
 
 
 def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -39,7 +39,9 @@ _METAVARS = {"duration": "TIME", "rate": "RATE", "size": "SIZE", "count": "N|aut
 def _shown_default(kind: str, value: Any) -> str | None:
     if value is None:
         return "auto" if kind == "count" else None
-    shown = {"duration": format_duration, "rate": format_rate, "size": format_size}.get(kind, str)
+    if kind == "duration":
+        return f"{value:g}s"
+    shown = {"rate": format_rate, "size": format_size}.get(kind, str)
     return shown(value).replace(" ", "")
 
 

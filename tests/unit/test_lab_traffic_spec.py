@@ -56,7 +56,7 @@ def test_parsed(text: str, spec: Spec) -> None:
         ("tcp(streams=0)", "streams must be 1 to 256"),
         ("tcp(congestion=B B R)", "is not the name of a congestion control"),
         ("udp", "udp needs rate"),
-        ("udp(rate=50)", "rate: '50' is no rate: the unit is missing"),
+        ("udp(rate=50)", "rate: '50' is not a rate: the unit is missing"),
         ("udp-bursty(rate=1Mbit/s, burst=5s, period=5s)", "burst must be above zero and shorter than period"),
         ("udp-square(rate=1Mbit/s, on=0)", "on must be above zero"),
         ("short-flows(load=0, of=1Mbit/s)", "load must be above 0"),
