@@ -27,8 +27,8 @@ from sites import Site
         (b"type=file;size=5; t\rwo\r\n", "carriage return"),
         (b"type=vms-thing;size=5; two\r\n", "does not say what /d/two is"),
         (b"size=5; two\r\n", "does not say what /d/two is"),
-        (b"type=OS.unix=slink:a b;size=5; gone\r\n", "not clear"),
-        (b"type=file;size=3 one and more\r\n", "not clear"),
+        (b"type=OS.unix=slink:a b;size=5; gone\r\n", "ambiguous"),
+        (b"type=file;size=3 one and more\r\n", "ambiguous"),
     ],
 )
 def test_what_is_not_understood_is_named_and_has_failed(line: bytes, shown: str, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_what_lost_its_bytes_with_its_new_name_is_told(
     for i in range(3):
         make(tmp_path / f"tree/{i}", 1000)
     with StoringServer({"RNTO": leaving(left)}, features=features, checksums=True) as server:
-        with pytest.raises(MpxError, match=f"{len(left)} of 1000 bytes") as caught:
+        with pytest.raises(MpxError, match=f"{len(left)} instead of 1000 bytes") as caught:
             copy(str(tmp_path / "tree/0"), server.url + "/0")
         assert caught.value.exit_code == 8
         with pytest.raises(PartialFailure):
@@ -85,6 +85,6 @@ def test_an_old_file_comes_back_when_the_new_one_lost_its_bytes(tmp_path: Path) 
         )
 
     with StoringServer({"RNTO": rename}, files={"/up": b"old"}) as server:
-        with pytest.raises(IntegrityError, match="0 of 1000 bytes"):
+        with pytest.raises(IntegrityError, match="0 instead of 1000 bytes"):
             copy(str(make(tmp_path / "up", 1000)), server.url + "/up")
         assert server.files["/up"] == b"old"

@@ -102,7 +102,7 @@ def test_what_cannot_be_run_has_the_exit_codes_of_shells(running: str, program: 
         (["link", "wan"], "nothing to change"),
         (["link", "wan", "--down", "--up"], "either --down or --up"),
         (["link", "wan", "--queue", "10"], "one full frame"),
-        (["route", "src", "--window", "much"], "no size"),
+        (["route", "src", "--window", "much"], "not a size"),
         (["up", "nosuch"], "no topology 'nosuch'"),
         (["up", "path", "--scale", "0"], "scale"),
         (["up", "path", "--rest", "http://x"], "--controller"),

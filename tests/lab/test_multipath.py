@@ -191,7 +191,7 @@ def test_without_a_controller_there_is_one_path_unless_it_is_required(lab: Lab, 
     with ours(lab, far) as served:
         report = Copying(lab, tmp_path, *nobody, near / "a", url_of(served, "b")).ended()
         assert report["status"] == "done" and (far / "b").read_bytes() == content[:1_000_000]
-        assert any("one path is used: the controller at" in note for note in report["notes"])
+        assert any("one path is used: request to the controller at" in note for note in report["notes"])
         required = Copying(lab, tmp_path, *nobody, "--require-controller", near / "a", url_of(served, "c"))
         assert required.ended()["exit_code"] == 11
         assert required.process.returncode == 11

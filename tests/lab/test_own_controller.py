@@ -196,7 +196,7 @@ def test_without_what_it_needs_nothing_is_built(
         controller_process.NEEDS
     )
     monkeypatch.setitem(sys.modules, "os_ken", None)
-    with pytest.raises(UsageError, match=r"needs os_ken: pip install 'mpx-dtn\[controller\]'"):
+    with pytest.raises(UsageError, match=r"needs os_ken; install mpx .* pip install '\.\[controller\]'"):
         Lab.up(named("dumbbell"), lab_id, controller=OWN)
     assert not traces(lab_id)
 

@@ -80,7 +80,7 @@ def test_what_was_swapped_while_it_was_written_gets_no_name(tmp_path: Path, how:
     victim = tmp_path / "victim"
     victim.write_text("private")
     with (
-        pytest.raises(UsageError, match="somebody has put another file"),
+        pytest.raises(UsageError, match="was replaced by another file"),
         whole(str(tmp_path / "file")) as file,
     ):
         file.write(b"new")

@@ -29,10 +29,10 @@ def test_a_sample_adds_up_what_the_kernel_tells() -> None:
     near, far = Worker(), Worker()
     carrier = Carrier(near, far)
     carrier.samples()
-    near.now = StreamTotals(2, 100, 1, 4.0, 1.0, 0.5, timed=2, rtts_s=0.3, least_rtt_s=0.1, window_bytes=1000)
-    far.now = StreamTotals(1, 50, 2, 1.0, 1.0, 0.0, timed=1, rtts_s=0.3, least_rtt_s=0.2, window_bytes=2000)
+    near.now = StreamTotals(2, 100, 1, 4.0, 1.0, 0.5, rtts_s=(0.15, 0.15), least_rtt_s=0.1, window_bytes=1000)
+    far.now = StreamTotals(1, 50, 2, 1.0, 1.0, 0.0, rtts_s=(0.3,), least_rtt_s=0.2, window_bytes=2000)
     told = carrier.samples()[DEFAULT_PATH]
     assert (told.streams, told.arrived_bytes, told.retransmits) == (3, 150, 3)
     assert (told.limited_by_receiver, told.limited_by_sender) == (0.4, 0.1)
-    assert told.queue_s is not None and abs(told.queue_s - 0.1) < 1e-9
+    assert told.queue_s is not None and abs(told.queue_s - 0.05) < 1e-9
     assert told.window_bps == 2000 * 8 / 0.1
