@@ -28,7 +28,6 @@ CORES = 2
 
 def measure_all(kernel: Path, cells: Iterable[Cell], store: Store) -> list[str]:
     """Measure cells, two at a time; returns what went wrong with those that could not be measured."""
-
     free: SimpleQueue[int] = SimpleQueue()
     for core in range(CORES):
         free.put(core)

@@ -72,26 +72,15 @@ class Plain:
 
 
 @contextlib.contextmanager
-def mpx_server(host: LabHost) -> Iterator[str]:
-    """Run `mpx serve` on the first address of a host, and yield the URL that a folder's path is added to."""
-    words = [
-        sys.executable,
-        "-m",
-        "mpx",
-        "serve",
-        "/",
-        "--writable",
-        "--host",
-        host.addresses[0],
-        "--port",
-        "0",
-    ]
-    words += ["--insecure", "--allow-from", "10.0.0.0/8"]
+def mpx_server(host: LabHost, folder: Path) -> Iterator[str]:
+    """Run `mpx serve` for a folder on the first address of a host, and yield its URL."""
+    words = [sys.executable, "-m", "mpx", "serve", str(folder), "--writable", "--port", "0"]
+    words += ["--host", host.addresses[0], "--insecure", "--allow-from", "10.0.0.0/8"]
     with host.popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()  # mpx serves / at ftp://10.0.0.2:2811/
-            found = re.search(r"ftp://\S+(?=/)", said)
+            said = process.stdout.readline()
+            found = re.search(r"ftp://[^/\s]+", said)
             if found is None:
                 raise ToolFailed(f"mpx serve said {said!r} at its start")
             yield found[0]
@@ -139,10 +128,11 @@ def transfer(
     client, server = (sink, source) if fetches else (source, sink)
     log, report = folder / "tool.log", run.folder / f"report-{number}.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
-    serving = mpx_server(server) if served_by == MPX else stock_server(server, folder)
-    with serving as url, watched, log.open("wb") as out:
+    serving = mpx_server if served_by == MPX else stock_server
+    with serving(server, folder) as url, watched, log.open("wb") as out:
         ours, theirs = (folder / "target", sent) if fetches else (sent, served / "target")
-        command = command_of(tool, str(ours), f"{url}{theirs}", str(report))
+        there = f"/{theirs.relative_to(folder)}" if served_by == MPX else str(theirs)
+        command = command_of(tool, str(ours), f"{url}{there}", str(report))
         (run.folder / started_file(number)).write_text(json.dumps({"started_s": run.now_s}))
         running = Tool(client.popen(command, env=environment, stdout=out, stderr=out), log)
         try:
