@@ -80,23 +80,26 @@ class Search:
         if quick is None or age_s < max(RAMP_S, RAMP_RTT * rtt_s):
             return None
         slow = meter.reading(max(SLOW_S, SLOW_RTT * rtt_s))
+        rest_s = max(REST_S, REST_RTT * rtt_s)
         if self._trial is not None:
-            return self._judge_fewer(age_s, n, quick, slow, max(REST_S, REST_RTT * rtt_s), self._trial)
+            return self._judge_fewer(age_s, n, quick, slow, rest_s, self._trial)
         if self._rise is not None:
-            clear = self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN)
-            measured = quick if clear else slow
-            return self._judge_more(now_s, n, measured, self._rise) if measured else None
+            if self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN):
+                return self._judge_more(now_s, n, quick, self._rise)
+            if slow is None or (_rises(quick, slow) and age_s < rest_s):
+                return None
+            return self._judge_more(now_s, n, slow, self._rise)
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
             return None if _is_full(quick) else self._climb(n, quick, most)
         if slow is None:
             return None
-        if not _is_full(slow) and slow.goodput_bps < SHORT * self._path_bps:
+        if not _is_full(slow) and slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
             factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
             why = f"less than the {_mbps(self._path_bps)} that the path carries"
             return self._more(n, slow, factor, most, why)
-        if age_s < max(REST_S, REST_RTT * rtt_s):
+        if age_s < rest_s:
             return None
         return self._try(now_s, n, slow, meter, least, most)
 
@@ -185,6 +188,11 @@ class Search:
 
 def _gained(n: int, measured: Reading, before: _Before, power: float) -> bool:
     return measured.goodput_bps >= before.goodput_bps * math.pow(n / before.streams, power)
+
+
+def _rises(quick: Reading, slow: Reading) -> bool:
+    """Whether streams are recovering still, so that more will arrive without another step."""
+    return AS_MUCH * quick.goodput_bps > slow.goodput_bps
 
 
 def _windows_limit(measured: Reading) -> bool:
