@@ -27,7 +27,7 @@ from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.supervisor import CopySupervisor
 from mpx.transfer.timeline import Timeline
 from mpx.transfer.transport import Transport
-from mpx.transfer.tuner_choice import beginning, sessions_of, tuners
+from mpx.transfer.tuner_choice import beginning, tuners
 
 if TYPE_CHECKING:  # few copies use several paths
     from mpx.multipath.paths_in_use import Multipath
@@ -89,7 +89,6 @@ class Attempt:
             upload=not ends.far_is_source,
             mode_e=transport.mode_e,
             restarts=transport.parts and ends.far.can_restart(),
-            sessions=sessions_of(options, known),
             congestions=ends.far.congestions(),
         )
         self._prober = prober = Prober(

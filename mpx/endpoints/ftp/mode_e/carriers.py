@@ -75,8 +75,6 @@ class DownloadCarrier(WorkerCarrier):
         location: Location,
         options: SessionOptions,
         context: CarrierContext,
-        *,
-        sessions: int,
         congestions: Sequence[str] = (),
     ) -> None:
         from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
@@ -85,7 +83,7 @@ class DownloadCarrier(WorkerCarrier):
         super().__init__(context)
         self._congestions = congestions  # that the server can be asked to send with
         scheduler = RangeScheduler(context)
-        ports = context.streams.listen_ports
+        sessions, ports = context.options.max_sessions, context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
             context.supervisor.note(
