@@ -20,6 +20,7 @@ WINDOW_STEP, FEW = 1.5, 16  # the factor from FEW streams on where windows limit
 UP, DOWN = 1.4, 0.7  # factors of trials
 GAIN = 0.5  # more streams have gained if goodput rose by that power of the factor of their number ...
 MUCH = 0.75  # ... and if by that power, the bend is farther up
+NEAR = 0.85  # of the streams that there are: a bend beyond that is no reason to change them
 SPARE = 1.1  # streams more than the bend, as real curves are round there
 SHORT = 0.93  # goodput of less than that share of what the path carries is too little
 AS_MUCH = 0.97  # of the goodput with other streams: these carry as much
@@ -93,14 +94,12 @@ class Search:
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
             return None if _is_full(quick) else self._climb(n, quick, most)
-        if slow is None:
+        if slow is None or age_s < rest_s:
             return None
-        if not _is_full(slow) and slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
+        if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
             factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
             why = f"less than the {_mbps(self._path_bps)} that the path carries"
             return self._more(n, slow, factor, most, why)
-        if age_s < rest_s:
-            return None
         return self._try(now_s, n, slow, meter, least, most)
 
     def _climb(self, n: int, measured: Reading, most: int) -> Step | None:
@@ -134,8 +133,8 @@ class Search:
             self._wait_s = min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if before.is_quick or bend > SHORT * n:  # the streams before may have been above their share still
-            return None
+        if (before.is_quick and rise >= SHORT) or bend > NEAR * n:
+            return None  # soon after a step the streams before may have been above their share still
         return Step(bend, _reason(n, measured, f"{_streams(bend)} carry as much"))
 
     def _try(

@@ -338,3 +338,10 @@ def test_nothing_is_disturbed_before_there_is_anything() -> None:
     tuner = AutoTuner()
     tuner.disturbed(0.0)
     assert len(drive(tuner, {"p": Path(knee(4))}, 5)) >= 2
+
+
+def test_a_path_on_which_more_streams_carry_less_is_left_soon() -> None:
+    path = Path(lambda n: 1e9 * min(n / 4, 4 / n))
+    log = drive(AutoTuner(), {"p": path}, 30)
+    assert max(d.streams for _, d in log) == 16
+    assert settled(log, 30, 4) <= 6
