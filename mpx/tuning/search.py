@@ -24,7 +24,7 @@ NEAR = 0.85  # of the streams that there are: a bend beyond that is no reason to
 SPARE = 1.1  # streams more than the bend, as real curves are round there
 SHORT = 0.93  # goodput of less than that share of what the path carries is too little
 AS_MUCH = 0.97  # of the goodput with other streams: these carry as much
-LOST = 0.8  # of the goodput before: a trial of fewer streams ends at once
+LOST = 0.8  # of the goodput before: that much less ends a trial of fewer streams at once, and a step up, too
 FULL = 0.5  # the path is full if a queue stands for that share of the time
 WINDOWS = 0.6  # windows are the limit if they hold streams back for that share of the time
 LOSSY = 0.1  # no more streams while more than that share is sent again
@@ -133,7 +133,7 @@ class Search:
             self._wait_s = min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if (before.is_quick and rise >= SHORT) or bend > NEAR * n:
+        if (before.is_quick and rise > LOST) or bend > NEAR * n:
             return None  # soon after a step the streams before may have been above their share still
         return Step(bend, _reason(n, measured, f"{_streams(bend)} carry as much"))
 
