@@ -13,6 +13,9 @@ from mpx.net.mptcp import mptcp_info
 
 BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
 BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be left soon
+UNSENT_S = (
+    0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
+)
 SMALLEST_BLOCK = 64 * 1024
 FIRST_BLOCK = 256 * 1024
 LARGEST_BLOCK = 4 * 1024 * 1024
