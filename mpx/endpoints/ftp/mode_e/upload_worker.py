@@ -70,7 +70,7 @@ class UploadWorker(SessionWorker):
         return self._channel.totals() if self._channel else {}
 
     def silent_s(self, path: str) -> float | None:
-        """See SessionWorker. As with `Stream.unanswered_s`, it is to be asked again and again."""
+        """See SessionWorker. As with `StreamCounters.unanswered_s`, it is to be asked again and again."""
         channel = self._channel
         streams = [stream for stream in channel.live_streams() if stream.path == path] if channel else []
         silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
