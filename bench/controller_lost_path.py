@@ -46,7 +46,7 @@ WAYS = {"carrier lost": False, "loses everything": True}
 
 
 @dataclass
-class Stream:
+class StreamProgress:
     """One connection at its sender: how much is acknowledged, and for how long it waited for more at most."""
 
     path: int
@@ -141,17 +141,17 @@ def streams_by_port() -> dict[int, int]:
     return {int(name.rpartition(":")[2]): path for name, path in known["ports"].items()}
 
 
-def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[Stream]:
+def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[StreamProgress]:
     """Look at the connections with these ports, where they are sent, for some seconds."""
     sender = lab.host("src" if upload else "dst")
-    streams: dict[int, Stream] = {}
+    streams: dict[int, StreamProgress] = {}
     table = inside(sender.netns, SocketTable)
     until_s = time.monotonic() + LOOKED_S
     while (now_s := time.monotonic()) < until_s:
         for each in table.open():
             port = (each.local if upload else each.peer)[1]
             if port in paths:
-                stream = streams.setdefault(each.cookie, Stream(paths[port]))
+                stream = streams.setdefault(each.cookie, StreamProgress(paths[port]))
                 stream.look(now_s, each.sample)
         time.sleep(LOOK_S)
     table.close()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Read, Results, Row, by_link_and_tool
+from apt.row import Read, Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
@@ -46,7 +46,7 @@ def link_of(row: str, beside: str) -> Link:
     return wan(RATE_BPS, 0.128, QUEUES[row], BESIDE[beside])
 
 
-class F13(Row):
+class F13(ToolRow):
     """See the head of this file."""
 
     name = "ops-f13"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
@@ -41,7 +41,7 @@ def link_of(clients: int) -> Link:
 PAIRED = wan(RATE_BPS, 0.128, 0.75, " + ".join([CLIENT.format(EACH)] * PAIRS))
 
 
-class F15F19(Row):
+class F15F19(ToolRow):
     """See the head of this file."""
 
     name = "ops-f15-f19"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
 from harness import run_row
@@ -38,7 +38,7 @@ def tool_of(kind: str) -> str:
     return f"plain-{kind}"
 
 
-class F17F18(Row):
+class F17F18(ToolRow):
     """See the head of this file."""
 
     name = "ops-f17-f18"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Verdict, median
 from harness import run_row
@@ -31,7 +31,7 @@ def link_of(queue_bdp: float, background: str) -> Link:
     return wan(100_000_000, 0.060, queue_bdp, BACKGROUNDS[background])
 
 
-class Policies(Row):
+class Policies(ToolRow):
     """See the head of this file."""
 
     name = "ops-policies"

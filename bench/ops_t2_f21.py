@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Read, Results, Row, by_link_and_tool
+from apt.row import Read, Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
 from harness import run_row
@@ -41,7 +41,7 @@ def link_of(row: str, beside: str) -> Link:
     return wan(100_000_000, 0.128, QUEUES[row], BESIDE[beside])
 
 
-class T2(Row):
+class T2(ToolRow):
     """See the head of this file."""
 
     name = "ops-t2-f21"

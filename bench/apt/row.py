@@ -28,7 +28,7 @@ Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a to
 Read = Mapping[tuple[Link, str], Sequence[Any]]  # what a row has read of them
 
 
-class Row(harness.CellRow[Results]):
+class ToolRow(harness.CellRow[Results]):
     """One experiment: several tools on several links, repeated."""
 
     folder = "reports/apt"
