@@ -167,7 +167,7 @@ class ClientSession:
         except TransferTimeout:
             raise TransferTimeout(
                 f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
-                "is no GridFTP or FTP server: check host and port"
+                "is not a GridFTP or FTP server: check host and port"
             ) from None
         if banner.code not in (220, _IS_IN):
             raise SessionEnded(f"{self.peer} refused the connection: {banner.reason}")
