@@ -23,6 +23,7 @@ from controller_paths import ask, wait_found
 from figures import Spread, Verdict, machine
 from harness import command, run
 from mpx_lab.lab import Lab
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.namespace import inside
 from mpx_lab.own_controller import OWN
 from mpx_lab.steps import SWITCHES, netns_name
@@ -30,7 +31,7 @@ from mpx_lab.topologies import THESIS_A
 from mpx_lab.topology import Topology, wan
 from mpx_lab.traffic.socket_table import SocketTable
 from mpx_lab.traffic.tcp_samples import TcpSample
-from served_copies import copying, serving
+from multipath_copy import copying
 
 RATE_BPS = 20_000_000
 SIZE = 100_000_000
@@ -40,6 +41,7 @@ UNTIL_BYTES = 8_000_000  # of the path, when it dies
 LOOKED_S = 5.0
 LOOK_S = 0.01
 GONE_S = 1.0
+CUBIC = ("--congestion", "cubic")
 ASKED_BYTES = 20_000  # a connection with less is a control session
 ROUND_TRIPS_S = (0.02, 0.1)
 WAYS = {"carrier lost": False, "loses everything": True}
@@ -105,8 +107,8 @@ def lost(lab: Lab, *, upload: bool, is_silent: bool) -> tuple[float, float]:
         (folder / "served").mkdir()
         source = folder / "file" if upload else folder / "served" / "file"
         source.write_bytes(os.urandom(SIZE))
-        with serving(lab, folder / "served") as url:
-            words = [str(source), f"{url}copy"] if upload else [f"{url}file", str(folder / "copy")]
+        with mpx_server(lab.host("dst"), folder / "served", CUBIC) as url:
+            words = [str(source), f"{url}/copy"] if upload else [f"{url}/file", str(folder / "copy")]
             before = crossed(lab)
             process = copying(lab, folder, words)
             while crossed(lab) - before < UNTIL_BYTES and process.poll() is None:

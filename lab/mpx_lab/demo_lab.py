@@ -7,7 +7,6 @@ folder.
 
 import filecmp
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +15,7 @@ from mpx.errors import MpxError
 from mpx.units import format_size
 from mpx_lab.demo import REPORTS, copy, make_file
 from mpx_lab.lab import Lab
-from mpx_lab.lab_host import LabHost
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.topologies import named
 
 LAB_ID = "demo"
@@ -34,22 +33,17 @@ def main() -> int:
         make_file(folder / "large.bin", SIZE_BYTES)
         (folder / "served").mkdir()
         source, sink = lab.host("src"), lab.host("dst")
-        command = [sys.executable, "-m", "mpx", "serve", str(folder / "served"), "--writable"]
-        with sink.popen([*command, *open_to(sink, source)], stdout=subprocess.PIPE, text=True) as server:
-            try:
-                assert server.stdout is not None
-                print(server.stdout.readline().rstrip(), flush=True)
-                whole = True
-                for way, original, target in (
-                    ("up", str(folder / "large.bin"), "ftp://dst/large.bin"),
-                    ("down", "ftp://dst/large.bin", str(folder / "back.bin")),
-                ):
-                    print(f"\n--- {way}: mpx copy {original} {target}", flush=True)
-                    report = REPORTS / f"demo-lab-{way}.json"
-                    whole &= copy(original, target, report, folder / "state", source.run)
-                    hand_over(report)
-            finally:
-                server.terminate()
+        whole = True
+        with mpx_server(sink, folder / "served", port=2811, allow_from=f"{source.addresses[0]}/32") as url:
+            print(f"mpx serve: {url}/", flush=True)
+            for way, original, target in (
+                ("up", str(folder / "large.bin"), "ftp://dst/large.bin"),
+                ("down", "ftp://dst/large.bin", str(folder / "back.bin")),
+            ):
+                print(f"\n--- {way}: mpx copy {original} {target}", flush=True)
+                report = REPORTS / f"demo-lab-{way}.json"
+                whole &= copy(original, target, report, folder / "state", source.run)
+                hand_over(report)
         whole = whole and filecmp.cmp(folder / "large.bin", folder / "back.bin", shallow=False)
         print(f"\nthe link: {_account(lab)}")
     print(f"{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
@@ -61,11 +55,6 @@ def hand_over(made: Path) -> None:
     if made.exists():  # a copy that did not begin has no report
         here = Path.cwd().stat()
         os.chown(made, here.st_uid, here.st_gid)
-
-
-def open_to(sink: LabHost, source: LabHost) -> list[str]:
-    """Return the option that lets the server listen on the lab's network, as private as loopback."""
-    return ["--host", sink.addresses[0], "--insecure", "--allow-from", f"{source.addresses[0]}/32"]
 
 
 def _account(lab: Lab) -> str:
