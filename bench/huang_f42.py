@@ -40,10 +40,7 @@ class F42(CopyRow):
 
     name = "huang-f42"
     sizes_bytes = {"quick": 100_000_000, "full": 2_000_000_000}
-
-    def topologies(self) -> Sequence[Topology]:
-        """One for each latency."""
-        return [path_of(latency) for latency in LATENCIES_MS["full"]]
+    topologies = tuple(path_of(latency) for latency in LATENCIES_MS["full"])
 
     def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams at each latency."""

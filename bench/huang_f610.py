@@ -22,7 +22,6 @@ from huang.cell import CopyCell
 from huang.rates import mean_bps, read_rates, steady_bps
 from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import PRAGMA_4
-from mpx_lab.topology import Topology
 
 A = 0.000065 * 5
 WINDOW_BYTES = 384_000
@@ -38,10 +37,7 @@ class F610(CopyRow):
 
     name = "huang-f610"
     sizes_bytes = {"quick": 300_000_000, "full": 1_200_000_000}
-
-    def topologies(self) -> Sequence[Topology]:
-        """PRAGMA-4."""
-        return [PRAGMA_4]
+    topologies = (PRAGMA_4,)
 
     def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams each way."""

@@ -16,7 +16,6 @@ from huang.cell import CopyCell
 from huang.rates import middle_bps, rates_of, seconds, variation
 from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import THESIS_A
-from mpx_lab.topology import Topology
 
 RATE_BPS = 100_000_000
 SPEED_UP = {2: 1.85, 4: 3.6}
@@ -29,10 +28,7 @@ class F63F64(CopyRow):
 
     name = "huang-f63-f64"
     sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
-
-    def topologies(self) -> Sequence[Topology]:
-        """Topology A."""
-        return [THESIS_A]
+    topologies = (THESIS_A,)
 
     def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams over as many paths, and over one."""

@@ -19,7 +19,6 @@ from huang.cell import CopyCell
 from huang.rates import mean_bps, read_rates, steady_bps
 from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import THESIS_C
-from mpx_lab.topology import Topology
 
 A = 0.001495
 PATHS = 3
@@ -36,10 +35,7 @@ class F68(CopyRow):
 
     name = "huang-f68"
     sizes_bytes = {"quick": 200_000_000, "full": 2_000_000_000}
-
-    def topologies(self) -> Sequence[Topology]:
-        """Topology C."""
-        return [THESIS_C]
+    topologies = (THESIS_C,)
 
     def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams, both ways."""

@@ -18,7 +18,6 @@ from huang.cell import CopyCell
 from huang.rates import by_path, middle_bps, rates_of, seconds
 from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import THESIS_B
-from mpx_lab.topology import Topology
 
 RATE_BPS = 100_000_000
 THESIS = "breadth-first"
@@ -30,10 +29,7 @@ class T62(CopyRow):
 
     name = "huang-t62"
     sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
-
-    def topologies(self) -> Sequence[Topology]:
-        """Topology B."""
-        return [THESIS_B]
+    topologies = (THESIS_B,)
 
     def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Three streams on three paths and on one; two on two."""

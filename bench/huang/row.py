@@ -41,10 +41,7 @@ class CopyRow(harness.CellRow[Results]):
 
     folder = "reports/huang"
     sizes_bytes: Mapping[str, int]  # of the file, quick and full
-
-    @abstractmethod
-    def topologies(self) -> Sequence[Topology]:
-        """Return the topologies that cells name."""
+    topologies: Sequence[Topology]  # that cells name
 
     @abstractmethod
     def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
@@ -123,7 +120,7 @@ def _invalid(results: Results) -> list[CopyResult]:
 def _measure(row: CopyRow, cells: Sequence[CopyCell], folder: Path, tries: int) -> None:
     """Measure cells that share a lab; what an interrupted run has left in the same place is removed."""
     first = cells[0]
-    named = next(each for each in row.topologies() if each.name == first.topology)
+    named = next(each for each in row.topologies if each.name == first.topology)
     topology = named.scaled(first.scale)
     with tempfile.TemporaryDirectory() as made:
         if first.paths == 0:

@@ -14,9 +14,10 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.errors import MpxError
 from mpx.units import counted, format_duration, format_rate, format_size
 from mpx_lab.proxy import DelayProxy
 
@@ -154,9 +155,17 @@ def same(one: Path, other: Path) -> bool:
     return not mismatch and not errors
 
 
-if __name__ == "__main__":
+def run_demo(name: str, demo: Callable[[], int]) -> NoReturn:
+    """Run a demo as a program, and end with its exit code."""
     try:
-        sys.exit(main())
+        sys.exit(demo())
+    except MpxError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("demo: interrupted; nothing is left but the reports", file=sys.stderr)
+        print(f"{name}: interrupted; nothing is left but the reports", file=sys.stderr)
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    run_demo("demo", main)

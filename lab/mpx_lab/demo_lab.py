@@ -7,13 +7,11 @@ folder.
 
 import filecmp
 import os
-import sys
 import tempfile
 from pathlib import Path
 
-from mpx.errors import MpxError
 from mpx.units import format_size
-from mpx_lab.demo import REPORTS, copy, make_file
+from mpx_lab.demo import REPORTS, copy, make_file, run_demo
 from mpx_lab.lab import Lab
 from mpx_lab.mpx_server import mpx_server
 from mpx_lab.topologies import named
@@ -69,11 +67,4 @@ def _account(lab: Lab) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except MpxError as error:
-        print(f"demo-lab: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("demo-lab: interrupted; nothing is left but the reports", file=sys.stderr)
-        sys.exit(130)
+    run_demo("demo-lab", main)

@@ -6,7 +6,6 @@ removes everything but the reports.
 """
 
 import filecmp
-import sys
 import tempfile
 import threading
 import time
@@ -14,9 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpx.errors import MpxError
 from mpx.units import format_rate, format_size
-from mpx_lab.demo import REPORTS, copy, make_file
+from mpx_lab.demo import REPORTS, copy, make_file, run_demo
 from mpx_lab.demo_lab import hand_over
 from mpx_lab.lab import Lab
 from mpx_lab.mpx_server import mpx_server
@@ -105,11 +103,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except MpxError as error:
-        print(f"demo-multipath: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("demo-multipath: interrupted; nothing is left but the reports", file=sys.stderr)
-        sys.exit(130)
+    run_demo("demo-multipath", main)
