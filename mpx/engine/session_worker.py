@@ -82,8 +82,8 @@ class SessionWorker(threading.Thread):
     def hand_back(self, error: MpxError) -> None:
         """Make what was under way available again: to others where this worker is `gone`, else to any."""
 
-    def open_session(self) -> None:
-        """Open the session, with nothing in hand; raises one of `retried` where there is none to be had."""
+    def open_session(self) -> object:
+        """Open the session if there is none, and return it; raises one of `retried` if none is to be had."""
         raise NotImplementedError
 
     def drop(self) -> None:

@@ -205,7 +205,7 @@ class DownloadWorker(SessionWorker):
         """Queue a piece, on this number of connections; False when it is not needed any more."""
         file = piece.file
         try:
-            session = self._open_session()
+            session = self.open_session()
             self._connect(session, connections)
             if session.congestion != self.congestion:
                 session.congest(self.congestion)
@@ -269,11 +269,8 @@ class DownloadWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
-    def open_session(self) -> None:
+    def open_session(self) -> DownloadSession:
         """See SessionWorker."""
-        self._open_session()
-
-    def _open_session(self) -> DownloadSession:
         if self.session is None:
             self.session = DownloadSession(self._location, self._options, self.context, self.path)
             self.session.open()
