@@ -12,6 +12,7 @@ fill the link to at least 0.8 (F19b).
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from apt.cell import Cell, Link
@@ -20,7 +21,7 @@ from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
 from harness import run_row
-from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
+from neighbours import mbps, median_of, read, theirs_bps, tool_bps, wan
 
 RATE_BPS = 100_000_000
 CLIENT = "rpc(streams={}, block=6500B, congestion=cubic)"
@@ -30,6 +31,8 @@ PAIRS, EACH = 3, 4
 ALONE, LIGHT, SIXTEEN = "mpx-idle", "plain-cubic", "guc-p16"
 FOREGROUND, BACKGROUND = (SIXTEEN, UDT), (ALONE, LIGHT, "guc-p8", SIXTEEN, UDT)
 SECONDS, FROM_S = 90.0, 30.0
+_ours_bps = partial(tool_bps, from_s=FROM_S)
+_theirs_bps = partial(theirs_bps, from_s=FROM_S)
 KEEPS, TIMES, FILLS = 0.7, 2.5, 0.8
 
 
@@ -71,7 +74,7 @@ class F15F19(ToolRow):
 
     def read(self, run: Result) -> Any:
         """What both sides had, once it was steady."""
-        return read(run, FROM_S, run.goodput.end_s)
+        return read(run, FROM_S)
 
     def draw(self, results: Results, axes: Any) -> None:
         """F19a: what a client has beside each."""
@@ -95,14 +98,6 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
         runs = [run["ours_bps"] + run["theirs_bps"] for run in found[PAIRED, tool]]
         used = statistics.median(runs) / RATE_BPS
         yield Verdict(f"F19b: {FILLS:.0%} filled beside {tool}", f"{used:.0%}", used >= FILLS)
-
-
-def _ours_bps(run: Result) -> float:
-    return tool_bps(run, FROM_S, run.goodput.end_s)
-
-
-def _theirs_bps(run: Result) -> float:
-    return sum(neighbours_bps(run, FROM_S, run.goodput.end_s))
 
 
 if __name__ == "__main__":

@@ -66,16 +66,16 @@ class F17F18(ToolRow):
                 str(link.queue_packets),
                 link.beside,
                 tool,
-                mbps(runs, lambda run: tool_bps(run, FROM_S, run.goodput.end_s)),
-                mbps(runs, lambda run: neighbours_bps(run, FROM_S, run.goodput.end_s)[0]),
-                f"{Spread([fairness(run, FROM_S, run.goodput.end_s) for run in runs]):.2f}",
+                mbps(runs, lambda run: tool_bps(run, FROM_S)),
+                mbps(runs, lambda run: neighbours_bps(run, FROM_S)[0]),
+                f"{Spread([fairness(run, FROM_S) for run in runs]):.2f}",
             ]
             lines.append(f"| {' | '.join(cells)} |")
         return lines
 
     def read(self, run: Result) -> Any:
         """What both sides had, once it was steady."""
-        return read(run, FROM_S, run.goodput.end_s)
+        return read(run, FROM_S)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput of the foreground over the number of streams beside it, F17."""
@@ -87,7 +87,7 @@ class F17F18(ToolRow):
                 rates = [
                     median_of(
                         results[link_of("F17", beside, n), tool_of(kind)],
-                        lambda run: tool_bps(run, FROM_S, run.goodput.end_s),
+                        lambda run: tool_bps(run, FROM_S),
                     )
                     for n in counts
                 ]
