@@ -122,9 +122,10 @@ def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run)
 
 
 STEERED = """
-    import os, subprocess, sys, tempfile, time
+    import os, sys, tempfile, time
     from pathlib import Path
     from mpx_lab.lab import Lab
+    from mpx_lab.mpx_server import mpx_server
     from mpx_lab.own_controller import OWN
     from mpx_lab.topologies import named
 
@@ -133,19 +134,13 @@ STEERED = """
     (folder / "far").mkdir()
     with Lab.up(named("thesis-a"), "simulated", controller=OWN) as lab:
         src, dst = lab.host("src"), lab.host("dst")
-        mpx = [sys.executable, "-m", "mpx"]
-        serve = ["serve", "--host", dst.addresses[0], "--port", "2811", "--writable"]
-        allowed = ["--insecure", "--allow-from", "10.0.0.0/8", str(folder / "far")]
-        server = dst.popen([*mpx, *serve, *allowed], stdout=subprocess.PIPE)
-        server.stdout.readline()
-        url = f"ftp://{dst.addresses[0]}:2811/copy"
-        began_s = time.monotonic()
-        src.run([*mpx, "copy", "-q", "--controller", OWN.rest, str(folder / "file"), url], check=True)
-        print(time.monotonic() - began_s)
-        links = [lab.link(f"s1-s{number}") for number in (2, 3, 4, 5)]
-        print(*(link.stats().a_to_b.delivered.bytes for link in links))
-        server.terminate()
-        server.wait()
+        words = [sys.executable, "-m", "mpx", "copy", "-q", "--controller", OWN.rest, str(folder / "file")]
+        with mpx_server(dst, folder / "far") as url:
+            began_s = time.monotonic()
+            src.run([*words, f"{url}/copy"], check=True)
+            print(time.monotonic() - began_s)
+            links = [lab.link(f"s1-s{number}") for number in (2, 3, 4, 5)]
+            print(*(link.stats().a_to_b.delivered.bytes for link in links))
     print((folder / "far" / "copy").read_bytes() == (folder / "file").read_bytes())
 """
 
