@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,10 @@ from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.options import CopyOptions
 from mpx.text import shown
+from mpx.units import counted, format_size
+
+if TYPE_CHECKING:  # as `mpx list` needs no journal
+    from mpx.transfer.journal_reader import Contents
 
 
 @click.command("list")
@@ -80,9 +85,10 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
 @click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
 def unfinished_command(discard: bool, forget: bool) -> None:
-    """Show the copies that were interrupted here; the same SRC and DST again continue each.
+    """Show the copies that were interrupted here, and for each the files that have partly arrived.
 
-    The bytes are those known here to have arrived; the next copy may find more at the destination.
+    Files are counted as far as they had been listed, and bytes as far as they are known here to have arrived;
+    the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
     from mpx.location import parse_location
     from mpx.transfer.journal import leftovers
@@ -94,10 +100,12 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     found = False
     for leftover in leftovers():
         found = True
-        click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
-        for file in leftover.files:
-            known = f"at least {file.arrived.size} of {file.size_bytes} bytes"
-            click.echo(shown(f"    {known} in {file.partial}"))
+        files = leftover.known.files.values()
+        click.echo(shown(f"{leftover.source} -> {leftover.destination}: {_state_of(leftover.known)}"))
+        for file in files:
+            if file.arrived:
+                known = f"at least {file.arrived.size} of {counted(file.size_bytes, 'byte')}"
+                click.echo(shown(f"    {known} in {file.partial}"))
         if forget:
             leftover.forget()
             click.echo("    forgotten")
@@ -107,7 +115,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             destination = parse_location(leftover.destination)
             endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
             with contextlib.closing(endpoint):
-                for file in leftover.files:
+                for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()
             click.echo("    discarded")
@@ -116,8 +124,30 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             kept.append(error)
     if not found:
         click.echo("nothing is unfinished here", err=True)
+    elif not (discard or forget):
+        click.echo(_HOW_TO_GO_ON)
     if kept:
         raise type(kept[0])(
             f"not discarded: {len(kept)}, the first because {kept[0]}; if a server is gone for good, "
             "mpx unfinished --forget forgets them here"
         )
+
+
+_HOW_TO_GO_ON = (
+    "to continue one: copy the same SRC to the same DST again, with the same options; "
+    "to give all up: mpx unfinished --discard"
+)
+
+
+def _state_of(known: "Contents") -> str:
+    """Return in words how many files and bytes of a copy are where they are to be."""
+    partly = sum(1 for file in known.files.values() if file.arrived)
+    rest = len(known.files) - partly
+    why = " (this host was restarted since)" if known.was_restarted else ""
+    there = known.finished_bytes + sum(file.arrived.size for file in known.files.values())
+    size = known.finished_bytes + sum(file.size_bytes for file in known.files.values())
+    return (
+        f"{counted(known.finished_files, 'file')} done, {partly} partly there, "
+        f"{rest} without confirmed bytes{why}; "
+        f"at least {format_size(there)} of {format_size(size)} there"
+    )

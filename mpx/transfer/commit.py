@@ -269,7 +269,7 @@ class Committer:
 
     def removed(self, file: FileTransfer) -> None:
         """The partial file of one that was given up is gone."""
-        self._journal.done([file.final])
+        self._journal.removed(file.final)
 
     def _spoiled(self, file: FileTransfer, error: MpxError) -> None:
         """Give up a file that had arrived; what is proven wrong is not kept."""

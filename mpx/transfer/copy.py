@@ -165,7 +165,8 @@ class _Copy:
 
         Raises what ends the whole copy.
         """
-        self.journal = Journal(self.report.source, self.report.destination)
+        counts_on = self.options.overwrite != "always"
+        self.journal = Journal(self.report.source, self.report.destination, counts_on=counts_on)
         records = Records(self.report, self.journal, SentNotes(self.destination))
         while True:
             attempt = Attempt(

@@ -11,7 +11,7 @@ from mpx.errors import DestinationError
 from mpx.options import CopyOptions
 from mpx.report import Severity
 from mpx.transfer.ends import Ends
-from mpx.transfer.journal import Unfinished
+from mpx.transfer.journal_reader import Unfinished
 from mpx.transfer.planner import STARTING_OVER, STARTS_OVER, named_at
 from mpx.transfer.records import Records
 from mpx.transfer.retrying import RetryingEndpoint
