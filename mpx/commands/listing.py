@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpx.commands.copy_options import with_options
+from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.options import CopyOptions
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
 @with_options("data_address_from_server")
 def list_command(url: str, long: bool, data_address_from_server: bool | None) -> None:
-    """List a folder, or describe a file, at a server or on this host, in the order of its answer."""
+    """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     from mpx.location import parse_location
     from mpx.transfer.registry import open_endpoint
 
@@ -38,13 +39,22 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
         if info is None:
             raise SourceError(f"{url} does not exist")
         if info.kind is not Kind.FOLDER:
-            _print(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local)
+            _print(_raw(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local))
             return
-        for name, entry in endpoint.entries(location.name):
-            if isinstance(entry, MpxError):
-                failed = [*failed, entry] if len(failed) < _MOST_LINES else failed
-            else:
-                _print(_line(name, entry, long=long), is_local=is_local)
+        lines, broken = SortedLines(), None
+        try:
+            for name, entry in endpoint.entries(location.name):
+                if isinstance(entry, MpxError):
+                    failed = [*failed, entry] if len(failed) < _MOST_LINES else failed
+                else:
+                    line = _raw(_line(name, entry, long=long), is_local=is_local)
+                    lines.put(_raw(name, is_local=is_local), line)
+        except MpxError as error:  # what has come is printed
+            broken = error
+        for line in lines.drain():
+            _print(line)
+        if broken:
+            raise broken
         if long and (note := endpoint.listing_note()):
             click.echo(shown(f"note: {note.text}"), err=True)
     finally:
@@ -58,13 +68,17 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
 _MOST_LINES = 1000  # about entries that cannot be listed
 
 
-def _print(line: str, *, is_local: bool) -> None:
-    """Print a name: to a program byte for byte as it is there, to a terminal so that it does no harm."""
+def _raw(text: str, *, is_local: bool) -> bytes:
+    """Return a name, or a line with one, byte for byte as it is there."""
+    return os.fsencode(text) if is_local else text.encode("utf-8", "surrogateescape")
+
+
+def _print(line: bytes) -> None:
+    """Print a line: to a program as it is, to a terminal so that it does no harm."""
     if sys.stdout.isatty():
-        raw = shown(line).encode(sys.stdout.encoding, "backslashreplace")
-    else:
-        raw = os.fsencode(line) if is_local else line.encode("utf-8", "surrogateescape")
-    sys.stdout.buffer.write(raw + b"\n")
+        text = line.decode("utf-8", "surrogateescape")
+        line = shown(text).encode(sys.stdout.encoding, "backslashreplace")
+    sys.stdout.buffer.write(line + b"\n")
 
 
 def _line(name: str, info: FileInfo, *, long: bool) -> str:
