@@ -34,6 +34,7 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
     options = CopyOptions(data_address_from_server=bool(data_address_from_server))
     endpoint = open_endpoint(location, options, lambda: False, writing=False)
     failed: list[MpxError] = []
+    broken: MpxError | None = None
     try:
         info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
         if info is None:
@@ -41,7 +42,7 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
         if info.kind is not Kind.FOLDER:
             _print(_raw(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local))
             return
-        lines, broken = SortedLines(), None
+        lines = SortedLines()
         try:
             for name, entry in endpoint.entries(location.name):
                 if isinstance(entry, MpxError):
@@ -59,8 +60,8 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
             click.echo(shown(f"note: {note.text}"), err=True)
     finally:
         endpoint.close()
-    for error in failed:
-        click.echo(shown(f"mpx: not listed: {error}"), err=True)
+    for each in failed:
+        click.echo(shown(f"mpx: not listed: {each}"), err=True)
     if failed:
         raise PartialFailure(f"{url}: the listing has entries that cannot be read; they are named above")
 

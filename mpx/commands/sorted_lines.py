@@ -11,7 +11,7 @@ _BLOCK = 1000  # lines that are read from a run at once
 
 
 class SortedLines:
-    """Takes lines in any order, returns them sorted. Where no temporary file can be made all stay in memory."""
+    """Takes lines in any order, returns them sorted. Without a temporary file all stay in memory."""
 
     def __init__(self) -> None:
         self._recent: list[tuple[bytes, bytes]] = []

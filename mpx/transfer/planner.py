@@ -20,7 +20,6 @@ from mpx.transfer.tree_walk import Task
 GROUP = 200  # files whose destinations are looked up together
 TIME_TOLERANCE_S = 1.0
 STARTING_OVER = "starting over"
-STARTS_OVER = f"has changed since it was interrupted; {STARTING_OVER}"
 
 
 def base_name(name: str) -> str:
