@@ -39,8 +39,7 @@ class Timeline:
         self._window.append((now_s, arrived))
         while now_s - self._window[0][0] > WINDOW_S:
             self._window.popleft()
-        bytes_left = sum(sample.bytes_left for sample in samples.values())
-        if arrived != self._latest[1] or not bytes_left:
+        if arrived != self._latest[1]:
             self._latest = now_s, arrived
         if self._on_progress is not None:
             streams = sum(sample.streams for sample in samples.values())
@@ -50,6 +49,9 @@ class Timeline:
         """Return for how long no new data have arrived, and what is done about it; empty for a short time."""
         quiet_s = now_s - self._latest[0]
         if quiet_s < QUIET_S:
+            return ""
+        if not self._queue.missing_bytes:  # what is under way is listed, verified or named
+            self._latest = now_s, self._latest[1]
             return ""
         done = self._what_is_done()
         return f"no new data for {format_duration(round(quiet_s))}" + (f"; {done}" if done else "")
