@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from mpx.units import format_size
-from mpx_lab.demo import REPORTS, copy, make_file, run_demo
+from mpx_lab.demo import REPORTS, VERDICTS, copy, make_file, run_demo
 from mpx_lab.lab import Lab
 from mpx_lab.mpx_server import mpx_server
 from mpx_lab.topologies import named
@@ -44,7 +44,7 @@ def main() -> int:
                 hand_over(report)
         whole = whole and filecmp.cmp(folder / "large.bin", folder / "back.bin", shallow=False)
         print(f"\nthe link: {_account(lab)}")
-    print(f"{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
+    print(VERDICTS[whole])
     return 0 if whole else 1
 
 
@@ -61,8 +61,8 @@ def _account(lab: Lab) -> str:
     dropped = stats.a_to_b.dropped_queue + stats.b_to_a.dropped_queue
     late_ms = max(each.late.quantile_s(0.99) for each in (stats.a_to_b, stats.b_to_a)) * 1e3
     return (
-        f"{delivered.frames} frames delivered, {dropped.frames} dropped by its full queue, "
-        f"{lab.lost_elsewhere()} lost anywhere else; 99 % at most {late_ms:.2f} ms late"
+        f"{delivered.frames} frames delivered, {dropped.frames} dropped as its queue was full, "
+        f"{lab.lost_elsewhere()} lost anywhere else; 99% at most {late_ms:.2f} ms late"
     )
 
 

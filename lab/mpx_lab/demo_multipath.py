@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpx.units import format_rate, format_size
-from mpx_lab.demo import REPORTS, copy, make_file, run_demo
+from mpx_lab.demo import REPORTS, VERDICTS, copy, make_file, run_demo
 from mpx_lab.demo_lab import hand_over
 from mpx_lab.lab import Lab
 from mpx_lab.mpx_server import mpx_server
@@ -72,7 +72,7 @@ def main() -> int:
         Lab.up(topology, LAB_ID, scale=SCALE, controller=OWN) as lab,
     ):
         folder = Path(name)
-        print(f"two hosts, src and dst: {topology.text}; here {SCALE:g} of that", flush=True)
+        print(f"two hosts, src and dst: {topology.text}, here at {SCALE:.0%} of that rate", flush=True)
         print(f"{format_size(SIZE_BYTES)} to copy", flush=True)
         print(f"the controller: {OWN.rest}", flush=True)
         make_file(folder / "large.bin", SIZE_BYTES)
@@ -85,7 +85,7 @@ def main() -> int:
             for way, options in ways.items():
                 target = f"ftp://dst/{way}.bin"
                 said = " ".join(["mpx copy", *options, str(folder / "large.bin"), target])
-                print(f"\n--- over {way}: {said}", flush=True)
+                print(f"\n--- over {way} path{'' if way == 'one' else 's'}: {said}", flush=True)
                 report = REPORTS / f"demo-multipath-{way}.json"
                 rates = PathRates(lab)
                 with rates.during():
@@ -93,12 +93,13 @@ def main() -> int:
                         str(folder / "large.bin"), target, report, folder / "state", source.run, options
                     )
                 hand_over(report)
+                print("carried by the first link of each path, in the three seconds with most in all:")
                 for link, rate_bps in zip(PATHS, rates.most_bps, strict=True):
                     print(f"{link}: {format_rate(rate_bps):>14} {'#' * round(rate_bps / 0.5e6)}")
                 whole = whole and filecmp.cmp(
                     folder / "large.bin", folder / "served" / f"{way}.bin", shallow=False
                 )
-    print(f"\n{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
+    print(f"\n{VERDICTS[whole]}")
     return 0 if whole else 1
 
 

@@ -48,10 +48,12 @@ def test_files_environment_and_exit_code_are_as_without_it(
     assert (tmp_path / "there").read_text() == "after\n"
 
 
-def test_a_command_that_is_not_there_is_said_to_be_missing(kernel: Path, tmp_path: Path) -> None:
-    errors = io.BytesIO()
-    assert run_simulated(kernel, ["no-such"], os.environ, folder=tmp_path, errors=errors) == 127
-    assert b"no-such" in errors.getvalue()
+def test_what_cannot_be_run_is_told_as_a_shell_does(kernel: Path, tmp_path: Path) -> None:
+    program, errors = tmp_path / "program", io.BytesIO()
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    assert run_simulated(kernel, [str(program)], os.environ, folder=tmp_path, errors=errors) == 127
+    assert errors.getvalue().decode() == f"mpx: cannot run '{program}': No such file or directory\n"
 
 
 def test_a_kernel_that_ends_at_once_is_told_of(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ class DownloadWorker(SessionWorker):
         fruitless = session is not None and session.brought_only_ends
         self._fruitless = self._fruitless + 1 if fruitless else 0
         if self._fruitless >= MOST_FRUITLESS:
-            raise OffsetsUnproven(f"sessions end before any partial retrieve completes: {error}")
+            raise OffsetsUnproven(f"the server ends sessions before any partial retrieve completes: {error}")
 
     # --- feeding -------------------------------------------------------------------------------------
 
