@@ -99,7 +99,7 @@ def _read_path(place: int, told: Any) -> OfferedPath:
 
 def _number(told: Any, least: float, most: float) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float):
-        raise TypeError(f"{told!r} is no number")
+        raise TypeError(f"{told!r} is not a number")
     if not (math.isfinite(told) and least <= told <= most):
         raise ValueError(f"{told!r} is not between {least:g} and {most:g}")
     return float(told)

@@ -204,7 +204,7 @@ def _is_full(measured: Reading) -> bool:
 
 
 def _reason(n: int, measured: Reading, why: str) -> str:
-    full = "" if measured.full is None else f" and a queue for {100 * measured.full:.0f} % of the time"
+    full = "" if measured.full is None else f" and a queue for {100 * measured.full:.0f}% of the time"
     return f"{_mbps(measured.goodput_bps)} with {_streams(n)}{full}; {why}"
 
 

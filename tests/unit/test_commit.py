@@ -23,7 +23,8 @@ from mpx.options import CopyOptions
 from mpx.report import OnNote, Report
 from mpx.transfer.commit import Committer
 from mpx.transfer.ends import Ends
-from mpx.transfer.journal import Journal, read_files
+from mpx.transfer.journal import Journal
+from mpx.transfer.journal_reader import read_files
 from mpx.transfer.records import Records
 from mpx.transfer.sent_notes import SentNotes
 

@@ -23,7 +23,9 @@ def named_source(name: str, info: FileInfo, end: Endpoint) -> FileInfo:
     if info.kind is not Kind.OTHER:
         return info
     if end.location.scheme != "file":
-        raise SourceError(f"{name} is not a regular file at {end.location.host}; nothing of it can be copied")
+        raise SourceError(
+            f"{name} is not a regular file at {end.location.host}, and FTP transfers only these"
+        )
     opened = named_descriptor(name)
     if opened and opened[0] == os.getpid() and opened[1] in held_descriptors:
         raise SourceError(f"{name} was closed when mpx was started; there is nothing to read")

@@ -263,7 +263,7 @@ class DownloadSession:
                 first.begun = True
             return
         if not self._answers:
-            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
+            raise ConnectionLost(f"{self._host} sent a reply to no command: {reply.code} {reply.reason}")
         retrieve = self._answers.popleft()
         if reply.is_ok:
             if isinstance(retrieve, PartialRetrieve):

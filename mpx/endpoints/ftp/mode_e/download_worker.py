@@ -170,7 +170,7 @@ class DownloadWorker(SessionWorker):
         fruitless = session is not None and session.brought_only_ends
         self._fruitless = self._fruitless + 1 if fruitless else 0
         if self._fruitless >= MOST_FRUITLESS:
-            raise OffsetsUnproven(f"sessions end before any partial retrieve completes: {error}")
+            raise OffsetsUnproven(f"the server ends sessions before any partial retrieve completes: {error}")
 
     # --- feeding -------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class DownloadWorker(SessionWorker):
         """Queue a piece, on this number of connections; False when it is not needed any more."""
         file = piece.file
         try:
-            session = self._open_session()
+            session = self.open_session()
             self._connect(session, connections)
             if session.congestion != self.congestion:
                 session.congest(self.congestion)
@@ -289,11 +289,8 @@ class DownloadWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
-    def open_session(self) -> None:
+    def open_session(self) -> DownloadSession:
         """See SessionWorker."""
-        self._open_session()
-
-    def _open_session(self) -> DownloadSession:
         if self.session is None:
             began_s = time.monotonic()
             self.session = DownloadSession(self._location, self._options, self.context, self.path)
