@@ -76,7 +76,8 @@ class NoChannel:
     ("rate", "target", "may_switch", "is_left"),
     [
         (1e6, 4, True, True),
-        (1e6, 0, True, True),  # it is not needed any more
+        (1e6, 1, True, False),  # more than are wanted do no harm
+        (1e6, 0, True, False),
         (1e6, 2, True, False),  # its connections are as many as wanted
         (1e6, 4, False, False),  # others change theirs
         (20e6, 4, True, False),  # what is under way comes soon

@@ -199,9 +199,12 @@ class DownloadWorker(SessionWorker):
             self.session.flush()
 
     def _leave_early(self, target: int) -> None:
-        """Drop a session that is to change, if what it has under way takes much longer than a login."""
+        """Drop a session that is to have more connections, if its retrieves take much longer than a login.
+
+        Where it is to have fewer, those that there are do no harm meanwhile.
+        """
         session = self.session
-        if session is None or not session.connections or not self._is_due(session, target):
+        if session is None or not 0 < session.connections <= target or not self._is_due(session, target):
             return
         missing_bytes = sum(retrieve.missing().size for retrieve in session.retrieves)
         if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch():
