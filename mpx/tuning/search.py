@@ -128,7 +128,11 @@ class Search:
             self._wait_s = WAIT_S
             return None
         rise = measured.goodput_bps / before.goodput_bps
-        self._path_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
+        carries_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
+        believed_bps = (
+            self._path_bps or 0.0
+        )  # new streams carry more than their share for a while: not at once less
+        self._path_bps = max(carries_bps, (carries_bps + believed_bps) / 2)
         if not gained:
             self._wait_s = min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
