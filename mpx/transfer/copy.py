@@ -16,6 +16,7 @@ from mpx.errors import (
 from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity
+from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import to_mode_s, to_whole_files
 from mpx.transfer.journal import Journal
@@ -166,7 +167,8 @@ class _Copy:
         Raises what ends the whole copy.
         """
         self.journal = Journal(self.report.source, self.report.destination)
-        records = Records(self.report, self.journal, SentNotes(self.destination))
+        committed = CommittedNames(are_kept=ends.far_is_source)  # only downloads begin anew
+        records = Records(self.report, self.journal, SentNotes(self.destination), committed)
         while True:
             attempt = Attempt(
                 pairs,
@@ -181,6 +183,7 @@ class _Copy:
                 return attempt.run()
             except (InboundBlocked, OffsetsUnproven) as error:
                 transport = self.fall_back(ends, transport, error)
+                committed.start_over()
 
     def fall_back(
         self, ends: Ends, transport: Transport, error: InboundBlocked | OffsetsUnproven

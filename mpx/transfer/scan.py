@@ -76,6 +76,7 @@ class Scan(threading.Thread):
         self._pairs, self._ends, self._options = pairs, ends, options
         self._queue, self._failure, self._committer = queue, failure, committer
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
+        self._committed = records.committed
         self._file_start = file_start
         self._here = RetryingEndpoint(ends.source, options.retries, failure.stopping)
         self._there = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
@@ -133,7 +134,8 @@ class Scan(threading.Thread):
             self._fail(task, error)
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        named = [check_names(task, self._here, self._there) for task in group]
+        missing = [task for task in group if not self._is_committed(task)]
+        named = [check_names(task, self._here, self._there) for task in missing]
         folders = [task for task in named if is_open(task) and task.info.kind is Kind.FOLDER]
         for task, error in self._folders.make(folders):
             self._fail(task, error)
@@ -164,6 +166,10 @@ class Scan(threading.Thread):
         self._check_room(files)
         for file in files:
             self._put(file)
+
+    def _is_committed(self, task: Task) -> bool:
+        """Tell whether an earlier attempt of this copy has given a file its final name, and counted it."""
+        return is_open(task) and task.info.kind is Kind.FILE and task.target in self._committed
 
     def _has_to_wait(self, task: Task) -> bool:
         """Tell whether the destination may take the name of a file for that of another."""
