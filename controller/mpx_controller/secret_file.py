@@ -29,8 +29,8 @@ def kept_secret(state: Path) -> bytes:
         ) from None
     if len(secret) != SECRET_BYTES:
         raise UsageError(
-            f"{file} is not a key of discovery frames: it has {len(secret)} bytes, not {SECRET_BYTES}; remove "
-            "it, and the controller makes a new one when it starts"
+            f"{file} is not a key of discovery frames: it has {len(secret)} bytes, not {SECRET_BYTES}; "
+            "remove it, and the controller makes a new one when it starts"
         )
     return secret
 
