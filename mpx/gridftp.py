@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mpx.endpoints.ftp import telnet_escape, wire
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
-from mpx.endpoints.ftp.commit import ServerCommit
+from mpx.endpoints.ftp.commit import ServerCommit, unseal
 from mpx.endpoints.ftp.extensions import congestion
 from mpx.endpoints.ftp.facts import entry_info, kind_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
@@ -18,7 +18,7 @@ from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
 from mpx.report import Note, OnNote, Severity, no_note
@@ -75,9 +75,10 @@ class GridFtpEndpoint:
         """See Endpoint. Asks nothing, as a listing may be under way."""
         (self._session or self._former or self.session).name(name)
 
-    def can_mode_e(self) -> bool:
-        """See Endpoint."""
-        return self.session.call(command("MODE", "E")).is_ok
+    def why_fallback(self) -> str:
+        """See Endpoint. The fallback is MODE S."""
+        has_mode_e = self.session.call(command("MODE", "E")).is_ok
+        return "" if has_mode_e else f"{self.location.host} has no MODE E"
 
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
@@ -109,6 +110,12 @@ class GridFtpEndpoint:
         )
 
     # --- describing ----------------------------------------------------------------------------------
+
+    def special_source(self, name: str) -> FileInfo:
+        """See Endpoint."""
+        raise SourceError(
+            f"{name} is not a regular file at {self.location.host}; nothing of it can be copied"
+        )
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
@@ -292,18 +299,8 @@ class GridFtpEndpoint:
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:
         """See Endpoint. What is no one's to change, the server refuses."""
-        sealed = [
-            (name, found.mode)
-            for name, found in zip(names, self.stats(names), strict=True)
-            if isinstance(found, FileInfo) and found.mode is not None and found.mode & OPEN != OPEN
-        ]
-        replies = self.session.pipeline(
-            [
-                command("SITE", "CHMOD", f"{(mode | OPEN) & 0o777:04o}", self._full(name))
-                for name, mode in sealed
-            ]
-        )
-        return {name: mode for (name, mode), reply in zip(sealed, replies, strict=True) if reply.is_ok}
+        described = zip(names, map(self._full, names), self.stats(names), strict=True)
+        return unseal(self.session, list(described))
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""

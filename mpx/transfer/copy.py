@@ -119,8 +119,8 @@ class _Copy:
         """Connect, and decide how data moves."""
         self.failure.check_user()
         transport = choose_transport(self.options, ends, self.report)
-        if not ends.is_local and not ends.far.can_mode_e():
-            transport = to_mode_s(transport, ends, self.report, f"{ends.host} has no MODE E")
+        if why := ends.far.why_fallback():
+            transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
         return transport
 
