@@ -184,24 +184,24 @@ class GridFtpEndpoint:
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
-        if (told := self._asked_otherwise(self._full(name))) is not None:
-            return told
+        if (found := self._asked_otherwise(self._full(name))) is not None:
+            return found
         raise self._refused(reply, "describe", name)
 
     def _asked_otherwise(self, full: str) -> FileInfo | None:
         """Describe what MLST does not describe well; raises what keeps others from it too."""
-        (told,) = self._others.ask([full], [None])
-        if isinstance(told, MpxError):
-            raise told
-        if told is None or told.kind is Kind.LINK:
+        (answer,) = self._others.ask([full], [None])
+        if isinstance(answer, MpxError):
+            raise answer
+        if answer is None or answer.kind is Kind.LINK:
             return None  # it can be neither read nor entered, so it leads nowhere
-        if told.kind is Kind.FOLDER and "MLST" in self.session.features:
+        if answer.kind is Kind.FOLDER and "MLST" in self.session.features:
             described = self.session.call(command("MLST", f"{full.rstrip('/')}/."))
             for line in wire.lines_of_facts(described):
                 with contextlib.suppress(ValueError):
                     info = entry_info(wire.parse_facts(line, is_indented=True))
-                    return info if info.kind is Kind.FOLDER else told
-        return told
+                    return info if info.kind is Kind.FOLDER else answer
+        return answer
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
         """Describe what a link points to, where the server describes the link itself."""

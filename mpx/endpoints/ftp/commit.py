@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import ClientSession
-from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
+from mpx.endpoints.ftp.stored_size import stated_size, stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Stamp, aside_name
 from mpx.engine.source_change import AGAIN
@@ -66,7 +66,7 @@ class ServerCommit:
             ]
             results |= self._only_said([file for old, new, file in named if not _is_moved(old, new)])
             results |= self._misfits(
-                [f for _, new, f in named if not results[f] and told_size(new) != f.size_bytes]
+                [f for _, new, f in named if not results[f] and stated_size(new) != f.size_bytes]
             )
         results |= self._replace(in_the_way, results, note)
         self._tidy([file for file in moved if file.was_tried], results)
