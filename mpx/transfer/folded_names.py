@@ -97,8 +97,8 @@ class FoldedNames:
         found: dict[str, Found] = {}
         for i in range(0, len(targets), GROUP):
             some = targets[i : i + GROUP]
-            told = self._retrying.ask(partial(self._end.stats, some, follow=False))
-            found.update(zip(some, told, strict=True))
+            answers = self._retrying.ask(partial(self._end.stats, some, follow=False))
+            found.update(zip(some, answers, strict=True))
         by_folder: dict[str, dict[str, Found]] = {}
         for target, there in found.items():
             by_folder.setdefault(posixpath.dirname(target), {})[posixpath.basename(target)] = there

@@ -278,16 +278,16 @@ def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: boo
         files.pop(record["done"], None)
 
 
-def _text(told: object) -> str:
-    if not isinstance(told, str):
+def _text(value: object) -> str:
+    if not isinstance(value, str):
         raise TypeError
-    return told
+    return value
 
 
-def _offset(told: object) -> int:
-    if type(told) is not int or not 0 <= told < 1 << 63:
+def _offset(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError
-    return told
+    return value
 
 
 @dataclass(frozen=True)
