@@ -34,12 +34,12 @@ def test_files_with_their_final_names_count_beyond_a_fallback() -> None:
 
 
 def test_progress_after_a_fallback_counts_what_is_there() -> None:
-    told: list[Progress] = []
+    shown: list[Progress] = []
     report = begun_anew()
     report.begin(50)
-    timeline = Timeline(report, FileQueue(threading.Event()), told.append)
+    timeline = Timeline(report, FileQueue(threading.Event()), shown.append)
     timeline.measured(1.0, {"default": Sample(streams=1, arrived_bytes=10, bytes_left=40)})
-    assert (told[0].bytes_done, told[0].bytes_total) == (160, 200)
+    assert (shown[0].bytes_done, shown[0].bytes_total) == (160, 200)
 
 
 def an_event(number: int) -> Event:
