@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.sharing import fairness, least_fairness, mean_streams, settled, shares, stream_fairness, unexplained
 from apt.store import Result
 from apt.tools import PAPER, PLAIN, fixed
@@ -37,7 +37,7 @@ EVERY_S = {"quick": {SMALL: 60.0, TUNED: 45.0}, "full": {SMALL: 100.0, TUNED: 10
 TIE = 0.02
 
 
-class F12(Row):
+class F12(ToolRow):
     """See the head of this file."""
 
     name = "f12"

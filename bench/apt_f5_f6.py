@@ -11,7 +11,7 @@ from typing import Any
 
 from apt.cell import Cell, Link
 from apt.claims import best_fixed, claims_of, read, steady_bps
-from apt.row import Results, Row, bps_of, by_link_and_tool, repeated
+from apt.row import Results, ToolRow, bps_of, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import FIXED, fixed
 from figures import Verdict, median
@@ -24,7 +24,7 @@ STOCK = ("guc", "guc-p4")
 BEGINS = [4, 8, 16, 32, 64]
 
 
-class F5F6(Row):
+class F5F6(ToolRow):
     """See the head of this file."""
 
     name = "f5-f6"

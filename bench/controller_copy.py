@@ -25,11 +25,12 @@ from figures import Spread, Verdict, machine
 from harness import command, run
 from mpx_lab.judged import judged
 from mpx_lab.lab import Lab
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.own_controller import OWN
 from mpx_lab.record import Run
 from mpx_lab.simulated import is_simulated
 from mpx_lab.topologies import named
-from served_copies import copying, serving
+from multipath_copy import copying
 
 PAYLOAD_SHARE = 1448 / 1514
 SIZES = {"quick": 200_000_000, "full": 1_000_000_000}
@@ -97,11 +98,12 @@ def copied(network: str, scale: float, size_bytes: int) -> Copied:
             for _ in range(size_bytes >> 20):
                 file.write(block)
         size_bytes = (folder / "file").stat().st_size
-        with serving(lab, folder / "served") as url:
+        sink = lab.host(lab.topology.sinks[0])
+        with mpx_server(sink, folder / "served", ["--congestion", "cubic"]) as url:
             run = Run(folder / "run", network, {}, routes=lab.routes(), scale=scale)
             with run, judged(lab, run):
                 began_s = time.monotonic()
-                process = copying(lab, folder, [str(folder / "file"), f"{url}file"])
+                process = copying(lab, folder, [str(folder / "file"), f"{url}/file"])
                 told = process.communicate()[1].decode()
                 took_s = time.monotonic() - began_s
         if process.returncode:

@@ -23,6 +23,7 @@ from controller_paths import ask, wait_found
 from figures import Spread, Verdict, machine
 from harness import command, run
 from mpx_lab.lab import Lab
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.namespace import inside
 from mpx_lab.own_controller import OWN
 from mpx_lab.steps import SWITCHES, netns_name
@@ -30,7 +31,7 @@ from mpx_lab.topologies import THESIS_A
 from mpx_lab.topology import Topology, wan
 from mpx_lab.traffic.socket_table import SocketTable
 from mpx_lab.traffic.tcp_samples import TcpSample
-from served_copies import copying, serving
+from multipath_copy import copying
 
 RATE_BPS = 20_000_000
 SIZE = 100_000_000
@@ -40,13 +41,14 @@ UNTIL_BYTES = 8_000_000  # of the path, when it dies
 LOOKED_S = 5.0
 LOOK_S = 0.01
 GONE_S = 1.0
+CUBIC = ("--congestion", "cubic")
 ASKED_BYTES = 20_000  # a connection with less is a control session
 ROUND_TRIPS_S = (0.02, 0.1)
 WAYS = {"carrier lost": False, "loses everything": True}
 
 
 @dataclass
-class Stream:
+class StreamProgress:
     """One connection at its sender: how much is acknowledged, and for how long it waited for more at most."""
 
     path: int
@@ -105,8 +107,8 @@ def lost(lab: Lab, *, upload: bool, is_silent: bool) -> tuple[float, float]:
         (folder / "served").mkdir()
         source = folder / "file" if upload else folder / "served" / "file"
         source.write_bytes(os.urandom(SIZE))
-        with serving(lab, folder / "served") as url:
-            words = [str(source), f"{url}copy"] if upload else [f"{url}file", str(folder / "copy")]
+        with mpx_server(lab.host("dst"), folder / "served", CUBIC) as url:
+            words = [str(source), f"{url}/copy"] if upload else [f"{url}/file", str(folder / "copy")]
             before = crossed(lab)
             process = copying(lab, folder, words)
             while crossed(lab) - before < UNTIL_BYTES and process.poll() is None:
@@ -141,17 +143,17 @@ def streams_by_port() -> dict[int, int]:
     return {int(name.rpartition(":")[2]): path for name, path in known["ports"].items()}
 
 
-def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[Stream]:
+def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[StreamProgress]:
     """Look at the connections with these ports, where they are sent, for some seconds."""
     sender = lab.host("src" if upload else "dst")
-    streams: dict[int, Stream] = {}
+    streams: dict[int, StreamProgress] = {}
     table = inside(sender.netns, SocketTable)
     until_s = time.monotonic() + LOOKED_S
     while (now_s := time.monotonic()) < until_s:
         for each in table.open():
             port = (each.local if upload else each.peer)[1]
             if port in paths:
-                stream = streams.setdefault(each.cookie, Stream(paths[port]))
+                stream = streams.setdefault(each.cookie, StreamProgress(paths[port]))
                 stream.look(now_s, each.sample)
         time.sleep(LOOK_S)
     table.close()

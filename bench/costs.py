@@ -24,7 +24,16 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "
 from control_clock import ControlClock
 from figures import Spread, Verdict
 from harness import run, work_folder
-from race_loopback import GIB, Course, Run, commands, in_own_network, make, own_network_command, timed
+from race_loopback import (
+    GIB,
+    Course,
+    TransferCost,
+    commands,
+    in_own_network,
+    make,
+    own_network_command,
+    timed,
+)
 from stock_server import StockServer
 
 STREAMS = 4
@@ -61,9 +70,9 @@ Measured = dict[str, dict[str, Any]]  # by direction and place: whether wall tim
 
 def measure(
     course: Course, entrants: list[Entrant], source: Path, target: Path, rounds: int, *, up: bool
-) -> dict[Entrant, list[Run]]:
+) -> dict[Entrant, list[TransferCost]]:
     """Let every entrant copy the file once in each round; a round before them warms the caches."""
-    runs: dict[Entrant, list[Run]] = {entrant: [] for entrant in entrants}
+    runs: dict[Entrant, list[TransferCost]] = {entrant: [] for entrant in entrants}
     for turn in range(rounds + 1):
         for i in range(len(entrants)):
             entrant = entrants[(i + turn) % len(entrants)]
@@ -81,11 +90,11 @@ def measure(
 def judge(measured: Measured) -> Iterator[Verdict]:
     """Hold the medians of mpx against those of globus-url-copy, and Adler-32 against none."""
     for where, found in measured.items():
-        runs = {name: [Run(**run) for run in ran] for name, ran in found["runs"].items()}
+        runs = {name: [TransferCost(**run) for run in ran] for name, ran in found["runs"].items()}
         yield from _judge_one(where, runs, wall=found["wall"])
 
 
-def _judge_one(where: str, runs: Mapping[str, Sequence[Run]], *, wall: bool) -> Iterator[Verdict]:
+def _judge_one(where: str, runs: Mapping[str, Sequence[TransferCost]], *, wall: bool) -> Iterator[Verdict]:
     def took(name: str) -> float:
         return Spread([run.wall_s if wall else run.cpu_s + run.server_cpu_s for run in runs[name]]).median
 
@@ -102,7 +111,7 @@ def _judge_one(where: str, runs: Mapping[str, Sequence[Run]], *, wall: bool) -> 
     yield Verdict(limit, f"{more_s:.2f} s/GiB", more_s <= ADLER32_S)
 
 
-def table(runs: dict[Entrant, list[Run]], wall: str) -> str:
+def table(runs: dict[Entrant, list[TransferCost]], wall: str) -> str:
     """Return the rows of a table."""
     lines = [
         f"| | checksum | {wall} | client, CPU s/GiB | server, CPU s/GiB | both |",

@@ -15,9 +15,9 @@ from typing import Any
 
 from figures import Verdict, median
 from harness import run_row
-from huang.cell import Cell
+from huang.cell import CopyCell
 from huang.rates import seconds
-from huang.row import Result, Results, Row, by_cell, repeated
+from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topology import Link, Topology
 
 RATE_BPS = 50_000_000
@@ -35,20 +35,17 @@ def path_of(latency_ms: int) -> Topology:
     return Topology(f"v-{latency_ms}ms", ("src",), ("dst",), (wan,))
 
 
-class F42(Row):
+class F42(CopyRow):
     """See the head of this file."""
 
     name = "huang-f42"
     sizes_bytes = {"quick": 100_000_000, "full": 2_000_000_000}
+    topologies = tuple(path_of(latency) for latency in LATENCIES_MS["full"])
 
-    def topologies(self) -> Sequence[Topology]:
-        """One for each latency."""
-        return [path_of(latency) for latency in LATENCIES_MS["full"]]
-
-    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+    def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams at each latency."""
         cells = [
-            Cell(path_of(latency).name, 0, streams, size_bytes, window_bytes=window)
+            CopyCell(path_of(latency).name, 0, streams, size_bytes, window_bytes=window)
             for window in WINDOWS
             for latency in LATENCIES_MS[effort]
             for streams in STREAMS[effort]
@@ -67,7 +64,7 @@ class F42(Row):
                 lines.append(f"| {window or 'tuned'} | {latency} | {' | '.join(cells)} |")
         return lines
 
-    def read(self, result: Result) -> Any:
+    def read(self, result: CopyResult) -> Any:
         """How long the copy took."""
         return {"seconds": result.copy.seconds}
 
@@ -103,7 +100,7 @@ def _times(results: Results) -> dict[int | None, dict[int, dict[int, float]]]:
     return _by_window({cell: seconds(runs).median for cell, runs in results.items()})
 
 
-def _by_window(times: Mapping[Cell, float]) -> dict[int | None, dict[int, dict[int, float]]]:
+def _by_window(times: Mapping[CopyCell, float]) -> dict[int | None, dict[int, dict[int, float]]]:
     found: dict[int | None, dict[int, dict[int, float]]] = {}
     for cell, median_s in times.items():
         latency = int(cell.topology.removeprefix("v-").removesuffix("ms"))

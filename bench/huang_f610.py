@@ -18,11 +18,10 @@ from typing import Any
 
 from figures import Verdict
 from harness import run_row
-from huang.cell import Cell
+from huang.cell import CopyCell
 from huang.rates import mean_bps, read_rates, steady_bps
-from huang.row import Result, Results, Row, by_cell, repeated
+from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import PRAGMA_4
-from mpx_lab.topology import Topology
 
 A = 0.000065 * 5
 WINDOW_BYTES = 384_000
@@ -33,20 +32,17 @@ STREAMS = {"quick": (4, 8, 12, 16, 22), "full": (4, 8, 12, 16, 20, 22, 24, 28)}
 MANY_FROM = 16
 
 
-class F610(Row):
+class F610(CopyRow):
     """See the head of this file."""
 
     name = "huang-f610"
     sizes_bytes = {"quick": 300_000_000, "full": 1_200_000_000}
+    topologies = (PRAGMA_4,)
 
-    def topologies(self) -> Sequence[Topology]:
-        """PRAGMA-4."""
-        return [PRAGMA_4]
-
-    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+    def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams each way."""
         cells = [
-            Cell(PRAGMA_4.name, paths, n, size_bytes, in_turn=in_turn, a=A, window_bytes=WINDOW_BYTES)
+            CopyCell(PRAGMA_4.name, paths, n, size_bytes, in_turn=in_turn, a=A, window_bytes=WINDOW_BYTES)
             for n in STREAMS[effort]
             for paths, in_turn in WAYS.values()
         ]
@@ -61,7 +57,7 @@ class F610(Row):
             lines.append(f"| {n} | {' | '.join(cells)} |")
         return lines
 
-    def read(self, result: Result) -> Any:
+    def read(self, result: CopyResult) -> Any:
         """Goodput of the whole copy, and of its middle."""
         return read_rates(result)
 

@@ -12,11 +12,10 @@ from typing import Any
 
 from figures import Spread, Verdict, median
 from harness import run_row
-from huang.cell import Cell
+from huang.cell import CopyCell
 from huang.rates import middle_bps, rates_of, seconds, variation
-from huang.row import Result, Results, Row, by_cell, repeated
+from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import THESIS_A
-from mpx_lab.topology import Topology
 
 RATE_BPS = 100_000_000
 SPEED_UP = {2: 1.85, 4: 3.6}
@@ -24,19 +23,16 @@ THESIS = {2: (47.486, 92.108), 4: (23.404, 90.533)}
 SHARE, VARIATION = 0.9, 0.05
 
 
-class F63F64(Row):
+class F63F64(CopyRow):
     """See the head of this file."""
 
     name = "huang-f63-f64"
     sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
+    topologies = (THESIS_A,)
 
-    def topologies(self) -> Sequence[Topology]:
-        """Topology A."""
-        return [THESIS_A]
-
-    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+    def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams over as many paths, and over one."""
-        cells = [Cell(THESIS_A.name, paths, n, size_bytes) for n in SPEED_UP for paths in (n, 1)]
+        cells = [CopyCell(THESIS_A.name, paths, n, size_bytes) for n in SPEED_UP for paths in (n, 1)]
         return repeated(cells, 1 if effort == "quick" else 5)
 
     def table(self, results: Results) -> Sequence[str]:
@@ -48,7 +44,7 @@ class F63F64(Row):
             lines.append(f"| {n} | {many:.1f} | {one:.1f} | {one.median / many.median:.2f} | {told:.2f} |")
         return lines
 
-    def read(self, result: Result) -> Any:
+    def read(self, result: CopyResult) -> Any:
         """How long it took, and what each stream had of its link, on which path."""
         rate_bps = RATE_BPS * result.cell.scale
         streams = [

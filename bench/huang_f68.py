@@ -15,11 +15,10 @@ from typing import Any
 
 from figures import Verdict
 from harness import run_row
-from huang.cell import Cell
+from huang.cell import CopyCell
 from huang.rates import mean_bps, read_rates, steady_bps
-from huang.row import Result, Results, Row, by_cell, repeated
+from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import THESIS_C
-from mpx_lab.topology import Topology
 
 A = 0.001495
 PATHS = 3
@@ -31,20 +30,17 @@ ENOUGH, AT_MOST = 0.95, 24
 OFTEN, OF = 10, 13
 
 
-class F68(Row):
+class F68(CopyRow):
     """See the head of this file."""
 
     name = "huang-f68"
     sizes_bytes = {"quick": 200_000_000, "full": 2_000_000_000}
+    topologies = (THESIS_C,)
 
-    def topologies(self) -> Sequence[Topology]:
-        """Topology C."""
-        return [THESIS_C]
-
-    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+    def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Each number of streams, both ways."""
         cells = [
-            Cell(THESIS_C.name, PATHS, n, size_bytes, in_turn=in_turn, a=A, window_bytes=window)
+            CopyCell(THESIS_C.name, PATHS, n, size_bytes, in_turn=in_turn, a=A, window_bytes=window)
             for window in WINDOWS[effort]
             for n in STREAMS
             for in_turn in (False, True)
@@ -63,7 +59,7 @@ class F68(Row):
             for cell, runs in results.items()
         ]
 
-    def read(self, result: Result) -> Any:
+    def read(self, result: CopyResult) -> Any:
         """Goodput of the whole copy, and of its middle."""
         return read_rates(result)
 
@@ -102,7 +98,7 @@ def _goodput(results: Results) -> dict[int | None, dict[bool, dict[int, float]]]
     return _by_window({cell: steady_bps(runs) for cell, runs in results.items()})
 
 
-def _by_window(steady: Mapping[Cell, float]) -> dict[int | None, dict[bool, dict[int, float]]]:
+def _by_window(steady: Mapping[CopyCell, float]) -> dict[int | None, dict[bool, dict[int, float]]]:
     found: dict[int | None, dict[bool, dict[int, float]]] = {}
     for cell, bps in steady.items():
         found.setdefault(cell.window_bytes, {}).setdefault(cell.in_turn, {})[cell.streams] = bps

@@ -14,32 +14,30 @@ from typing import Any
 
 from figures import Verdict, median
 from harness import run_row
-from huang.cell import Cell
+from huang.cell import CopyCell
 from huang.rates import by_path, middle_bps, rates_of, seconds
-from huang.row import Result, Results, Row, by_cell, repeated
+from huang.row import CopyResult, CopyRow, Results, by_cell, repeated
 from mpx_lab.topologies import THESIS_B
-from mpx_lab.topology import Topology
 
 RATE_BPS = 100_000_000
 THESIS = "breadth-first"
 OURS = "widest-apart"
 
 
-class T62(Row):
+class T62(CopyRow):
     """See the head of this file."""
 
     name = "huang-t62"
     sizes_bytes = {"quick": 300_000_000, "full": 1_000_000_000}
+    topologies = (THESIS_B,)
 
-    def topologies(self) -> Sequence[Topology]:
-        """Topology B."""
-        return [THESIS_B]
-
-    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+    def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Three streams on three paths and on one; two on two."""
         name = THESIS_B.name
-        cells = [Cell(name, paths, 3, size_bytes, selection=THESIS) for paths in (3, 1)]
-        return repeated([*cells, Cell(name, 2, 2, size_bytes, selection=OURS)], 1 if effort == "quick" else 5)
+        cells = [CopyCell(name, paths, 3, size_bytes, selection=THESIS) for paths in (3, 1)]
+        return repeated(
+            [*cells, CopyCell(name, 2, 2, size_bytes, selection=OURS)], 1 if effort == "quick" else 5
+        )
 
     def table(self, results: Results) -> Sequence[str]:
         """Times, as in table 6.2."""
@@ -49,7 +47,7 @@ class T62(Row):
             for cell, runs in results.items()
         ]
 
-    def read(self, result: Result) -> Any:
+    def read(self, result: CopyResult) -> Any:
         """How long it took, and what each path that was used has of a link."""
         return {"seconds": result.copy.seconds, "shares": _shares(result)}
 
@@ -82,7 +80,7 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
         yield Verdict("each of them 0.35 to 0.65", each, all(0.35 <= s <= 0.65 for s in (second, third)))
 
 
-def _shares(result: Result) -> list[float]:
+def _shares(result: CopyResult) -> list[float]:
     """Return what the streams on each path have of a link, in the order of the paths."""
     rate_bps = RATE_BPS * result.cell.scale
     return [sum(map(middle_bps, streams)) / rate_bps for streams in by_path(result.copy).values()]

@@ -39,7 +39,7 @@ FIRST_RATES_MBIT, RATE_STEP_MBIT = (300, 400, 500, 600), 200
 
 
 @dataclass(frozen=True)
-class Run:
+class FidelityRun:
     """What one link showed in one run."""
 
     share: float  # of the rate
@@ -70,7 +70,7 @@ def shape(rate_bps: int, delay_s: float = DELAY_S) -> Shape:
     return Shape(rate_bps, delay_s, queue_bytes=int(rate_bps * 2 * delay_s / 8))
 
 
-def udp_runs(links: int, rate_bps: int, offered: float, seconds: float) -> list[Run]:
+def udp_runs(links: int, rate_bps: int, offered: float, seconds: float) -> list[FidelityRun]:
     """Load new links with UDP at a share of their rate, all at once."""
     with Pair("fidelity") as pair:
         started = [pair.start(shape(rate_bps), shape(rate_bps)) for _ in range(links)]
@@ -89,10 +89,10 @@ def udp_runs(links: int, rate_bps: int, offered: float, seconds: float) -> list[
 
 def _udp_run(
     rate_bps: int, offered: float, sent: int, came: Arrivals, stats: DirectionStats, seconds: float
-) -> Run:
+) -> FidelityRun:
     delays = [(at - sent_at) / 1e9 for sent_at, at in zip(came.sent_ns, came.came_ns, strict=True)]
     lost_at_tail = sent - stats.dropped_queue.frames == len(came.numbers) == stats.delivered.frames
-    return Run(
+    return FidelityRun(
         share=came.rate_bps(seconds / 4) / rate_bps,
         offered=offered,
         late=_late(stats),
@@ -102,14 +102,14 @@ def _udp_run(
     )
 
 
-def tcp_run(rate_bps: int, seconds: float) -> Run:
+def tcp_run(rate_bps: int, seconds: float) -> FidelityRun:
     """Load a new link with one CUBIC stream; its first seconds, in which it finds the rate, do not count."""
     with Pair("fidelity") as pair:
         link = pair.start(shape(rate_bps), shape(rate_bps))
         carried_bps, came = fill_with_tcp(pair, WARM_S, seconds)
         stats = link.stats()
     there, back = stats.a_to_b, stats.b_to_a
-    return Run(
+    return FidelityRun(
         share=carried_bps / rate_bps,
         offered=1.0,
         late=max(_late(there), _late(back), key=lambda seen: seen[1]),
@@ -135,7 +135,7 @@ def described(values: Sequence[float], factor: float) -> str:
     return f"{Spread(values).times(factor):.3f}"
 
 
-def row(title: str, runs: Sequence[Run]) -> None:
+def row(title: str, runs: Sequence[FidelityRun]) -> None:
     """Print what several runs of the same showed."""
     error = [[at(run.errors_s, share) for run in runs] for share in (0.5, 0.99) if runs[0].errors_s]
     print(
@@ -155,7 +155,7 @@ def header() -> None:
     )
 
 
-def rates(options: argparse.Namespace) -> dict[str, list[Run]]:
+def rates(options: argparse.Namespace) -> dict[str, list[FidelityRun]]:
     """UDP and TCP at 300 Mbit/s, 128 ms."""
     udp = [udp_runs(1, RATE_BPS, 1.1, options.seconds)[0] for _ in range(options.runs)]
     row("UDP, 110 % offered", udp)
@@ -164,7 +164,7 @@ def rates(options: argparse.Namespace) -> dict[str, list[Run]]:
     return {"UDP": udp, "TCP": tcp}
 
 
-def rates_verdicts(udp: Sequence[Run], tcp: Sequence[Run]) -> Iterator[Verdict]:
+def rates_verdicts(udp: Sequence[FidelityRun], tcp: Sequence[FidelityRun]) -> Iterator[Verdict]:
     """Hold every valid run against the rate, and its full queue against its length divided by the rate."""
     for name, runs in (("UDP", udp), ("TCP", tcp)):
         share = Spread([run.share for run in runs])
@@ -179,7 +179,7 @@ def rates_verdicts(udp: Sequence[Run], tcp: Sequence[Run]) -> Iterator[Verdict]:
     yield Verdict("a full queue's delay within 2 % of theory", measured, kept=kept)
 
 
-def delay(options: argparse.Namespace) -> dict[str, list[Run]]:
+def delay(options: argparse.Namespace) -> dict[str, list[FidelityRun]]:
     """The error of the delay of frames, from a link with room to one that is full."""
     found = {}
     for offered in (0.8, 0.95, 1.1):
@@ -191,7 +191,7 @@ def delay(options: argparse.Namespace) -> dict[str, list[Run]]:
     return found
 
 
-def delay_verdicts(offered: float, runs: Sequence[Run]) -> Iterator[Verdict]:
+def delay_verdicts(offered: float, runs: Sequence[FidelityRun]) -> Iterator[Verdict]:
     """Say whether every valid run keeps each limit; where none is valid, none is kept."""
     valid = [run for run in runs if run.valid]
     for place, (share, limit_s) in enumerate(LIMITS):
@@ -206,14 +206,14 @@ def delay_verdicts(offered: float, runs: Sequence[Run]) -> Iterator[Verdict]:
         yield Verdict(limit, f"{measured}; {which}", kept=max(own + seen) < limit_s)
 
 
-def six(options: argparse.Namespace) -> list[list[Run]]:
+def six(options: argparse.Namespace) -> list[list[FidelityRun]]:
     """Six links at once."""
     rounds = [udp_runs(6, 50 * MBIT, 1.05, options.seconds) for _ in range(options.runs)]
     row("six links of 50 Mbit/s", [run for each in rounds for run in each])
     return rounds
 
 
-def six_verdict(rounds: Sequence[Sequence[Run]]) -> Verdict:
+def six_verdict(rounds: Sequence[Sequence[FidelityRun]]) -> Verdict:
     """Say whether every round was valid on all six links."""
     valid = sum(all(run.valid for run in each) for each in rounds)
     share = Spread([run.share for each in rounds for run in each])
@@ -222,17 +222,17 @@ def six_verdict(rounds: Sequence[Sequence[Run]]) -> Verdict:
     return Verdict(limit, measured, kept=valid == len(rounds) and share.least >= VALID_SHARE)
 
 
-def highest_udp(options: argparse.Namespace) -> dict[str, list[Run]]:
+def highest_udp(options: argparse.Namespace) -> dict[str, list[FidelityRun]]:
     """The highest rate at which UDP runs are valid."""
     return until_invalid("UDP", lambda rate_bps: udp_runs(1, rate_bps, 1.05, options.seconds)[0])
 
 
-def highest_tcp(options: argparse.Namespace) -> dict[str, list[Run]]:
+def highest_tcp(options: argparse.Namespace) -> dict[str, list[FidelityRun]]:
     """The highest rate at which TCP runs are valid."""
     return until_invalid("TCP", lambda rate_bps: tcp_run(rate_bps, options.seconds))
 
 
-def until_invalid(name: str, one: Callable[[int], Run]) -> dict[str, list[Run]]:
+def until_invalid(name: str, one: Callable[[int], FidelityRun]) -> dict[str, list[FidelityRun]]:
     """Raise the rate until more than one of three runs is not valid; return the runs by Mbit/s."""
     found = {}
     for rate_mbit in chain(FIRST_RATES_MBIT, count(FIRST_RATES_MBIT[-1] + RATE_STEP_MBIT, RATE_STEP_MBIT)):
@@ -243,7 +243,7 @@ def until_invalid(name: str, one: Callable[[int], Run]) -> dict[str, list[Run]]:
     return found
 
 
-def highest_verdict(name: str, found: Mapping[str, Sequence[Run]]) -> Verdict:
+def highest_verdict(name: str, found: Mapping[str, Sequence[FidelityRun]]) -> Verdict:
     """Say which was the highest rate at which two of three runs were valid, and what was wrong above."""
     valid = [int(rate_mbit) for rate_mbit, runs in found.items() if sum(run.valid for run in runs) >= 2]
     best_mbit, above = max(valid, default=0), list(found)[-1]
@@ -255,8 +255,8 @@ def highest_verdict(name: str, found: Mapping[str, Sequence[Run]]) -> Verdict:
 def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
     """Hold each part that was measured against its limits."""
 
-    def runs(stored: Iterable[Mapping[str, Any]]) -> list[Run]:
-        return [Run(**each) for each in stored]
+    def runs(stored: Iterable[Mapping[str, Any]]) -> list[FidelityRun]:
+        return [FidelityRun(**each) for each in stored]
 
     for part, found in measured.items():
         if part == "rates":
@@ -274,7 +274,7 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
 PARTS = {"rates": rates, "delay": delay, "six": six, "highest-udp": highest_udp, "highest-tcp": highest_tcp}
 
 
-def draw(runs: Sequence[Run], file: Path) -> None:
+def draw(runs: Sequence[FidelityRun], file: Path) -> None:
     """Draw which share of the frames had at most which error, a line for each run."""
     import matplotlib
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool, repeated
+from apt.row import Results, ToolRow, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import DOWN
 from figures import Spread, Verdict, median
@@ -34,7 +34,7 @@ TOOLS = (*UP, *(f"{name}{DOWN}" for name in ("auto", "guc", "guc-p4", "curl", "a
 REPETITIONS = {"quick": 3, "full": 5}
 
 
-class Peers(Row):
+class Peers(ToolRow):
     """See the head of this file."""
 
     name = "peers"

@@ -1,4 +1,7 @@
-"""Goodput of a tool and of the traffic beside it, over the same time."""
+"""Goodput of a tool and of the traffic beside it, over the same time.
+
+Times count from the tool's first byte; without a second one it is the end.
+"""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -17,25 +20,30 @@ def queue_packets(rate_bps: float, rtt_s: float, bdp: float) -> int:
     return round(rate_bps * rtt_s * bdp / 8 / FULL_FRAME_BYTES)
 
 
-def tool_bps(run: Result, from_s: float, to_s: float) -> float:
-    """Return the tool's goodput between two times since its first byte."""
-    return run.goodput.mean_bps(from_s, to_s)
+def tool_bps(run: Result, from_s: float, to_s: float | None = None) -> float:
+    """Return the tool's goodput."""
+    return run.goodput.mean_bps(from_s, run.goodput.end_s if to_s is None else to_s)
 
 
-def neighbours_bps(run: Result, from_s: float, to_s: float) -> list[float]:
-    """Return the goodput of each generator beside it over the same time."""
-    began_s = run.transfers[0].began_s
+def neighbours_bps(run: Result, from_s: float, to_s: float | None = None) -> list[float]:
+    """Return the goodput of each generator beside it."""
+    began_s, ends_s = run.transfers[0].began_s, run.goodput.end_s if to_s is None else to_s
     names = sorted(name for name in run.run.flows() if name.startswith("beside"))
-    return [goodput_bps(run.run.goodput(name), began_s + from_s, began_s + to_s) for name in names]
+    return [goodput_bps(run.run.goodput(name), began_s + from_s, began_s + ends_s) for name in names]
 
 
-def fairness(run: Result, from_s: float, to_s: float) -> float:
+def theirs_bps(run: Result, from_s: float, to_s: float | None = None) -> float:
+    """Return the goodput of all generators beside it together."""
+    return sum(neighbours_bps(run, from_s, to_s))
+
+
+def fairness(run: Result, from_s: float, to_s: float | None = None) -> float:
     """Return Jain's index of the tool and those beside it."""
     return jain([tool_bps(run, from_s, to_s), *neighbours_bps(run, from_s, to_s)])
 
 
-def read(run: Result, from_s: float, to_s: float) -> dict[str, Any]:
-    """Return what both sides had between two times since the tool's first byte, as plain values."""
+def read(run: Result, from_s: float, to_s: float | None = None) -> dict[str, Any]:
+    """Return what both sides had, as plain values."""
     ours, theirs = tool_bps(run, from_s, to_s), neighbours_bps(run, from_s, to_s)
     return {"ours_bps": ours, "theirs_bps": sum(theirs), "jain": jain([ours, *theirs])}
 

@@ -12,10 +12,11 @@ for it; it is to have 1.3 times what 16 streams have beside squares of UDP, and 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Read, Results, Row, by_link_and_tool
+from apt.row import Read, Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
@@ -38,6 +39,7 @@ BURSTS = ("UDP (1, 2)", "UDP (1, 5)", "UDP (1, 10)", "none")
 TOOLS = ("plain-cubic", "guc-p8", "guc-p16", UDT)
 TURNS = {"quick": 1, "full": 3}
 SECONDS, FROM_S = 90.0, 20.0
+_bps = partial(tool_bps, from_s=FROM_S)
 KEEPS, LOSES, LITTLE, AHEAD = 0.8, 0.6, 0.25, 1.3
 
 
@@ -46,7 +48,7 @@ def link_of(row: str, beside: str) -> Link:
     return wan(RATE_BPS, 0.128, QUEUES[row], BESIDE[beside])
 
 
-class F13(Row):
+class F13(ToolRow):
     """See the head of this file."""
 
     name = "ops-f13"
@@ -75,7 +77,7 @@ class F13(Row):
 
     def read(self, run: Result) -> Any:
         """What both sides had, once it was steady."""
-        return read(run, FROM_S, run.goodput.end_s)
+        return read(run, FROM_S)
 
     def draw(self, results: Results, axes: Any) -> None:
         """F13: bars."""
@@ -118,10 +120,6 @@ def _udt(row: str, had: Mapping[str, float], found: Read) -> Iterable[Verdict]:
             times = median(runs, "ours_bps") / had[beside]
             limit = f"{row}: UDT has more than {wanted:g} times as much beside {beside}"
             yield Verdict(limit, f"{times:.2f}", times > wanted)
-
-
-def _bps(run: Any) -> float:
-    return tool_bps(run, FROM_S, run.goodput.end_s)
 
 
 if __name__ == "__main__":

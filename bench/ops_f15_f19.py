@@ -12,15 +12,16 @@ fill the link to at least 0.8 (F19b).
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from apt.tools import UDT
 from figures import Verdict, median
 from harness import run_row
-from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
+from neighbours import mbps, median_of, read, theirs_bps, tool_bps, wan
 
 RATE_BPS = 100_000_000
 CLIENT = "rpc(streams={}, block=6500B, congestion=cubic)"
@@ -30,6 +31,8 @@ PAIRS, EACH = 3, 4
 ALONE, LIGHT, SIXTEEN = "mpx-idle", "plain-cubic", "guc-p16"
 FOREGROUND, BACKGROUND = (SIXTEEN, UDT), (ALONE, LIGHT, "guc-p8", SIXTEEN, UDT)
 SECONDS, FROM_S = 90.0, 30.0
+_ours_bps = partial(tool_bps, from_s=FROM_S)
+_theirs_bps = partial(theirs_bps, from_s=FROM_S)
 KEEPS, TIMES, FILLS = 0.7, 2.5, 0.8
 
 
@@ -41,7 +44,7 @@ def link_of(clients: int) -> Link:
 PAIRED = wan(RATE_BPS, 0.128, 0.75, " + ".join([CLIENT.format(EACH)] * PAIRS))
 
 
-class F15F19(Row):
+class F15F19(ToolRow):
     """See the head of this file."""
 
     name = "ops-f15-f19"
@@ -71,7 +74,7 @@ class F15F19(Row):
 
     def read(self, run: Result) -> Any:
         """What both sides had, once it was steady."""
-        return read(run, FROM_S, run.goodput.end_s)
+        return read(run, FROM_S)
 
     def draw(self, results: Results, axes: Any) -> None:
         """F19a: what a client has beside each."""
@@ -95,14 +98,6 @@ def judge(stored: Mapping[str, Any]) -> Iterable[Verdict]:
         runs = [run["ours_bps"] + run["theirs_bps"] for run in found[PAIRED, tool]]
         used = statistics.median(runs) / RATE_BPS
         yield Verdict(f"F19b: {FILLS:.0%} filled beside {tool}", f"{used:.0%}", used >= FILLS)
-
-
-def _ours_bps(run: Result) -> float:
-    return tool_bps(run, FROM_S, run.goodput.end_s)
-
-
-def _theirs_bps(run: Result) -> float:
-    return sum(neighbours_bps(run, FROM_S, run.goodput.end_s))
 
 
 if __name__ == "__main__":

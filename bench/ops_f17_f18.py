@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
 from harness import run_row
@@ -38,7 +38,7 @@ def tool_of(kind: str) -> str:
     return f"plain-{kind}"
 
 
-class F17F18(Row):
+class F17F18(ToolRow):
     """See the head of this file."""
 
     name = "ops-f17-f18"
@@ -66,16 +66,16 @@ class F17F18(Row):
                 str(link.queue_packets),
                 link.beside,
                 tool,
-                mbps(runs, lambda run: tool_bps(run, FROM_S, run.goodput.end_s)),
-                mbps(runs, lambda run: neighbours_bps(run, FROM_S, run.goodput.end_s)[0]),
-                f"{Spread([fairness(run, FROM_S, run.goodput.end_s) for run in runs]):.2f}",
+                mbps(runs, lambda run: tool_bps(run, FROM_S)),
+                mbps(runs, lambda run: neighbours_bps(run, FROM_S)[0]),
+                f"{Spread([fairness(run, FROM_S) for run in runs]):.2f}",
             ]
             lines.append(f"| {' | '.join(cells)} |")
         return lines
 
     def read(self, run: Result) -> Any:
         """What both sides had, once it was steady."""
-        return read(run, FROM_S, run.goodput.end_s)
+        return read(run, FROM_S)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Goodput of the foreground over the number of streams beside it, F17."""
@@ -87,7 +87,7 @@ class F17F18(Row):
                 rates = [
                     median_of(
                         results[link_of("F17", beside, n), tool_of(kind)],
-                        lambda run: tool_bps(run, FROM_S, run.goodput.end_s),
+                        lambda run: tool_bps(run, FROM_S),
                     )
                     for n in counts
                 ]

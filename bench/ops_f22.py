@@ -12,7 +12,7 @@ from figures import Verdict
 from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS, OTHERS
-from recognition.paper_cell import Cell, CurveRow, Curves, seconds_of
+from recognition.paper_cell import CurveRow, Curves, PaperRuns, seconds_of
 
 NEAREST, BY_PIECE = "1-NN", "1-NN by piece"
 GOAL = 0.80
@@ -25,7 +25,7 @@ class F22(CurveRow):
 
     def compute(self, examples: Sequence[Example], effort: str) -> Curves:
         """All four, for each length."""
-        cell, seconds = Cell.of(examples, active=False), seconds_of(effort)
+        cell, seconds = PaperRuns.of(examples, active=False), seconds_of(effort)
         curves = {NEAREST: {w: cell.neighbours(w, [1])[1] for w in seconds}}
         curves |= {name: {w: cell.other(name, w) for w in seconds} for name in OTHERS}
         curves[BY_PIECE] = {w: cell.neighbours(w, [1], by_piece=True)[1] for w in seconds}

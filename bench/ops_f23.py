@@ -12,11 +12,11 @@ from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS
 from mpx_train.scores import Scores, confusion_lines, report_lines
-from recognition.paper_cell import Cell, draw_confusion
-from recognition.row import Row
+from recognition.paper_cell import PaperRuns, draw_confusion
+from recognition.row import SeriesRow
 
 
-class F23(Row[Scores]):
+class F23(SeriesRow[Scores]):
     """See the head of this file."""
 
     name = "f23"
@@ -24,7 +24,7 @@ class F23(Row[Scores]):
 
     def compute(self, examples: Sequence[Example], effort: str) -> Scores:  # noqa: ARG002 there is one length
         """One matrix."""
-        return Cell.of(examples, active=False).neighbours(DEFAULT_SECONDS, [1])[1]
+        return PaperRuns.of(examples, active=False).neighbours(DEFAULT_SECONDS, [1])[1]
 
     def table(self, results: Scores) -> Sequence[str]:
         """The matrix, and what follows from it."""

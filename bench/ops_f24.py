@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from figures import Verdict
 from harness import run_row
 from mpx_lab.dataset.load import Example
-from recognition.paper_cell import Cell, CurveRow, Curves, seconds_of
+from recognition.paper_cell import CurveRow, Curves, PaperRuns, seconds_of
 
 ACTIVE_KS = (1, 3, 5)
 PASSIVE = "passive 1-NN"
@@ -38,7 +38,7 @@ def judge(curves: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
 
 def curves_of(examples: Sequence[Example], effort: str) -> Curves:
     """Return the accuracies of F24 and F25."""
-    active, passive = (Cell.of(examples, active=so) for so in (True, False))
+    active, passive = (PaperRuns.of(examples, active=so) for so in (True, False))
     found = {w: active.neighbours(w, ACTIVE_KS) for w in seconds_of(effort)}
     curves = {f"active {k}-NN": {w: by_k[k] for w, by_k in found.items()} for k in ACTIVE_KS}
     return {**curves, PASSIVE: {w: passive.neighbours(w, [1])[1] for w in seconds_of(effort)}}

@@ -14,13 +14,13 @@ from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS
 from mpx_train.scores import Scores, confusion_lines
 from ops_f24 import ACTIVE_KS, PASSIVE
-from recognition.paper_cell import Cell, draw_confusion
-from recognition.row import Row
+from recognition.paper_cell import PaperRuns, draw_confusion
+from recognition.row import SeriesRow
 
 Matrices = Mapping[str, Scores]
 
 
-class F26(Row[Matrices]):
+class F26(SeriesRow[Matrices]):
     """See the head of this file."""
 
     name = "f26"
@@ -29,8 +29,8 @@ class F26(Row[Matrices]):
 
     def compute(self, examples: Sequence[Example], effort: str) -> Matrices:  # noqa: ARG002 there is one length
         """Four matrices."""
-        active = Cell.of(examples, active=True).neighbours(DEFAULT_SECONDS, ACTIVE_KS)
-        passive = Cell.of(examples, active=False).neighbours(DEFAULT_SECONDS, [1])[1]
+        active = PaperRuns.of(examples, active=True).neighbours(DEFAULT_SECONDS, ACTIVE_KS)
+        passive = PaperRuns.of(examples, active=False).neighbours(DEFAULT_SECONDS, [1])[1]
         return {**{f"active {k}-NN": scores for k, scores in active.items()}, PASSIVE: passive}
 
     def table(self, results: Matrices) -> Sequence[str]:

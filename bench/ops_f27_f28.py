@@ -12,14 +12,14 @@ from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import DEFAULT_SECONDS
 from mpx_train.scores import Scores, confusion_lines, report_lines, worst_pairs
-from recognition.paper_cell import Cell, draw_confusion
-from recognition.row import Row
+from recognition.paper_cell import PaperRuns, draw_confusion
+from recognition.row import SeriesRow
 
 BOTH = {"active": True, "passive": False}
 SELDOM = 0.02
 
 
-class F27F28(Row[Mapping[str, Scores]]):
+class F27F28(SeriesRow[Mapping[str, Scores]]):
     """See the head of this file."""
 
     name = "f27-f28"
@@ -29,7 +29,7 @@ class F27F28(Row[Mapping[str, Scores]]):
     def compute(self, examples: Sequence[Example], effort: str) -> Mapping[str, Scores]:  # noqa: ARG002
         """One matrix each."""
         return {
-            how: Cell.of(examples, active=active).neighbours(DEFAULT_SECONDS, [1])[1]
+            how: PaperRuns.of(examples, active=active).neighbours(DEFAULT_SECONDS, [1])[1]
             for how, active in BOTH.items()
         }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
 from harness import run_row
@@ -29,7 +29,7 @@ FIXED = {"cubic": "mpx-cubic-1", "bbr": "mpx-bbr-1"}
 NEAR, FAIR, TIMES, COST = 0.95, 0.95, 3.0, 0.98
 
 
-class F29(Row):
+class F29(ToolRow):
     """See the head of this file."""
 
     name = "ops-f29"

@@ -13,8 +13,8 @@ from figures import Verdict
 from harness import run_row
 from mpx_lab.dataset.load import Example
 from mpx_train.paper import raw_windows
-from recognition.paper_cell import Cell
-from recognition.row import Row
+from recognition.paper_cell import PaperRuns
+from recognition.row import SeriesRow
 
 from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.mix import MIXES
@@ -52,7 +52,7 @@ class Signatures:
         return self.between / max(self.within, LEAST_MS)
 
 
-class F8(Row[Mapping[str, Signatures]]):
+class F8(SeriesRow[Mapping[str, Signatures]]):
     """See the head of this file."""
 
     name = "f8"
@@ -61,7 +61,7 @@ class F8(Row[Mapping[str, Signatures]]):
 
     def compute(self, examples: Sequence[Example], effort: str) -> Mapping[str, Signatures]:  # noqa: ARG002
         """Both ways of probing."""
-        return {how: signatures(Cell.of(examples, active=active)) for how, active in PROBING.items()}
+        return {how: signatures(PaperRuns.of(examples, active=active)) for how, active in PROBING.items()}
 
     def table(self, results: Mapping[str, Signatures]) -> Sequence[str]:
         """The distances."""
@@ -98,7 +98,7 @@ def judge(measured: Mapping[str, Mapping[str, float]]) -> Iterable[Verdict]:
     yield Verdict("by more with bursts", told, ratios["active"] > ratios["passive"])
 
 
-def signatures(cell: Cell) -> Signatures:
+def signatures(cell: PaperRuns) -> Signatures:
     """Return all stretches that a cell has."""
     stretches, runs = raw_windows(cell.examples, SECONDS)
     mixes = np.array([cell.examples[run].mix for run in runs])

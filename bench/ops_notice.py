@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict
 from harness import run_row
@@ -28,7 +28,7 @@ TOOL = "mpx-fair-1"
 NEVER_S = float("inf")
 
 
-class Notice(Row):
+class Notice(ToolRow):
     """See the head of this file."""
 
     name = "ops-notice"

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Verdict, median
 from harness import run_row
-from neighbours import mbps, median_of, neighbours_bps, read, tool_bps, wan
+from neighbours import mbps, median_of, neighbours_bps, read, theirs_bps, tool_bps, wan
 
 C, B = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
 BACKGROUNDS = {"none": "", "C": C, "B": B, "CC": f"{C} + {C}", "BC": f"{B} + {C}", "BB": f"{B} + {B}"}
@@ -31,7 +31,7 @@ def link_of(queue_bdp: float, background: str) -> Link:
     return wan(100_000_000, 0.060, queue_bdp, BACKGROUNDS[background])
 
 
-class Policies(Row):
+class Policies(ToolRow):
     """See the head of this file."""
 
     name = "ops-policies"
@@ -51,11 +51,8 @@ class Policies(Row):
         lines = ["| queue, packets | beside | tool | ours, Mbit/s | theirs, each |", "|---|---|---|---|---|"]
         for (link, tool), runs in results.items():
             count = len(link.neighbours)
-            theirs = [
-                mbps(runs, lambda run, i=i: neighbours_bps(run, FROM_S, run.goodput.end_s)[i])
-                for i in range(count)
-            ]
-            ours = mbps(runs, lambda run: tool_bps(run, FROM_S, run.goodput.end_s))
+            theirs = [mbps(runs, lambda run, i=i: neighbours_bps(run, FROM_S)[i]) for i in range(count)]
+            ours = mbps(runs, lambda run: tool_bps(run, FROM_S))
             beside = next(name for name, specs in BACKGROUNDS.items() if specs == link.beside)
             lines.append(
                 f"| {link.queue_packets} | {beside} | {tool} | {ours} | {', '.join(theirs) or '-'} |"
@@ -64,19 +61,13 @@ class Policies(Row):
 
     def read(self, run: Result) -> Any:
         """What both sides had, once it was steady."""
-        return read(run, FROM_S, run.goodput.end_s)
+        return read(run, FROM_S)
 
     def draw(self, results: Results, axes: Any) -> None:
         """Shares of the link, ours below, on the queue of one product."""
         places = [(background, tool) for background in BACKGROUNDS for tool in TOOLS]
-        ours = [
-            median_of(results[link_of(1.0, b), t], lambda r: tool_bps(r, FROM_S, r.goodput.end_s))
-            for b, t in places
-        ]
-        theirs = [
-            median_of(results[link_of(1.0, b), t], lambda r: sum(neighbours_bps(r, FROM_S, r.goodput.end_s)))
-            for b, t in places
-        ]
+        ours = [median_of(results[link_of(1.0, b), t], lambda r: tool_bps(r, FROM_S)) for b, t in places]
+        theirs = [median_of(results[link_of(1.0, b), t], lambda r: theirs_bps(r, FROM_S)) for b, t in places]
         at = range(len(places))
         axes.bar(at, [bps / 1e6 for bps in ours], label="ours")
         axes.bar(at, [bps / 1e6 for bps in theirs], bottom=[bps / 1e6 for bps in ours], label="theirs")

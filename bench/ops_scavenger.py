@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Results, Row, by_link_and_tool
+from apt.row import Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict
 from harness import run_row
@@ -40,7 +40,7 @@ LINKS = {
 }
 
 
-class Scavenging(Row):
+class Scavenging(ToolRow):
     """See the head of this file; what the stream has alone is measured beside a copy of hardly any rate."""
 
     name = "ops-scavenger"

@@ -11,14 +11,15 @@ for it; beside it the stream is to have less than a fifth, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from apt.cell import PAYLOAD_SHARE, Cell, Link
-from apt.row import Read, Results, Row, by_link_and_tool
+from apt.row import Read, Results, ToolRow, by_link_and_tool
 from apt.store import Result
 from figures import Spread, Verdict, median
 from harness import run_row
-from neighbours import FULL_FRAME_BYTES, fairness, mbps, neighbours_bps, read, tool_bps, wan
+from neighbours import FULL_FRAME_BYTES, fairness, mbps, read, theirs_bps, tool_bps, wan
 
 QUEUES = {"T2": 0.75, "T3": 0.375}
 SIXTEEN = "gridftp(streams=16, congestion=cubic)"
@@ -33,6 +34,9 @@ SECONDS = {"quick": 100.0, "full": 300.0}
 TURNS = {"quick": 1, "full": 5}
 TOOL = "plain-cubic"
 FROM_S = 60.0
+_ours_bps = partial(tool_bps, from_s=FROM_S)
+_theirs_bps = partial(theirs_bps, from_s=FROM_S)
+_jain = partial(fairness, from_s=FROM_S)
 ALONE, EVEN, STARVED, UNEVEN, GROWS = 0.9, 0.95, 0.2, (0.54, 0.75), 0.10
 
 
@@ -41,7 +45,7 @@ def link_of(row: str, beside: str) -> Link:
     return wan(100_000_000, 0.128, QUEUES[row], BESIDE[beside])
 
 
-class T2(Row):
+class T2(ToolRow):
     """See the head of this file."""
 
     name = "ops-t2-f21"
@@ -82,7 +86,7 @@ class T2(Row):
     def read(self, run: Result) -> Any:
         """What both sides had in the end, and by how much the round-trip time grew."""
         least_s, most_s = _rtts(run)
-        return {**read(run, FROM_S, run.goodput.end_s), "grew_s": most_s - least_s}
+        return {**read(run, FROM_S), "grew_s": most_s - least_s}
 
     def draw(self, results: Results, axes: Any) -> None:
         """F21a: the stream over time beside each."""
@@ -124,18 +128,6 @@ def _beside_udt(row: str, found: Read) -> Iterable[Verdict]:
     if runs := found.get((link_of(row, "UDT"), TOOL), []):
         starved = median(runs, "ours_bps") / 1e8
         yield Verdict(f"{row}: beside UDT less than {STARVED:.0%}", f"{starved:.1%}", starved < STARVED)
-
-
-def _ours_bps(run: Result) -> float:
-    return tool_bps(run, FROM_S, run.goodput.end_s)
-
-
-def _theirs_bps(run: Result) -> float:
-    return sum(neighbours_bps(run, FROM_S, run.goodput.end_s))
-
-
-def _jain(run: Result) -> float:
-    return fairness(run, FROM_S, run.goodput.end_s)
 
 
 def _rtts(run: Result) -> tuple[float, float]:

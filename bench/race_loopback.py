@@ -36,7 +36,7 @@ WITH_ADLER32 = 1.4  # the same, where only mpx makes checksums
 
 
 @dataclass(frozen=True)
-class Run:
+class TransferCost:
     """One transfer: seconds of data, of the whole process, and processor seconds of both ends."""
 
     data_s: float
@@ -74,7 +74,7 @@ def judge(races: Iterable[Mapping[str, Any]]) -> Iterator[Verdict]:
         yield Verdict(limit, str(found), found.median <= goal)
 
 
-def timed(command: list[str], course: Course) -> Run:
+def timed(command: list[str], course: Course) -> TransferCost:
     """Run a command to its end; raises CalledProcessError when it fails."""
     course.clock.reset()
     server_before_s, before_s = course.server.ended_sessions_cpu_s, _children_cpu_s()
@@ -86,7 +86,9 @@ def timed(command: list[str], course: Course) -> Run:
     wall = time.perf_counter() - began
     # they end after their client, and their CPU time is counted then
     wait_for(lambda: not course.server.session_pids, "the server's sessions end")
-    return Run(course.clock.data_s, wall, cpu_s, course.server.ended_sessions_cpu_s - server_before_s)
+    return TransferCost(
+        course.clock.data_s, wall, cpu_s, course.server.ended_sessions_cpu_s - server_before_s
+    )
 
 
 def _children_cpu_s() -> float:

@@ -47,7 +47,7 @@ _LEFT_AFTER_S = 3.0
 
 
 @dataclass(frozen=True)
-class Run:
+class AttackRun:
     """What one run saw; milliseconds and MiB."""
 
     idle_p99_ms: float
@@ -137,7 +137,7 @@ def _logs_in(port: int, address: str) -> bool:
     return said == [b"220", b"331", b"230"]
 
 
-def measure(name: str, root: Path, command: Sequence[str]) -> Run:
+def measure(name: str, root: Path, command: Sequence[str]) -> AttackRun:
     """Attack a server of its own once."""
     spawn = multiprocessing.get_context("spawn")
     tries = spawn.Value("Q", 0, lock=False)
@@ -158,7 +158,7 @@ def measure(name: str, root: Path, command: Sequence[str]) -> Run:
             attacker.kill()
             attacker.join()
         time.sleep(_LEFT_AFTER_S)
-        return Run(
+        return AttackRun(
             idle_p99_ms=percentile(alone, 0.99),
             p99_ms=percentile(under, 0.99),
             noops=len(under),
@@ -184,10 +184,10 @@ def make_folder() -> Path:
 def judge(stored: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Verdict]:
     """Yield the verdicts on all attacks."""
     for name, runs in stored.items():
-        yield from judge_attack(name, [Run(**run) for run in runs])
+        yield from judge_attack(name, [AttackRun(**run) for run in runs])
 
 
-def judge_attack(name: str, runs: Sequence[Run]) -> list[Verdict]:
+def judge_attack(name: str, runs: Sequence[AttackRun]) -> list[Verdict]:
     """Return the verdicts on an attack; there is one at least."""
     if not runs or not all(run.is_valid for run in runs):
         invalid = sum(not run.is_valid for run in runs)
@@ -204,7 +204,7 @@ def judge_attack(name: str, runs: Sequence[Run]) -> list[Verdict]:
     return [Verdict(f"{name}: {limit}", measured, kept) for limit, measured, kept in found]
 
 
-def table(results: dict[str, list[Run]]) -> str:
+def table(results: dict[str, list[AttackRun]]) -> str:
     """Return a table in Markdown."""
     head = ["attack", "idle P99, ms", "P99 under attack, ms", "times", "logins", "peak, MiB", "left, MiB"]
     rows = [head, ["---"] * len(head)]
@@ -221,7 +221,7 @@ def table(results: dict[str, list[Run]]) -> str:
 _FIELDS = ("idle_p99_ms", "p99_ms", "ratio", "peak_mib", "left_mib")
 
 
-def draw(results: dict[str, list[Run]], axes: Any) -> None:
+def draw(results: dict[str, list[AttackRun]], axes: Any) -> None:
     """Draw the ratios, each run a dot, and the limit."""
     for row, runs in enumerate(results.values()):
         axes.plot([run.ratio for run in runs], [row] * len(runs), "o", color="tab:blue", alpha=0.6)
@@ -232,12 +232,12 @@ def draw(results: dict[str, list[Run]], axes: Any) -> None:
     axes.set_xlabel("NOOP at P99 under attack / of an idle server (limit dashed)")
 
 
-def measure_all(options: argparse.Namespace) -> dict[str, list[Run]]:
+def measure_all(options: argparse.Namespace) -> dict[str, list[AttackRun]]:
     """Run every attack several times, interleaved."""
     names = [n for n in serve_attackers.ATTACKS if any(word in n for word in options.only.split(","))]
     if not names:
         raise UsageError(f"no attack has any of {options.only!r} in its name")
-    results: dict[str, list[Run]] = {name: [] for name in names}
+    results: dict[str, list[AttackRun]] = {name: [] for name in names}
     print(machine(), flush=True)
     for number in range(options.runs):
         for name in names:
@@ -252,7 +252,7 @@ def measure_all(options: argparse.Namespace) -> dict[str, list[Run]]:
 
 def show(stored: Mapping[str, Sequence[Mapping[str, Any]]], options: argparse.Namespace) -> None:
     """Print the table, and draw the figure where one was asked for."""
-    results = {name: [Run(**run) for run in runs] for name, runs in stored.items()}
+    results = {name: [AttackRun(**run) for run in runs] for name, runs in stored.items()}
     print(table(results))
     if options.figure:
         print(drawn(options.figure, lambda axes: draw(results, axes)))

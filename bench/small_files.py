@@ -52,7 +52,7 @@ MEASURE = (
 
 
 @dataclass(frozen=True)
-class Run:
+class CopyCost:
     """One copy of the tree: seconds of wall time and of the client's processor, its peak memory in bytes."""
 
     wall_s: float
@@ -70,7 +70,7 @@ def make_tree(folder: Path, files: int, size_bytes: int) -> None:
         made.chmod(0o777)
 
 
-def timed(command: list[str], folder: Path) -> Run:
+def timed(command: list[str], folder: Path) -> CopyCost:
     """Run a command to its end; raises RuntimeError with what it said when it fails."""
     log, measured = folder / "client.log", folder / "measured.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
@@ -85,7 +85,7 @@ def timed(command: list[str], folder: Path) -> Run:
         )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {log.read_text()[-2000:]}")
-    return Run(**json.loads(measured.read_text()))
+    return CopyCost(**json.loads(measured.read_text()))
 
 
 def command_of(tool: str, source: Path, target: Path, server: str, *, up: bool) -> list[str]:
@@ -116,7 +116,7 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
     """
     files = measured["files"]
     for direction, stored in measured["runs"].items():
-        by_tool = {tool: [Run(**run) for run in ran] for tool, ran in stored.items()}
+        by_tool = {tool: [CopyCost(**run) for run in ran] for tool, ran in stored.items()}
         rates = {tool: Spread([files / run.wall_s for run in ran]) for tool, ran in by_tool.items()}
         ours = by_tool.get("mpx", [])
         if len(rates) == len(TOOLS):
@@ -129,9 +129,9 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
             yield Verdict(limit, f"{peak / 1e6:.0f} MB", peak <= MEMORY_BYTES)
 
 
-def measure_in(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
+def measure_in(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, list[CopyCost]]]:
     """Run what was asked for, tools in turns, and print a row for each direction and tool."""
-    found: dict[str, dict[str, list[Run]]] = {}
+    found: dict[str, dict[str, list[CopyCost]]] = {}
     source = folder / "source"
     make_tree(source, options.files, options.size)
     tools = TOOLS if options.tool is None else (options.tool,)
@@ -155,7 +155,7 @@ def measure_in(folder: Path, options: argparse.Namespace) -> dict[str, dict[str,
     return found
 
 
-def row(direction: str, tool: str, runs: list[Run], files: int) -> str:
+def row(direction: str, tool: str, runs: list[CopyCost], files: int) -> str:
     """Return one line of the table."""
     rates = [files / run.wall_s for run in runs]
     cpu_s = statistics.median(run.cpu_s for run in runs)

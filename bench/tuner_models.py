@@ -188,7 +188,7 @@ def draw(family: Callable[[Random], Curve | tuple[Curve, Curve]], random: Random
     return Network(drawn[0], rtt_s, drawn[1], round(random.uniform(20, 25), 1))
 
 
-class Transfer:
+class SimulatedTransfer:
     """One path carrying bytes, step by step; `set_streams` may be called between any two steps."""
 
     def __init__(

@@ -27,7 +27,7 @@ from typing import Any
 
 from figures import Verdict
 from harness import command, run
-from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, Transfer, draw
+from tuner_models import FAMILIES, MAX_STREAMS, STEP_S, Curve, Network, SimulatedTransfer, draw
 from tuner_rivals import AzCopy, Falcon, GaussianProcess
 
 from mpx.apt_gss import PaperGss
@@ -50,7 +50,7 @@ TUNERS: dict[str, Callable[[], Tuner]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class RaceRun:
     """What one transfer came to; times in seconds, None where it failed."""
 
     rtt_s: float
@@ -66,9 +66,9 @@ class Run:
 
 def simulate(
     network: Network, tuner: Tuner, cv: float, hints: bool, seed: str
-) -> tuple[list[int], Transfer, int, int]:
+) -> tuple[list[int], SimulatedTransfer, int, int]:
     """Let a tuner steer one transfer for `RUN_S`; returns streams asked for per step, decisions, opened."""
-    transfer = Transfer(network, cv, Random(seed), hints)
+    transfer = SimulatedTransfer(network, cv, Random(seed), hints)
     asked: list[int] = []
     decisions = opened = 0
     chunk: float | None = None  # bytes of the chunk under way that have not arrived
@@ -112,7 +112,9 @@ def stay(good: list[bool]) -> float | None:
     return found
 
 
-def race(family: Family, name: str, tuner: str, cv: float, hints: bool, seed: int, runs: int) -> list[Run]:
+def race(
+    family: Family, name: str, tuner: str, cv: float, hints: bool, seed: int, runs: int
+) -> list[RaceRun]:
     """`runs` transfers on networks of one family; every tuner meets the same ones."""
     results = []
     for number in range(runs):
@@ -132,7 +134,7 @@ def race(family: Family, name: str, tuner: str, cv: float, hints: bool, seed: in
         held = mean(after) if reached_s is not None and after else 0.0
         utilisation = transfer.arrived_bytes / best_bytes
         results.append(
-            Run(
+            RaceRun(
                 rtt_s=network.rtt_s,
                 reached_s=reached_s,
                 found_again_s=again_s,
@@ -167,7 +169,7 @@ HEADER = " ".join(
 )
 
 
-def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
+def line(name: str, tuner: str, cv: float, hints: bool, runs: list[RaceRun]) -> str:
     """One row of the table; '/lim' divides each run by max(3 s, 40 RTT), at P90 by max(5 s, 60 RTT)."""
     reached = [math.inf if r.reached_s is None else r.reached_s for r in runs]
     median_of = [t / max(3.0, 40 * r.rtt_s) for t, r in zip(reached, runs, strict=True)]
@@ -196,7 +198,7 @@ def line(name: str, tuner: str, cv: float, hints: bool, runs: list[Run]) -> str:
 def judge(stored: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> Iterator[Verdict]:
     """Hold our tuner against its goals and the others, over all families; runs by noise and tuner."""
     for noise, by_tuner in stored.items():
-        ran = {tuner: [Run(**run) for run in runs] for tuner, runs in by_tuner.items()}
+        ran = {tuner: [RaceRun(**run) for run in runs] for tuner, runs in by_tuner.items()}
         failing = {tuner: mean(r.reached_s is None for r in runs) for tuner, runs in ran.items()}
         runs, where = ran.get(OURS, []), f"noise {noise}"
         if not runs:
@@ -217,7 +219,7 @@ def judge(stored: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> It
             yield Verdict(limit, f"{failed:.1%}, {best} {failing[best]:.1%}", failed <= failing[best])
 
 
-def readings(tuner: str, cv: float, runs: list[Run]) -> str:
+def readings(tuner: str, cv: float, runs: list[RaceRun]) -> str:
     """Shares of runs that are in time (P90's limit), and that fail, by three readings of "reached"."""
     cells = []
     for name in ("reached_s", "touched_s", "stayed_s"):
@@ -261,11 +263,11 @@ class Kept:
     def __init__(self, file: str | None):
         self._file = Path(file) if file else None
         lines = self._file.read_text().splitlines() if self._file and self._file.exists() else []
-        self._rows: dict[str, list[Run]] = {}
+        self._rows: dict[str, list[RaceRun]] = {}
         for key, runs in map(json.loads, lines):
-            self._rows[key] = [Run(**run) for run in runs]
+            self._rows[key] = [RaceRun(**run) for run in runs]
 
-    def get(self, key: str, race: Callable[[], list[Run]]) -> list[Run]:
+    def get(self, key: str, race: Callable[[], list[RaceRun]]) -> list[RaceRun]:
         """The row of that name: the kept one, or else a new one, which is kept."""
         if key not in self._rows:
             self._rows[key] = race()
@@ -275,7 +277,7 @@ class Kept:
         return self._rows[key]
 
 
-def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> None:
+def figure(file: str, rows: list[tuple[str, str, float, bool, list[RaceRun]]]) -> None:
     """Share of runs that have reached the good range over time, per noise, all families together."""
     import matplotlib
 
@@ -301,7 +303,7 @@ def figure(file: str, rows: list[tuple[str, str, float, bool, list[Run]]]) -> No
     fig.savefig(file, dpi=150)
 
 
-def measure(args: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
+def measure(args: argparse.Namespace) -> dict[str, dict[str, list[RaceRun]]]:
     """Race the tuners and print the table."""
     runs = args.runs or (5 if args.quick else 25)
     tuners = [args.tuner] if args.tuner else list(TUNERS)
@@ -333,7 +335,7 @@ def measure(args: argparse.Namespace) -> dict[str, dict[str, list[Run]]]:
     if args.figure:
         figure(args.figure, rows)
     print()
-    measured: dict[str, dict[str, list[Run]]] = {}
+    measured: dict[str, dict[str, list[RaceRun]]] = {}
     for (tuner, cv), results in everything.items():
         measured.setdefault(f"{cv:.0%}", {})[tuner] = results
     return measured

@@ -45,7 +45,7 @@ HURRY = 0.7  # a window arrives within that share of the round trip
 
 
 @dataclass(frozen=True)
-class Link:
+class Bottleneck:
     """A bottleneck with a drop-tail queue; `window_bytes` is the receivers', None for as much as it takes."""
 
     rate_bps: float
@@ -64,24 +64,24 @@ class Link:
 
 
 LINKS = (
-    Link(20e6, 0.05, 500),
-    Link(200e6, 0.01, 100),
-    Link(200e6, 0.05, 50),
-    Link(200e6, 0.05, 500),
-    Link(200e6, 0.08, 100),
-    Link(200e6, 0.1, 100),
-    Link(200e6, 0.06, 1000, None),
-    Link(200e6, 0.06, 1000, None, 0.001),
-    Link(100e6, 0.06, 500, None, 0.001),
+    Bottleneck(20e6, 0.05, 500),
+    Bottleneck(200e6, 0.01, 100),
+    Bottleneck(200e6, 0.05, 50),
+    Bottleneck(200e6, 0.05, 500),
+    Bottleneck(200e6, 0.08, 100),
+    Bottleneck(200e6, 0.1, 100),
+    Bottleneck(200e6, 0.06, 1000, None),
+    Bottleneck(200e6, 0.06, 1000, None, 0.001),
+    Bottleneck(100e6, 0.06, 500, None, 0.001),
 )
 
 
-SHARED = tuple(Link(100e6, 0.05, packets, None) for packets in (100, 250, 400, 800))
+SHARED = tuple(Bottleneck(100e6, 0.05, packets, None) for packets in (100, 250, 400, 800))
 JOINING, EVERY_S = 4, 45
 
 
 @dataclass(slots=True)
-class Stream:
+class CubicStream:
     """One TCP connection; windows in segments."""
 
     carries_from_s: float
@@ -111,12 +111,12 @@ class Stream:
         self.window = min(max(self.window, cubic, friendly), 1.5 * self.window)
 
 
-class Transfer:
+class CubicTransfer:
     """The streams of one transfer; `set_count` opens and retires them."""
 
     def __init__(self, path: "Path"):
         self._path = path
-        self.streams: list[Stream] = []
+        self.streams: list[CubicStream] = []
         self.round_bytes = self.done_bytes = 0.0
         self.resent = 0
         self.least_rtt_s = math.inf  # that it has met: one that joins a full path never sees it empty
@@ -125,10 +125,10 @@ class Transfer:
     def set_count(self, count: int) -> None:
         """Open streams, which carry two round trips later, or retire the youngest."""
         ready_s = self._path.from_s + 2 * self._path.link.rtt_s
-        self.streams += [Stream(ready_s) for _ in range(count - len(self.streams))]
+        self.streams += [CubicStream(ready_s) for _ in range(count - len(self.streams))]
         del self.streams[count:]
 
-    def carrying(self) -> list[Stream]:
+    def carrying(self) -> list[CubicStream]:
         """The streams that take part in the round under way."""
         return [stream for stream in self.streams if stream.carries_from_s <= self._path.from_s]
 
@@ -155,16 +155,16 @@ class Transfer:
 class Path:
     """Transfers that share a link; `advance` to a time, change their streams in between."""
 
-    def __init__(self, link: Link, seed: str):
+    def __init__(self, link: Bottleneck, seed: str):
         self.link, self._random = link, Random(seed)
         self._most = link.window_bytes / SEGMENT_BYTES if link.window_bytes else float("inf")
-        self.transfers: list[Transfer] = []
+        self.transfers: list[CubicTransfer] = []
         self.from_s = self._round_s = 0.0  # of the round under way
         self.round_trip_s = link.rtt_s  # smoothed as the kernel does
 
-    def join(self) -> Transfer:
+    def join(self) -> CubicTransfer:
         """One more transfer, without streams at first."""
-        self.transfers.append(Transfer(self))
+        self.transfers.append(CubicTransfer(self))
         return self.transfers[-1]
 
     def share(self, at_s: float) -> float:
@@ -208,7 +208,7 @@ class Path:
 
 
 @dataclass
-class Run:
+class CubicRun:
     """Bytes of each step, streams asked for, and the decisions with their times."""
 
     moved: list[int]
@@ -238,22 +238,22 @@ class Run:
         return sum(max(0, after - before) for before, after in pairs)
 
 
-def run(link: Link, seed: str, fixed: int | None = None, seconds: float = RUN_S) -> Run:
+def run(link: Bottleneck, seed: str, fixed: int | None = None, seconds: float = RUN_S) -> CubicRun:
     """One transfer: a fixed number of streams, or our tuner."""
     return together(link, seed, 1, seconds, seconds, fixed)[0]
 
 
 def together(
-    link: Link, seed: str, count: int, every_s: float, seconds: float, fixed: int | None = None
-) -> list[Run]:
+    link: Bottleneck, seed: str, count: int, every_s: float, seconds: float, fixed: int | None = None
+) -> list[CubicRun]:
     """So many transfers, one more every `every_s`; times of a run count from its own beginning."""
     path = Path(link, seed)
-    joined: list[tuple[float, Transfer, AutoTuner, Run]] = []
+    joined: list[tuple[float, CubicTransfer, AutoTuner, CubicRun]] = []
     for step in range(round(seconds / STEP_S)):
         now_s = step * STEP_S
         path.advance(now_s)
         if len(joined) < count and now_s >= len(joined) * every_s - STEP_S / 2:
-            joined.append((now_s, path.join(), AutoTuner(), Run([], [], [])))
+            joined.append((now_s, path.join(), AutoTuner(), CubicRun([], [], [])))
             if fixed is not None:
                 joined[-1][1].set_count(fixed)
         for began_s, transfer, tuner, found in joined:
@@ -268,14 +268,14 @@ def together(
     return [found for *_, found in joined]
 
 
-def best_fixed(link: Link) -> tuple[int, float]:
+def best_fixed(link: Bottleneck) -> tuple[int, float]:
     """The fewest streams within 1 % of the best fixed number, and what the best carries (bit/s)."""
     found = {n: run(link, f"fixed {n}", n, FIXED_S).bps(FIXED_S / 2, FIXED_S) for n in FIXED}
     best = max(found.values())
     return min(n for n, bps in found.items() if bps >= 0.99 * best), best
 
 
-def line(link: Link, number: int, best: float, found: Sequence[Run]) -> str:
+def line(link: Bottleneck, number: int, best: float, found: Sequence[CubicRun]) -> str:
     """One row of the table: median, and the worst run where it is more telling."""
     reached = sorted(each.reached_s(0.9 * best) for each in found)
     first = sorted(each.bps(0, FIRST_S) / best for each in found)
@@ -293,7 +293,7 @@ def line(link: Link, number: int, best: float, found: Sequence[Run]) -> str:
     return " | ".join(cells)
 
 
-def measured(link: Link, best: float, found: Sequence[Run]) -> dict[str, Any]:
+def measured(link: Bottleneck, best: float, found: Sequence[CubicRun]) -> dict[str, Any]:
     """Return what is judged of our runs on one link, in shares of the best fixed number (bit/s)."""
     return {
         "rtt_s": link.rtt_s,
@@ -320,7 +320,7 @@ def judge(stored: Mapping[str, Any]) -> Iterator[Verdict]:
             yield Verdict(limit, f"{mine:.3f} against {other:.3f}", mine.median >= other.median)
 
 
-def fairness(link: Link, seed: str, fixed: int | None) -> list[float]:
+def fairness(link: Bottleneck, seed: str, fixed: int | None) -> list[float]:
     """Jain's index of 2, 3 and 4 transfers in the worst ten seconds from 30 s after a join."""
     runs = together(link, seed, JOINING, EVERY_S, JOINING * EVERY_S, fixed)
     worst = []
@@ -337,7 +337,7 @@ def fairness(link: Link, seed: str, fixed: int | None) -> list[float]:
     return worst
 
 
-def joining(link: Link, runs: int) -> dict[str, list[tuple[float, ...]]]:
+def joining(link: Bottleneck, runs: int) -> dict[str, list[tuple[float, ...]]]:
     """Let transfers join one after another: ours, and plain flows of one stream.
 
     Returns for each Jain's indices of the runs, with 2, 3 and 4 transfers.
@@ -348,7 +348,7 @@ def joining(link: Link, runs: int) -> dict[str, list[tuple[float, ...]]]:
     }
 
 
-def joining_line(link: Link, name: str, found: Sequence[Sequence[float]]) -> str:
+def joining_line(link: Bottleneck, name: str, found: Sequence[Sequence[float]]) -> str:
     """One row of the table."""
     cells = [
         f"{count}: {statistics.median(each):.3f} ({min(each):.3f})" for count, each in enumerate(found, 2)

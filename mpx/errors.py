@@ -4,12 +4,12 @@ MpxError (1)
 ├── UsageError (2)               the request itself is wrong, or this pair cannot honour it
 ├── SourceError (3)              the source is not there or cannot be read
 ├── DestinationError (4)         the destination refuses, or another copy holds it
-├── AuthenticationError (5)      nobody let us in
+├── AuthenticationError (5)      login failed, or the server requires encryption
 ├── ConnectionLost (6)           cannot reach, or lost and not reached again     may be retried
 ├── TransferTimeout (7)          no answer, no banner, or no progress            may be retried
 ├── IntegrityError (8)           checksum mismatch, or the source changed while it was copied
-│   └── OffsetsUnproven          a server does not begin files where it is asked to; they are read whole
-├── NoChecksum                   a server computes none of a file; it is copied unverified, or refused
+│   └── OffsetsUnproven          a server may not start at the requested offset; whole files are read instead
+├── NoChecksum                   a server has no checksum for a file; it stays unverified, or is refused
 ├── NoSpace (9)                  disk full or over quota
 ├── PartialFailure (10)          some files of several failed
 └── Interrupted (130)            stopped by the user; what arrived is kept
@@ -52,11 +52,11 @@ class DestinationError(MpxError):
 
 
 class NotRenamed(DestinationError):
-    """What arrived is whole and could not be given its name, which is gone; it is kept as it is."""
+    """A complete partial file could not be renamed, and an older file of that name is gone; it is kept."""
 
 
 class AuthenticationError(MpxError):
-    """The server did not accept who we say we are."""
+    """The server rejected our credentials, or requires encryption or an account."""
 
     exit_code = 5
 
@@ -69,15 +69,15 @@ class ConnectionLost(MpxError):
 
 
 class SessionEnded(ConnectionLost):
-    """The server has ended the session, or did not begin it, and said so."""
+    """The server ended the session, or refused to open it, with a reply that says so."""
 
 
 class ListingBroken(ConnectionLost):
-    """A server ends a listing, of which lines have come or not, with the reply that its data were cut."""
+    """A server ended a listing with 426 (data connection lost), whether or not all its lines had come."""
 
 
 class InboundBlocked(ConnectionLost):
-    """The server cannot connect to us, or will not; the copy is tried again the other way round."""
+    """The server cannot, or will not, connect to us; the copy starts over in MODE S, where we connect."""
 
 
 class TransferTimeout(MpxError):
@@ -94,13 +94,13 @@ class IntegrityError(MpxError):
 
 
 class OffsetsUnproven(IntegrityError):
-    """Parts of files are not shown to be those that were asked for; whole files are asked for instead."""
+    """Partial retrieves are not proven to be the requested ranges; whole files are requested instead."""
 
 
 class NoChecksum(MpxError):
-    """A server computes no checksum of a file; `refusal` is the error if a checksum is required.
+    """A server computes no checksum of a file; `refusal` is the error to raise where a checksum is required.
 
-    `is_of_file`: the server refuses it for this file, which may be damaged; else it refuses the command.
+    `is_of_file`: the server refuses this file, which may be damaged; else it refuses the command.
     """
 
     def __init__(self, refusal: MpxError, *, is_of_file: bool = False) -> None:
@@ -122,7 +122,7 @@ class PartialFailure(MpxError):
 
 
 class ControllerError(MpxError):
-    """A controller gives no paths, or does not do what it was asked for."""
+    """A controller assigns no paths, or does not do what it was asked for."""
 
     exit_code = 11
 

@@ -113,9 +113,8 @@ class GridFtpEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        raise SourceError(
-            f"{name} is not a regular file at {self.location.host}; nothing of it can be copied"
-        )
+        where = self.location.host
+        raise SourceError(f"{name} is not a regular file at {where}, and FTP transfers only these")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""

@@ -87,6 +87,7 @@ class Progress:
     streams: int
     is_listed: bool  # no more files will be found
     reason: str  # of the latest decision
+    outage: str = ""  # for how long no new data have arrived, and what is done about it; empty while some do
 
 
 OnProgress = Callable[[Progress], None]

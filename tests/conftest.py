@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -132,6 +133,14 @@ def here(tmp_path: Path) -> Path:
     """An empty folder of this host."""
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port where nobody listens, and nobody else will."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @pytest.fixture

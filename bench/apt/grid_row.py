@@ -10,7 +10,7 @@ from figures import Verdict, median
 from apt.cell import Cell, Link
 from apt.claims import claims_of, median_steady_bps, read, steady_bps
 from apt.measure import rank_correlation
-from apt.row import Read, Results, Row, bps_of, by_link_and_tool, repeated
+from apt.row import Read, Results, ToolRow, bps_of, by_link_and_tool, repeated
 from apt.store import Result
 from apt.tools import FIXED, PAPER, fixed
 
@@ -21,7 +21,7 @@ NOT_THE_BEST = 0.95
 STEADY = "steady Mbit/s: median (min to max), mean and 95 %"
 
 
-class GridRow(Row):
+class GridRow(ToolRow):
     """One curve per tool over the parameter that is varied."""
 
     axis: str  # the parameter that is varied, with its unit

@@ -1,7 +1,7 @@
 """The rows of the reproduction of APT: cells that are measured, a table, a figure.
 
-In simulated time (`mpx lab simulate python bench/...`) cells with UDT are left out; the same without
-`mpx lab simulate` measures them.
+In simulated time (`--simulated`, or `mpx lab simulate python bench/...`) cells with UDT are left out; without
+it the same measures them.
 """
 
 import argparse
@@ -10,17 +10,20 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import harness
 from figures import Spread, machine
 from mpx_lab.simulated import is_simulated
+from mpx_lab.simulator.kernel import built_kernel
 
 from apt.cell import Cell, Link
 from apt.code import UNKNOWN, code, described
 from apt.measure import interval
 from apt.run_cell import measure
 from apt.schedule import run_all
+from apt.simulated import measure_all
 from apt.store import FAILED, INVALID, Result, Store
 from mpx.errors import UsageError
 
@@ -28,7 +31,7 @@ Results = Mapping[tuple[Link, str], Sequence[Result]]  # the repetitions of a to
 Read = Mapping[tuple[Link, str], Sequence[Any]]  # what a row has read of them
 
 
-class Row(harness.CellRow[Results]):
+class ToolRow(harness.CellRow[Results]):
     """One experiment: several tools on several links, repeated."""
 
     folder = "reports/apt"
@@ -46,6 +49,9 @@ class Row(harness.CellRow[Results]):
         super().arguments(parser)
         parser.add_argument("--at-once", type=int, default=2, help="at most so many links at a time")
         parser.add_argument(
+            "--simulated", action="store_true", help="in simulated time, each cell on a machine of its own"
+        )
+        parser.add_argument(
             "--any-code", action="store_true", help="also use cells that another version of the code measured"
         )
 
@@ -54,14 +60,12 @@ class Row(harness.CellRow[Results]):
         store = Store(options.data / self.name, None if options.any_code else code())
         cells = self.cells(options.effort)
         missing = [] if options.measure_nothing else [cell for cell in cells if not store.has(cell)]
-        if is_simulated():
+        if options.simulated or is_simulated():
             missing = [cell for cell in missing if cell.can_be_simulated]
         print(machine(", ".join(sorted({cell.link.congestion for cell in cells}))))
         if missing:
             with harness.measuring(len(missing), len(cells)):
-                for failed in run_all(
-                    missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once
-                ):
+                for failed in self._measure(missing, store, options):
                     sys.stderr.write(f"{failed}\n")
         results = gather(store, cells)
         if not results:
@@ -73,6 +77,13 @@ class Row(harness.CellRow[Results]):
                 f"no verdicts: {len(absent)} of {len(cells)} cells are missing, the first {absent[0]}"
             )
         return results
+
+    @staticmethod
+    def _measure(missing: Sequence[Cell], store: Store, options: argparse.Namespace) -> list[RuntimeError]:
+        if options.simulated:
+            say = partial(print, file=sys.stderr)
+            return measure_all(built_kernel(say), missing, store, options.at_once)
+        return run_all(missing, lambda cell, slot: measure(cell, store, slot), at_once=options.at_once)
 
     def measured(self, results: Results) -> dict[str, Any]:
         """Return what is judged of all runs, as JSON holds it."""

@@ -1,49 +1,46 @@
-"""Measures cells on simulated machines, one machine for each, so that they do not share a core.
+"""Measures cells in simulated time, each on a machine and a core of its own.
 
 As a program, inside: python bench/apt/simulated.py STORE CELL
 """
 
-import io
 import json
-import os
+import math
 import sys
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from queue import SimpleQueue
 
 BENCH = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path.insert(0, str(BENCH))
 
-from mpx_lab.simulator.machine import run_simulated
+from mpx_lab.simulator.machine import check_seen
+from mpx_lab.simulator.programs import SimulatedPrograms
 
 from apt.cell import Cell, Link
 from apt.code import code
 from apt.run_cell import measure
+from apt.schedule import run_all
 from apt.store import Store
+from mpx.errors import MpxError
 
-CORES = 2
 
+def measure_all(kernel: Path, cells: Sequence[Cell], store: Store, at_once: int) -> list[RuntimeError]:
+    """Measure the cells that the store lacks; returns what went wrong with those that could not be measured.
 
-def measure_all(kernel: Path, cells: Iterable[Cell], store: Store) -> list[str]:
-    """Measure cells, two at a time; returns what went wrong with those that could not be measured."""
-    free: SimpleQueue[int] = SimpleQueue()
-    for core in range(CORES):
-        free.put(core)
+    It may be interrupted at any time: the machines end, and what was being measured is measured again.
+    """
+    check_seen(store.folder)
+    programs = SimulatedPrograms(kernel)
 
-    def one(cell: Cell) -> str:
-        job, errors, core = json.dumps(cell.described()), io.BytesIO(), free.get()
-        words = [sys.executable, __file__, str(store.folder.absolute()), job]
+    def one(cell: Cell, slot: int) -> None:
+        words = [__file__, str(store.folder.absolute()), json.dumps(cell.described())]
         try:
-            returned = run_simulated(kernel, words, os.environ, folder=Path("/"), core=core, errors=errors)
-        finally:
-            free.put(core)
-        said = errors.getvalue().decode(errors="replace").strip().splitlines()[-1:] or ["nothing"]
-        return f"{cell.name}: exit code {returned}, {said[0]}" if returned else ""
+            programs.run(words, slot)
+        except MpxError as error:
+            raise RuntimeError(f"{cell.name}: {error}") from error
 
-    with ThreadPoolExecutor(CORES) as pool:
-        return [why for why in pool.map(one, cells) if why]
+    missing = [cell for cell in cells if cell.can_be_simulated and not store.has(cell)]
+    return run_all(missing, one, at_once=at_once, capacity_bps=math.inf, stop=programs.stop.set)
 
 
 def main(folder: str, job: str) -> None:

@@ -4,17 +4,15 @@ import contextlib
 import json
 import os
 import pwd
-import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from mpx_lab.lab import Lab
-from mpx_lab.lab_host import LabHost
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.record import Run
 from mpx_lab.stock_server import stock_server
 from mpx_lab.traffic.background import Background, Watched
@@ -69,23 +67,6 @@ class Plain:
         time.sleep(max(0.0, time_s - time.monotonic()))
         if not self._flow.running:
             raise ToolFailed("the plain stream has ended")
-
-
-@contextlib.contextmanager
-def mpx_server(host: LabHost, folder: Path) -> Iterator[str]:
-    """Run `mpx serve` for a folder on the first address of a host, and yield its URL."""
-    words = [sys.executable, "-m", "mpx", "serve", str(folder), "--writable", "--port", "0"]
-    words += ["--host", host.addresses[0], "--insecure", "--allow-from", "10.0.0.0/8"]
-    with host.popen(words, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            said = process.stdout.readline()
-            found = re.search(r"ftp://[^/\s]+", said)
-            if found is None:
-                raise ToolFailed(f"mpx serve said {said!r} at its start")
-            yield found[0]
-        finally:
-            process.terminate()
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Cell:
+class CopyCell:
     """One of several repetitions of a copy by globus-url-copy to a stock server.
 
     `paths` 0: the tool alone, where there is no controller. `selection`: how paths are chosen. `a`: streams

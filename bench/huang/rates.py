@@ -10,34 +10,34 @@ from figures import Spread
 from mpx_lab.series import Sample, goodput_bps, resample
 
 from huang.copies import Copy
-from huang.row import Result
+from huang.row import CopyResult
 
 STEP_S = 1.0
 SETTLED_S = 1.0  # after which a stream on a path without delay has its full rate
 EDGE = 0.15  # share of a stream or copy at both ends that does not count as steady
 
 
-def seconds(results: Sequence[Result]) -> Spread:
+def seconds(results: Sequence[CopyResult]) -> Spread:
     """Return the times of copies."""
     return Spread([each.copy.seconds for each in results])
 
 
-def mean_bps(results: Sequence[Result]) -> float:
+def mean_bps(results: Sequence[CopyResult]) -> float:
     """Return the goodput of whole copies, bit/s: the mean over repetitions."""
     return statistics.mean(map(whole_copy_bps, results))
 
 
-def whole_copy_bps(result: Result) -> float:
+def whole_copy_bps(result: CopyResult) -> float:
     """Return the goodput of a whole copy, bit/s."""
     return result.cell.size_bytes * 8 / result.copy.seconds
 
 
-def read_rates(result: Result) -> dict[str, float]:
+def read_rates(result: CopyResult) -> dict[str, float]:
     """Return the goodput of a whole copy and of its middle, bit/s."""
     return {"whole_bps": whole_copy_bps(result), "steady_bps": middle_of_copy_bps(result.copy)}
 
 
-def steady_bps(results: Sequence[Result]) -> float:
+def steady_bps(results: Sequence[CopyResult]) -> float:
     """Return the goodput of the middle of copies, bit/s: the mean over repetitions.
 
     From when the first `EDGE` of its bytes have come until only the last are missing: at the end one slow

@@ -19,39 +19,36 @@ from mpx_lab.record import Run
 from mpx_lab.record_reader import RecordedRun
 from mpx_lab.topology import Topology
 
-from huang.cell import Cell
+from huang.cell import CopyCell
 from huang.copies import Copy, copy, teach
 from mpx.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Result:
+class CopyResult:
     """What a run of a cell gave, and why it does not count, if so."""
 
-    cell: Cell
+    cell: CopyCell
     copy: Copy
     reasons: Sequence[str]
 
 
-Results = Mapping[Cell, Sequence[Result]]  # by the cell with repetition 1
+Results = Mapping[CopyCell, Sequence[CopyResult]]  # by the cell with repetition 1
 
 
-class Row(harness.CellRow[Results]):
+class CopyRow(harness.CellRow[Results]):
     """One experiment: copies of one file with different numbers of paths and streams, repeated."""
 
     folder = "reports/huang"
     sizes_bytes: Mapping[str, int]  # of the file, quick and full
+    topologies: Sequence[Topology]  # that cells name
 
     @abstractmethod
-    def topologies(self) -> Sequence[Topology]:
-        """Return the topologies that cells name."""
-
-    @abstractmethod
-    def cells(self, effort: str, size_bytes: int) -> Sequence[Cell]:
+    def cells(self, effort: str, size_bytes: int) -> Sequence[CopyCell]:
         """Return what is to be measured, quick or full."""
 
     @abstractmethod
-    def read(self, result: Result) -> Any:
+    def read(self, result: CopyResult) -> Any:
         """Return what is judged of a run, in plain values."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -78,7 +75,7 @@ class Row(harness.CellRow[Results]):
                     _measure(self, group, folder, options.tries)
         if absent := [cell.name for cell in cells if not _has(folder, cell)]:
             raise UsageError(f"{len(absent)} of {len(cells)} cells are missing, the first {absent[0]}")
-        found: dict[Cell, list[Result]] = defaultdict(list)
+        found: dict[CopyCell, list[CopyResult]] = defaultdict(list)
         for cell in cells:
             found[replace(cell, repetition=1)].append(_load(folder, cell))
         print("\n".join(self.table(found)))
@@ -100,30 +97,30 @@ class Row(harness.CellRow[Results]):
         }
 
 
-def by_cell(stored: Mapping[str, Any]) -> dict[Cell, list[Any]]:
+def by_cell(stored: Mapping[str, Any]) -> dict[CopyCell, list[Any]]:
     """Return what was read of the runs of each cell; missing fields of a cell have their defaults."""
-    return {Cell(**each["cell"]): each["runs"] for each in stored.values()}
+    return {CopyCell(**each["cell"]): each["runs"] for each in stored.values()}
 
 
-def repeated(cells: Sequence[Cell], repetitions: int) -> list[Cell]:
+def repeated(cells: Sequence[CopyCell], repetitions: int) -> list[CopyCell]:
     """Return the cells so many times, each time all of them."""
     return [replace(cell, repetition=n) for n in range(1, repetitions + 1) for cell in cells]
 
 
-def scaled(cell: Cell, scale: float) -> Cell:
+def scaled(cell: CopyCell, scale: float) -> CopyCell:
     """Return a cell with all rates times `scale`; so are windows, and numbers of streams stay."""
     window = cell.window_bytes and round(cell.window_bytes * scale)
     return replace(cell, scale=scale, a=cell.a / scale, window_bytes=window)
 
 
-def _invalid(results: Results) -> list[Result]:
+def _invalid(results: Results) -> list[CopyResult]:
     return [each for runs in results.values() for each in runs if each.reasons]
 
 
-def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:
+def _measure(row: CopyRow, cells: Sequence[CopyCell], folder: Path, tries: int) -> None:
     """Measure cells that share a lab; what an interrupted run has left in the same place is removed."""
     first = cells[0]
-    named = next(each for each in row.topologies() if each.name == first.topology)
+    named = next(each for each in row.topologies if each.name == first.topology)
     topology = named.scaled(first.scale)
     with tempfile.TemporaryDirectory() as made:
         if first.paths == 0:
@@ -137,7 +134,7 @@ def _measure(row: Row, cells: Sequence[Cell], folder: Path, tries: int) -> None:
             _measure_in(site, cells, folder, tries)
 
 
-def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path, tries: int) -> None:
+def _measure_in(site: ManyPaths | Lab, cells: Sequence[CopyCell], folder: Path, tries: int) -> None:
     lab = site if isinstance(site, Lab) else site.lab
     for host in lab.hosts:
         host.set_route(congestion="cubic", window_bytes=cells[0].window_bytes)
@@ -154,15 +151,15 @@ def _measure_in(site: ManyPaths | Lab, cells: Sequence[Cell], folder: Path, trie
         print(f"{cell.name}: {seen.seconds:.1f} s", flush=True)
 
 
-def _has(folder: Path, cell: Cell) -> bool:
+def _has(folder: Path, cell: CopyCell) -> bool:
     return (folder / cell.name / "copy.json").exists()
 
 
-def _is_valid(folder: Path, cell: Cell) -> bool:
+def _is_valid(folder: Path, cell: CopyCell) -> bool:
     return _has(folder, cell) and not _load(folder, cell).reasons
 
 
-def _load(folder: Path, cell: Cell) -> Result:
+def _load(folder: Path, cell: CopyCell) -> CopyResult:
     run = RecordedRun.open(folder / cell.name)
     validity = run.about["validity"] or {"reasons": ["the run was not judged"]}
-    return Result(cell, Copy.load(folder / cell.name / "copy.json"), validity["reasons"])
+    return CopyResult(cell, Copy.load(folder / cell.name / "copy.json"), validity["reasons"])

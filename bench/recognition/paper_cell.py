@@ -20,20 +20,20 @@ from mpx.ops_classifier import NearestNeighbours
 from mpx.recognition.mix import MIXES
 from mpx.recognition.neighbours import Texts, vote
 from mpx.recognition.windows import Floats
-from recognition.row import SEED, Row
+from recognition.row import SEED, SeriesRow
 
 QUICK_SECONDS = (5, 10, 20, 35, 40, 50, 60)
 Curves = Mapping[str, Mapping[int, Scores]]  # by classifier, then by seconds
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperRuns:
     """The runs of the paper's link with one way of probing."""
 
     examples: Sequence[Example]
 
     @classmethod
-    def of(cls, examples: Sequence[Example], *, active: bool) -> "Cell":
+    def of(cls, examples: Sequence[Example], *, active: bool) -> "PaperRuns":
         """Return it; raises UsageError where the dataset has no such runs."""
         profile = "paper" if active else ""
         found = [
@@ -85,7 +85,7 @@ def seconds_of(effort: str) -> Sequence[int]:
     return SECONDS if effort == "full" else QUICK_SECONDS
 
 
-class CurveRow(Row[Curves]):
+class CurveRow(SeriesRow[Curves]):
     """A row of accuracies over the length of the window, a curve for each classifier."""
 
     def table(self, results: Curves) -> Sequence[str]:

@@ -14,7 +14,7 @@ from mpx_lab.dataset.load import Example, load_dataset
 SEED = 1
 
 
-class Row(harness.Row[Results]):
+class SeriesRow(harness.Row[Results]):
     """One experiment on the series of a dataset."""
 
     folder = "reports/ops"

@@ -12,22 +12,24 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:6680"
 
+OF_CONTROLLER = (  # options of all commands that ask one
+    click.option(
+        "--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="URL of the controller."
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="File with the token.  [default: the token in MPX_CONTROLLER_TOKEN]",
+    ),
+)
+
 _Command = Callable[..., None]
 
 
 def _asking(command: _Command) -> _Command:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON."),
-        click.option(
-            "--token-file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="File with the token.  [default: the token in MPX_CONTROLLER_TOKEN]",
-        ),
-        click.option(
-            "--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="URL of the controller."
-        ),
-    ):
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+    for option in reversed((*OF_CONTROLLER, as_json)):
         command = option(command)
     return command
 

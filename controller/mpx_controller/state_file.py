@@ -59,7 +59,7 @@ def read_state(text: str, now_s: float) -> State:
         mptcp = read_mptcp(saved["mptcp"], _path) if saved.get("mptcp") is not None else None
         return State(sets, int(saved["last"]), hosts, mptcp)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"it is no state of a controller: {error!r}") from None
+        raise ValueError(f"it is not the state of a controller: {error!r}") from None
 
 
 def write_whole(file: File, text: str) -> None:

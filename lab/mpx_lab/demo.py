@@ -14,9 +14,10 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.errors import MpxError
 from mpx.units import counted, format_duration, format_rate, format_size
 from mpx_lab.proxy import DelayProxy
 
@@ -28,6 +29,11 @@ RATE_BPS = 80e6  # of each connection
 TOTAL_RATE_BPS = 640e6  # of all together
 WINDOW_BYTES = 200_000  # a little more than the rate times RTT, so that no long queue builds up
 REPORTS = Path("reports")
+
+VERDICTS = {  # of both copies, as said at the end of each demo
+    True: "both copies were compared with the original byte for byte: they are the same",
+    False: "A COPY FAILED OR DIFFERS from the original",
+}
 
 Run = Callable[..., "subprocess.CompletedProcess[Any]"]  # takes what subprocess.run takes
 
@@ -62,8 +68,8 @@ def main() -> int:
         ):
             url = f"ftp://127.0.0.1:{proxy.port}"
             print(
-                f"the path to it: {format_duration(RTT_S)}, {format_rate(RATE_BPS)} for each connection, "
-                f"{format_rate(TOTAL_RATE_BPS)} for all",
+                f"the path to the server: RTT {format_duration(RTT_S)}, at most {format_rate(RATE_BPS)} for "
+                f"each connection and {format_rate(TOTAL_RATE_BPS)} for all together",
                 flush=True,
             )
             whole = True
@@ -74,7 +80,7 @@ def main() -> int:
                 print(f"\n--- {way}: mpx copy -r {source} {target}", flush=True)
                 whole &= copy(source, target, REPORTS / f"demo-{way}.json", folder / "state")
         whole &= same(folder / "tree", folder / "back")
-    print(f"\n{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
+    print(f"\n{VERDICTS[whole]}")
     return 0 if whole else 1
 
 
@@ -131,16 +137,14 @@ def copy(
     if done.returncode:
         return False
     record: dict[str, Any] = json.loads(report.read_text())
-    print(
-        "what was decided, and why "
-        f"(checksum {record['checksum']['algorithm']}: {record['checksum']['result']}):"
-    )
+    print(f"checksum {record['checksum']['algorithm']}: {record['checksum']['result']}")
+    print("decisions: when, how many streams from then on, goodput since the decision before, and why")
     for event in record["timeline"]:
         rate = format_rate(event["goodput_bps"])
         path = "" if event["path"] == DEFAULT_PATH else f"  path {event['path']}"
         streams = counted(event["streams"], "stream")
         print(f"  {event['t_s']:6.2f} s{path}  {streams:>11}  {rate:>13}  {event['reason']}")
-    print(f"{format_duration(took)} in all; the whole record: {report.resolve()}", flush=True)
+    print(f"{format_duration(took)} in all; the report: {report.resolve()}", flush=True)
     return True
 
 
@@ -154,9 +158,17 @@ def same(one: Path, other: Path) -> bool:
     return not mismatch and not errors
 
 
-if __name__ == "__main__":
+def run_demo(name: str, demo: Callable[[], int]) -> NoReturn:
+    """Run a demo as a program, and end with its exit code."""
     try:
-        sys.exit(main())
+        sys.exit(demo())
+    except MpxError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("demo: interrupted; nothing is left but the reports", file=sys.stderr)
+        print(f"{name}: interrupted; nothing is left but the reports", file=sys.stderr)
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    run_demo("demo", main)

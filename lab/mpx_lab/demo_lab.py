@@ -7,16 +7,13 @@ folder.
 
 import filecmp
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from mpx.errors import MpxError
 from mpx.units import format_size
-from mpx_lab.demo import REPORTS, copy, make_file
+from mpx_lab.demo import REPORTS, VERDICTS, copy, make_file, run_demo
 from mpx_lab.lab import Lab
-from mpx_lab.lab_host import LabHost
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.topologies import named
 
 LAB_ID = "demo"
@@ -34,25 +31,20 @@ def main() -> int:
         make_file(folder / "large.bin", SIZE_BYTES)
         (folder / "served").mkdir()
         source, sink = lab.host("src"), lab.host("dst")
-        command = [sys.executable, "-m", "mpx", "serve", str(folder / "served"), "--writable"]
-        with sink.popen([*command, *open_to(sink, source)], stdout=subprocess.PIPE, text=True) as server:
-            try:
-                assert server.stdout is not None
-                print(server.stdout.readline().rstrip(), flush=True)
-                whole = True
-                for way, original, target in (
-                    ("up", str(folder / "large.bin"), "ftp://dst/large.bin"),
-                    ("down", "ftp://dst/large.bin", str(folder / "back.bin")),
-                ):
-                    print(f"\n--- {way}: mpx copy {original} {target}", flush=True)
-                    report = REPORTS / f"demo-lab-{way}.json"
-                    whole &= copy(original, target, report, folder / "state", source.run)
-                    hand_over(report)
-            finally:
-                server.terminate()
+        whole = True
+        with mpx_server(sink, folder / "served", port=2811, allow_from=f"{source.addresses[0]}/32") as url:
+            print(f"mpx serve: {url}/", flush=True)
+            for way, original, target in (
+                ("up", str(folder / "large.bin"), "ftp://dst/large.bin"),
+                ("down", "ftp://dst/large.bin", str(folder / "back.bin")),
+            ):
+                print(f"\n--- {way}: mpx copy {original} {target}", flush=True)
+                report = REPORTS / f"demo-lab-{way}.json"
+                whole &= copy(original, target, report, folder / "state", source.run)
+                hand_over(report)
         whole = whole and filecmp.cmp(folder / "large.bin", folder / "back.bin", shallow=False)
         print(f"\nthe link: {_account(lab)}")
-    print(f"{'both copies are whole' if whole else 'COPIES DIFFER'}: compared byte for byte")
+    print(VERDICTS[whole])
     return 0 if whole else 1
 
 
@@ -63,28 +55,16 @@ def hand_over(made: Path) -> None:
         os.chown(made, here.st_uid, here.st_gid)
 
 
-def open_to(sink: LabHost, source: LabHost) -> list[str]:
-    """Return the option that lets the server listen on the lab's network, as private as loopback."""
-    return ["--host", sink.addresses[0], "--insecure", "--allow-from", f"{source.addresses[0]}/32"]
-
-
 def _account(lab: Lab) -> str:
     stats = lab.link("wan").stats()
     delivered = stats.a_to_b.delivered + stats.b_to_a.delivered
     dropped = stats.a_to_b.dropped_queue + stats.b_to_a.dropped_queue
     late_ms = max(each.late.quantile_s(0.99) for each in (stats.a_to_b, stats.b_to_a)) * 1e3
     return (
-        f"{delivered.frames} frames delivered, {dropped.frames} dropped by its full queue, "
-        f"{lab.lost_elsewhere()} lost anywhere else; 99 % at most {late_ms:.2f} ms late"
+        f"{delivered.frames} frames delivered, {dropped.frames} dropped as its queue was full, "
+        f"{lab.lost_elsewhere()} lost anywhere else; 99% at most {late_ms:.2f} ms late"
     )
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except MpxError as error:
-        print(f"demo-lab: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("demo-lab: interrupted; nothing is left but the reports", file=sys.stderr)
-        sys.exit(130)
+    run_demo("demo-lab", main)

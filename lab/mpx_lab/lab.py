@@ -4,7 +4,6 @@ import json
 import os
 import socket
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from mpx.errors import MpxError, UsageError
@@ -108,9 +107,7 @@ class Lab:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.down()
 
     def down(self) -> None:

@@ -25,14 +25,6 @@ from mpx_lab.topology import Topology
 from mpx_lab.traffic_command import traffic_command
 
 
-class CannotRun(MpxError):
-    """The command of `mpx lab exec` was not found or cannot be executed; exit codes as of a shell."""
-
-    def __init__(self, text: str, exit_code: int) -> None:
-        super().__init__(text)
-        self.exit_code = exit_code
-
-
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def lab(context: click.Context) -> None:
@@ -130,9 +122,7 @@ def exec_command(lab_id: str, as_root: bool, host: str, command: tuple[str, ...]
             namespace.RUN_NETNS / there.netns, state.folder_of(lab_id) / "hosts", uid, gid, words
         )
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        code = namespace.NOT_FOUND if missing else namespace.NOT_EXECUTABLE
-        raise CannotRun(f"cannot run '{words[0]}' on {host}: {error.strerror}", code) from None
+        raise state.CannotRun(f"cannot run '{words[0]}' on {host}", error) from None
 
 
 @lab.command("link")

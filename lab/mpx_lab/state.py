@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mpx.errors import MpxError, UsageError
+from mpx_lab import namespace
 from mpx_lab.steps import Controller
 from mpx_lab.topology import Link, Topology
 
@@ -27,6 +28,15 @@ PATIENCE_S = 2.0
 
 class LabError(MpxError):
     """A lab is not in the state that was expected, or a part of it failed."""
+
+
+class CannotRun(MpxError):
+    """A command was not found or cannot be executed, named by `what`; exit codes as of a shell."""
+
+    def __init__(self, what: str, error: OSError) -> None:
+        super().__init__(f"{what}: {error.strerror}")
+        missing = isinstance(error, FileNotFoundError)
+        self.exit_code = namespace.NOT_FOUND if missing else namespace.NOT_EXECUTABLE
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def _wrong_with(link: LinkFacts, punctual: Punctual) -> list[str]:
     because = "".join(f"; {hindrance}" for hindrance in link.hindrances)
     if link.late_p99_s > punctual.late_p99_s:
         reasons.append(
-            f"late: 1 % of the frames of {link.name} came over {link.late_p99_s * 1e3:.2f} ms late{because}"
+            f"late: 1% of the frames of {link.name} came over {link.late_p99_s * 1e3:.2f} ms late{because}"
         )
     if link.very_late_share > punctual.very_late_share:
         share, limit_ms = link.very_late_share, VERY_LATE_S * 1e3
@@ -141,7 +141,7 @@ def _wrong_with(link: LinkFacts, punctual: Punctual) -> list[str]:
         )
     if link.pickup_p99_s > punctual.pickup_p99_s:
         reasons.append(
-            f"read late: 1 % of the frames of {link.name} may have waited over "
+            f"read late: 1% of the frames of {link.name} may have waited over "
             f"{link.pickup_p99_s * 1e3:.2f} ms before the emulator read them{because}"
         )
     if link.dropped_elsewhere:

@@ -1,5 +1,6 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to
     from mpx.report import Report
 
 _DASH = "-"
+_STANDARD_OUTPUT = "/dev/stdout"
 _MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
 
 _EPILOG = """
@@ -46,7 +48,12 @@ The guide: docs/user-guide.md in the sources of mpx.
     help="read sources from FILE (- is standard input), one per line, "
     "each with an optional tab and name at the destination",
 )
-@click.option("--report", "report_file", metavar="FILE", help="write the JSON report to FILE")
+@click.option(
+    "--report",
+    "report_file",
+    metavar="FILE",
+    help="write the JSON report to FILE (- is standard output; all else is then printed on standard error)",
+)
 @click.option(
     "--progress",
     type=click.Choice(("auto", "plain", "json", "none")),
@@ -90,6 +97,9 @@ def copy_command(
         progress = "none"
     options = CopyOptions(**{name: given[name] for name in explicit}, explicit=frozenset(explicit))
     sources, targets, destination = _sources(list(names), from_file)
+    if report_file == _DASH:
+        report_file = _STANDARD_OUTPUT
+        context.with_resource(contextlib.redirect_stdout(sys.stderr))
     if report_file:
         from mpx.commands.report_place import check_apart
 
@@ -139,8 +149,8 @@ def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[s
     *sources, destination = names
     if destination == _DASH:
         raise UsageError(
-            f"{_DASH} as DST: a copy makes a file, which gets its name when it is whole, and cannot write to "
-            f"standard output; name a file, or ./{_DASH} for one of that name"
+            f"cannot copy to standard output ('{_DASH}'): a file gets its name only when it is complete and "
+            f"verified; name a file as DST, or ./{_DASH} for a file called '{_DASH}'"
         )
     if from_file is None:
         if not sources:
@@ -157,7 +167,8 @@ def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[s
 def _check_dash(sources: list[str]) -> None:
     if _DASH in sources:
         raise UsageError(
-            f"{_DASH} as SRC: name standard input as /dev/stdin, and a file of that name as ./{_DASH}"
+            f"'{_DASH}' is not taken as a source; name standard input /dev/stdin, or a file called '{_DASH}' "
+            f"./{_DASH}"
         )
 
 

@@ -4,14 +4,20 @@ import contextlib
 import os
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from mpx.commands.copy_options import with_options
+from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.options import CopyOptions
 from mpx.text import shown
+from mpx.units import counted, format_size
+
+if TYPE_CHECKING:  # as `mpx list` needs no journal
+    from mpx.transfer.journal_reader import Contents
 
 
 @click.command("list")
@@ -19,7 +25,7 @@ from mpx.text import shown
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
 @with_options("data_address_from_server")
 def list_command(url: str, long: bool, data_address_from_server: bool | None) -> None:
-    """List a folder, or describe a file, at a server or on this host, in the order of its answer."""
+    """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     from mpx.location import parse_location
     from mpx.transfer.registry import open_endpoint
 
@@ -28,24 +34,34 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
     options = CopyOptions(data_address_from_server=bool(data_address_from_server))
     endpoint = open_endpoint(location, options, lambda: False, writing=False)
     failed: list[MpxError] = []
+    broken: MpxError | None = None
     try:
         info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
         if info is None:
             raise SourceError(f"{url} does not exist")
         if info.kind is not Kind.FOLDER:
-            _print(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local)
+            _print(_raw(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local))
             return
-        for name, entry in endpoint.entries(location.name):
-            if isinstance(entry, MpxError):
-                failed = [*failed, entry] if len(failed) < _MOST_LINES else failed
-            else:
-                _print(_line(name, entry, long=long), is_local=is_local)
+        lines = SortedLines()
+        try:
+            for name, entry in endpoint.entries(location.name):
+                if isinstance(entry, MpxError):
+                    failed = [*failed, entry] if len(failed) < _MOST_LINES else failed
+                else:
+                    line = _raw(_line(name, entry, long=long), is_local=is_local)
+                    lines.put(_raw(name, is_local=is_local), line)
+        except MpxError as error:  # what has come is printed
+            broken = error
+        for line in lines.drain():
+            _print(line)
+        if broken:
+            raise broken
         if long and (note := endpoint.listing_note()):
             click.echo(shown(f"note: {note.text}"), err=True)
     finally:
         endpoint.close()
-    for error in failed:
-        click.echo(shown(f"mpx: not listed: {error}"), err=True)
+    for each in failed:
+        click.echo(shown(f"mpx: not listed: {each}"), err=True)
     if failed:
         raise PartialFailure(f"{url}: the listing has entries that cannot be read; they are named above")
 
@@ -53,13 +69,17 @@ def list_command(url: str, long: bool, data_address_from_server: bool | None) ->
 _MOST_LINES = 1000  # about entries that cannot be listed
 
 
-def _print(line: str, *, is_local: bool) -> None:
-    """Print a name: to a program byte for byte as it is there, to a terminal so that it does no harm."""
+def _raw(text: str, *, is_local: bool) -> bytes:
+    """Return a name, or a line with one, byte for byte as it is there."""
+    return os.fsencode(text) if is_local else text.encode("utf-8", "surrogateescape")
+
+
+def _print(line: bytes) -> None:
+    """Print a line: to a program as it is, to a terminal so that it does no harm."""
     if sys.stdout.isatty():
-        raw = shown(line).encode(sys.stdout.encoding, "backslashreplace")
-    else:
-        raw = os.fsencode(line) if is_local else line.encode("utf-8", "surrogateescape")
-    sys.stdout.buffer.write(raw + b"\n")
+        text = line.decode("utf-8", "surrogateescape")
+        line = shown(text).encode(sys.stdout.encoding, "backslashreplace")
+    sys.stdout.buffer.write(line + b"\n")
 
 
 def _line(name: str, info: FileInfo, *, long: bool) -> str:
@@ -80,9 +100,10 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
 @click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
 def unfinished_command(discard: bool, forget: bool) -> None:
-    """Show the copies that were interrupted here; the same SRC and DST again continue each.
+    """Show the copies that were interrupted here, and for each the files that have partly arrived.
 
-    The bytes are those known here to have arrived; the next copy may find more at the destination.
+    Files are counted as far as they had been listed, and bytes as far as they are known here to have arrived;
+    the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
     from mpx.location import parse_location
     from mpx.transfer.journal import leftovers
@@ -94,10 +115,12 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     found = False
     for leftover in leftovers():
         found = True
-        click.echo(shown(f"{leftover.source} -> {leftover.destination}"))
-        for file in leftover.files:
-            known = f"at least {file.arrived.size} of {file.size_bytes} bytes"
-            click.echo(shown(f"    {known} in {file.partial}"))
+        files = leftover.known.files.values()
+        click.echo(shown(f"{leftover.source} -> {leftover.destination}: {_state_of(leftover.known)}"))
+        for file in files:
+            if file.arrived:
+                known = f"at least {file.arrived.size} of {counted(file.size_bytes, 'byte')}"
+                click.echo(shown(f"    {known} in {file.partial}"))
         if forget:
             leftover.forget()
             click.echo("    forgotten")
@@ -107,7 +130,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             destination = parse_location(leftover.destination)
             endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
             with contextlib.closing(endpoint):
-                for file in leftover.files:
+                for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()
             click.echo("    discarded")
@@ -116,8 +139,30 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             kept.append(error)
     if not found:
         click.echo("nothing is unfinished here", err=True)
+    elif not (discard or forget):
+        click.echo(_HOW_TO_GO_ON)
     if kept:
         raise type(kept[0])(
             f"not discarded: {len(kept)}, the first because {kept[0]}; if a server is gone for good, "
             "mpx unfinished --forget forgets them here"
         )
+
+
+_HOW_TO_GO_ON = (
+    "to continue one: copy the same SRC to the same DST again, with the same options; "
+    "to give all up: mpx unfinished --discard"
+)
+
+
+def _state_of(known: "Contents") -> str:
+    """Return in words how many files and bytes of a copy are where they are to be."""
+    partly = sum(1 for file in known.files.values() if file.arrived)
+    rest = len(known.files) - partly
+    why = " (this host was restarted since)" if known.was_restarted else ""
+    there = known.finished_bytes + sum(file.arrived.size for file in known.files.values())
+    size = known.finished_bytes + sum(file.size_bytes for file in known.files.values())
+    return (
+        f"{counted(known.finished_files, 'file')} done, {partly} partly there, "
+        f"{rest} without confirmed bytes{why}; "
+        f"at least {format_size(there)} of {format_size(size)} there"
+    )

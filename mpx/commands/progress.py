@@ -77,7 +77,9 @@ def line_of(progress: Progress) -> str:
         parts.append("still listing")
     elif total:
         parts.insert(0, f"{done / total:4.0%}")
-    if done < total or not progress.is_listed:
+    if progress.outage:
+        parts.insert(-1 if progress.is_listed else -2, progress.outage)  # a line may be cut at its end
+    elif done < total or not progress.is_listed:
         parts.append(format_rate(progress.goodput_bps))
         parts.append(counted(progress.streams, "stream"))
         if progress.goodput_bps > 0 and progress.is_listed:

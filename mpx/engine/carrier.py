@@ -17,6 +17,7 @@ from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
+from mpx.engine.reconnecting import Reconnecting
 from mpx.engine.stop import Failure
 from mpx.engine.stream_paths import DefaultPath, Paths
 from mpx.engine.tuner import Sample
@@ -81,6 +82,7 @@ class ServerEvents:
     may_spread: threading.Event = field(default_factory=threading.Event)  # the committer has its session
     congestion_refused: threading.Event = field(default_factory=threading.Event)  # it goes on as before
     one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
+    reconnecting: Reconnecting = field(default_factory=Reconnecting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import errno
 import mmap
 import os
 from collections.abc import Callable, Iterator
-from types import TracebackType
 
 from mpx.engine.ranges import Range
 
@@ -107,9 +106,7 @@ class HoleReader:
     def __enter__(self) -> "HoleReader":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._uncached is not None:
             os.close(self._uncached)
 

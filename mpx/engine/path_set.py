@@ -99,7 +99,7 @@ def _read_path(place: int, answer: Any) -> OfferedPath:
 
 def _number(value: Any, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     if not (math.isfinite(value) and least <= value <= most):
         raise ValueError(f"{value!r} is not between {least:g} and {most:g}")
     return float(value)

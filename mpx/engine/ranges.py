@@ -89,22 +89,13 @@ class RangeSet:
         i = bisect_right(self._starts, start) - 1
         return i >= 0 and self._ends[i] >= end
 
-    def take_first(self, limit: int, within: Range | None = None) -> Range | None:
-        """Take out and return the first range, cut to at most `limit` bytes; None when empty.
-
-        With `within` only bytes of that range are taken.
-        """
-        i = 0 if within is None else bisect_right(self._ends, within[0])
-        if i >= len(self._starts):
+    def take_first(self, limit: int) -> Range | None:
+        """Take out and return the first range, cut to at most `limit` bytes; None when empty."""
+        if not self._starts:
             return None
-        start, end = self._starts[i], self._ends[i]
-        if within is not None:
-            start, end = max(start, within[0]), min(end, within[1])
-        if start >= end:
-            return None
-        end = min(end, start + limit)
-        if start == self._starts[i] and end < self._ends[i]:
-            self._starts[i] = end  # the usual case, without moving the lists
+        start, end = self._starts[0], min(self._ends[0], self._starts[0] + limit)
+        if end < self._ends[0]:
+            self._starts[0] = end  # the usual case, without moving the lists
         else:
             self.remove(start, end)
         return start, end

@@ -49,6 +49,11 @@ class Retry:
         self._failures = 0
         self._given_up = 0  # files, one after the other
 
+    @property
+    def next_attempt(self) -> int:
+        """The number of the attempt that comes next, from 1."""
+        return self._failures + 1
+
     def progressed(self) -> None:
         """Start counting anew: the last attempt brought something over."""
         self._failures = self._given_up = 0

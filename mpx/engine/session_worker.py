@@ -82,8 +82,8 @@ class SessionWorker(threading.Thread):
     def hand_back(self, error: MpxError) -> None:
         """Make what was under way available again: to others where this worker is `gone`, else to any."""
 
-    def open_session(self) -> None:
-        """Open the session, with nothing in hand; raises one of `retried` where there is none to be had."""
+    def open_session(self) -> object:
+        """Open the session if there is none, and return it; raises one of `retried` if none is to be had."""
         raise NotImplementedError
 
     def drop(self) -> None:
@@ -121,12 +121,14 @@ class SessionWorker(threading.Thread):
                         failure.cancel.wait(IDLE_S)
                 except self.retried as error:
                     self._go_on(error)
+        self.context.events.reconnecting.end(self.name)
         self.drop()
 
     def opened(self) -> None:
         """Note that a session is open: the server admits this worker."""
         self._was_admitted, self._aside_s = True, FIRST_ASIDE_S
         self.context.events.admitted.set()
+        self.context.events.reconnecting.end(self.name)
 
     def totals(self) -> dict[str, StreamTotals]:
         """Return the counters of all streams that there are and were, by path; from any thread."""
@@ -160,12 +162,15 @@ class SessionWorker(threading.Thread):
             self.give_up(lost.files[0], error)
             return
         self.hand_back(error)
+        if retry.next_attempt <= self.context.options.retries:
+            self.context.events.reconnecting.begin(self.name, retry.next_attempt)
         retry.again(error)
         self.context.supervisor.note(f"trying again after: {error}")
 
     def _stand_aside(self, error: MpxError) -> None:
         """Leave the work to other workers until there is a session: some may have left the server by then."""
         self.gone, self._was_admitted = True, False
+        self.context.events.reconnecting.end(self.name)
         self.hand_back(error)
         while self._is_to_ask_again():
             try:

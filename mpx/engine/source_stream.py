@@ -109,4 +109,6 @@ class SourceStream:
     def _check_waits(self) -> None:
         """Raise SourceError for a file that has nothing to read just now and no end, as /proc/kmsg."""
         if self._is_regular:
-            raise SourceError(f"cannot read {self._file.source}: it has no end and waits for what is to come")
+            raise SourceError(
+                f"cannot read {self._file.source}: it has no end, and reading it would wait for ever"
+            )

@@ -1,4 +1,4 @@
-"""What the data connections of uploads and downloads have in common: a thread, a socket, its counters."""
+"""What the data connections of uploads and downloads have in common: a socket, counters, a thread."""
 
 import contextlib
 import math
@@ -13,6 +13,9 @@ from mpx.net.mptcp import mptcp_info
 
 BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
 BLOCK_S = 0.1  # a block lasts about so long, so that a stream can always be left soon
+UNSENT_S = (
+    0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
+)
 SMALLEST_BLOCK = 64 * 1024
 FIRST_BLOCK = 256 * 1024
 LARGEST_BLOCK = 4 * 1024 * 1024
@@ -97,17 +100,15 @@ def summed(*some: Mapping[str, StreamTotals]) -> dict[str, StreamTotals]:
     return sums
 
 
-class Stream(threading.Thread):
-    """A data connection with a thread of its own."""
+class StreamCounters:
+    """A data connection and its counters; one thread sends or receives, any may ask for counters or `cut`."""
 
-    def __init__(self, name: str, subflows: Callable[[int], None] | None = None) -> None:
+    def __init__(self, subflows: Callable[[int], None] | None = None) -> None:
         """`subflows` is called at the end with the largest number of subflows; None: they are not counted."""
-        super().__init__(name=name, daemon=True)
         self._tell_subflows = subflows
         self._subflows = 0
-        self.retire = False  # set by others; the stream leaves at the next block edge
         self.connection: socket.socket | None = None  # replaced with `_guard` held
-        # Written by this thread only, each read by itself:
+        # Written by the thread that sends or receives only, each read by itself:
         self.passed_bytes = 0  # file bytes handed to the kernel, or taken from it
         self.offered_bytes = 0  # headers too, and what a send that still blocks holds
         self._seen_bytes = 0
@@ -135,7 +136,7 @@ class Stream(threading.Thread):
                     self._tell_subflows(self._subflows)
 
     def cut(self) -> None:
-        """Reset the connection from any thread; the stream's own thread gets an OSError."""
+        """Reset the connection from any thread; the thread that sends or receives gets an OSError."""
         with self._guard, contextlib.suppress(OSError):
             if self.connection is not None:
                 tcp.reset(self.connection)
@@ -181,3 +182,13 @@ class Stream(threading.Thread):
             self._owed_since_s = now
         self._seen_bytes = info.bytes_acked
         return now - self._owed_since_s
+
+
+class Stream(StreamCounters, threading.Thread):
+    """A data connection with a thread of its own."""
+
+    def __init__(self, name: str, subflows: Callable[[int], None] | None = None) -> None:
+        """See StreamCounters for `subflows`."""
+        StreamCounters.__init__(self, subflows)
+        threading.Thread.__init__(self, name=name, daemon=True)
+        self.retire = False  # set by others; the stream leaves at the next block edge

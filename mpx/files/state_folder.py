@@ -12,7 +12,6 @@ import os
 import pwd
 import stat
 from pathlib import Path
-from types import TracebackType
 
 from mpx.errors import UsageError
 from mpx.files.partial_file import NEVER_FOLLOW, NotOurs, not_a_plain_file, owner_of_new_files, umask
@@ -68,9 +67,7 @@ class StateFolder:
     def __enter__(self) -> "StateFolder":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -10,9 +10,9 @@ from mpx.errors import UsageError
 from mpx.net import congestion_control
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.recognition.model import Model
-from mpx.recognition.observation import PASSIVE
+from mpx.recognition.observation import LEAST_SWING_S, PASSIVE
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
-from mpx.recognition.switching import SURE, requirement
+from mpx.recognition.switching import SURE, decided_together, requirement
 from mpx.rtt.series import Probe, p99
 from mpx.units import format_duration, format_rate
 
@@ -70,12 +70,15 @@ class PathBackground:
     mix: Mix | None
     trouble: str
     decision: CongestionChoice
+    base_s: float | None = None  # the shortest round trip
 
     def in_words(self) -> str:
         """Return it as text."""
         if self.mix is None:
             return f"not known: {self.trouble}"
         groups = ", ".join(f"{group} {share:.0%}" for group, share in self.mix.groups.items())
+        if why := _too_short(self.mix, self.base_s):
+            return f"unknown: {why} (nearest: {groups})"
         if self.mix.name == UNKNOWN:
             return f"unknown: unlike all training data (nearest: {groups})"
         one = f"{_IN_WORDS[self.mix.name]}, {self.mix.probability:.0%}"
@@ -120,14 +123,16 @@ def background(
     `congestion_plan.plan`.
     """
     mix, trouble = _recognised(load, series, kind, goodput)
-    return PathBackground(mix, trouble, _decision(mix, policy, why_not, why_not_open or why_not))
+    base_s = min((probe.rtt_s for probe in series if probe.rtt_s is not None), default=None)
+    decision = _decision(mix, policy, why_not, why_not_open or why_not, base_s)
+    return PathBackground(mix, trouble, decision, base_s)
 
 
 def unrecognised(
     trouble: str, policy: str, why_not: Callable[[str], str] = congestion_control.why_not_congestion
 ) -> PathBackground:
     """Return an unknown background and its decision; `why_not` as for `congestion_plan.plan`."""
-    return PathBackground(None, trouble, _decision(None, policy, why_not, why_not))
+    return PathBackground(None, trouble, _decision(None, policy, why_not, why_not, None))
 
 
 def bottleneck(
@@ -168,8 +173,20 @@ def _recognised(
         return None, f"{type(error).__name__}: {error}"
 
 
+def _too_short(mix: Mix, base_s: float | None) -> str:
+    """Return that round trips are too short for the classifier where that is why it cannot tell, else ""."""
+    if mix.name != UNKNOWN or base_s is None or base_s >= LEAST_SWING_S:
+        return ""
+    least = format_duration(LEAST_SWING_S)
+    return f"the RTT of {format_duration(base_s)} is too short to tell; at least {least} is needed"
+
+
 def _decision(
-    mix: Mix | None, policy: str, why_not: Callable[[str], str], why_not_open: Callable[[str], str]
+    mix: Mix | None,
+    policy: str,
+    why_not: Callable[[str], str],
+    why_not_open: Callable[[str], str],
+    base_s: float | None,
 ) -> CongestionChoice:
     """Return what a copy would do if every reading were this one."""
     found = begins = permitted(before_anything_is_known(policy), why_not)
@@ -179,11 +196,13 @@ def _decision(
 
     if mix is None or mix.name == UNKNOWN:
         because = "the background is not known"
-    elif requirement(policy, mix, why_not_then).probability < SURE:
+        if mix and (why := _too_short(mix, base_s)):
+            because += f": {why}"
+    elif (required := requirement(policy, mix, why_not_then)).probability < SURE:
         because = f"the background is not certain ({mix.group}, {mix.groups[mix.group]:.0%})"
     else:
         found = permitted(wanted(policy, mix.group), why_not_then)
-        because = f"the background is probably {mix.group}"
+        because = decided_together(mix, required, SURE) or f"the background is probably {mix.group}"
     if policy == SCAVENGER:
         because += "; paced, so that it leaves no queue"
     if found.refused:

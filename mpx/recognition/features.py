@@ -13,12 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from mpx.recognition.observation import DIPS, PASSIVE, PROFILES, TRANSFERS
+from mpx.recognition.observation import DIPS, LEAST_SWING_S, PASSIVE, PROFILES, TRANSFERS
 from mpx.recognition.own_data import own_bursts, own_data
 from mpx.recognition.own_share import own_share
 from mpx.recognition.windows import STEP_S, Booleans, Floats, ProbeWindows
 
-LEAST_SWING_S = 0.001  # a smaller swing is noise
 LEAST_S = 1e-5
 LIMIT = 1e6  # features are clipped to this, so that they fit 32-bit floats
 CHUNKS = 5

@@ -60,7 +60,7 @@ def read_model(folder: Path) -> Model:
             raise _Damaged(f"the array {min(arrays)} belongs to no part")
     except _Damaged as error:
         raise UsageError(
-            f"{folder} is no model that this version of mpx can use: {error}; make one with: "
+            f"{folder} is not a model that this version of mpx can use: {error}; make one with: "
             f"mpx train DATASET -o {folder}"
         ) from None
     return Model(

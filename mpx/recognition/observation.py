@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+LEAST_SWING_S = 0.001  # a smaller swing of round-trip times is noise
 MODEL_VARIABLE = "MPX_MODEL"  # the folder of another model than the shipped one
 
 PASSIVE = "passive"

@@ -38,6 +38,15 @@ class Requirement:
     probability: float  # of these groups together; 0 where the background is unknown
 
 
+def decided_together(mix: Mix, required: Requirement, sure: float) -> str:
+    """Return the reason where only several groups together are as probable as `sure`; empty where one is."""
+    if mix.groups[mix.group] >= sure:
+        return ""
+    if required.groups == GROUPS:
+        return "the policy has the same choice for any background"
+    return f"the background is probably {' or '.join(required.groups)} ({required.probability:.0%} together)"
+
+
 def requirement(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Requirement:
     """Return what a reading requires; `why_not` as for `policy.permitted`."""
     required = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
@@ -79,8 +88,9 @@ class SwitchHysteresis:
         self._consecutive.append(congestion)
         if len(self._consecutive) < self._readings:
             return self._give_up()
-        groups = f"{' or '.join(required.groups)} with {probability:.0%}"
-        return Switch(congestion, f"the background is probably {mix.name} ({groups}); policy {self._policy}")
+        one = f"the background is probably {mix.name} ({mix.group} with {mix.groups[mix.group]:.0%})"
+        because = decided_together(mix, required, self._sure) or one
+        return Switch(congestion, f"{because}; policy {self._policy}")
 
     def _why_not_on(self, congestion: str) -> str:
         """Return why open streams may not use it; what they use already needs no permission."""

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from mpx.endpoints.ftp.wire import Address
+from mpx.engine.stream import UNSENT_S, BlockSize
 from mpx.errors import UsageError
 from mpx.net.congestion_control import congestion_of, set_congestion
 from mpx.net.mptcp import socket_for
-from mpx.net.pacing import pace
+from mpx.net.pacing import limit_unsent, pace
 from mpx.serve.buffers import Buffer, ConnectionBudget
 from mpx.serve.replies import DataChannelError, RefusalReply
 
@@ -41,7 +42,8 @@ class Connection:
     ) -> None:
         self._sock = sock
         self._on_close = on_close
-        self.block_bytes = block_bytes  # moved at once
+        self.block_bytes = block_bytes  # moved at once, at most
+        self._block = BlockSize(None)
         self.ahead = b""  # what was received and belongs to the next transfer
         self._address = address  # still to be connected to
         self._lock = threading.Lock()  # between cancel and close
@@ -65,6 +67,19 @@ class Connection:
         if self._buffer is None:
             self._buffer = Buffer(self.block_bytes)
         return self._buffer.view
+
+    @property
+    def next_bytes(self) -> int:
+        """How many bytes are to be sent as one block: some 100 ms, as others of a transfer may be faster."""
+        return min(self._block.bytes, self.block_bytes)
+
+    def took(self, size_bytes: int, took_s: float) -> None:
+        """Learn from a block that took `took_s` to send."""
+        before = self._block.bytes
+        self._block.took(size_bytes, took_s)
+        if self._block.bytes != before:  # what the kernel holds of one connection no other can send
+            with suppress(OSError):
+                limit_unsent(self._sock, self._block.share_bytes(UNSENT_S))
 
     def use_congestion(self, name: str) -> None:
         """Switch to a congestion control that may be used; before it is connected or at any time after.

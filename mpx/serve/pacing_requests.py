@@ -34,7 +34,7 @@ class PulseService:
     ) -> None:
         self._connections = connections
         self._clock = clock
-        self._slowed: dict[str, ConnectionPacer] = {}
+        self._pacers: dict[str, ConnectionPacer] = {}
         self._allowed: dict[str, TokenBucket] = {}
         self._allowed_bbr: dict[str, TokenBucket] = {}
         self._busy: set[str] = set()
@@ -48,31 +48,31 @@ class PulseService:
         allowed = self._allowed.setdefault(host, TokenBucket(RATE, burst=1))
         if host in self._busy or not allowed.take(self._clock()):
             return 0.0
-        slowed = self._slowed.setdefault(host, ConnectionPacer(partial(self._connections, host), self._clock))
-        slowed.measure()
-        if slowed.sends_by(BBR):
+        pacer = self._pacers.setdefault(host, ConnectionPacer(partial(self._connections, host), self._clock))
+        pacer.measure()
+        if pacer.sends_by(BBR):
             of_bbr = self._allowed_bbr.setdefault(host, TokenBucket(BBR_RATE, burst=BBR_BURST))
             if not of_bbr.take(self._clock()):
                 return 0.0
-        if not slowed.slow(share, seconds):
+        if not pacer.slow(share, seconds):
             return 0.0
         self._busy.add(host)
-        ending = threading.Timer(seconds, self._end, (host, slowed))
+        ending = threading.Timer(seconds, self._end, (host, pacer))
         ending.name, ending.daemon = "mpx-serve-pulse", True
         try:
             ending.start()
         except RuntimeError as error:  # no more threads are to be had
             _log.warning("no rate pulse: %s", error)
-            self._end(host, slowed)
+            self._end(host, pacer)
             return 0.0
-        return slowed.depth()
+        return pacer.depth()
 
     def forget(self, host: str) -> None:
         """Let go of a client that has left."""
-        self._slowed.pop(host, None)
+        self._pacers.pop(host, None)
         self._allowed.pop(host, None)
         self._allowed_bbr.pop(host, None)
 
-    def _end(self, host: str, slowed: ConnectionPacer) -> None:
-        slowed.restore()
+    def _end(self, host: str, pacer: ConnectionPacer) -> None:
+        pacer.restore()
         self._busy.discard(host)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from collections.abc import Iterable
 
 from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, end_of_data
@@ -33,12 +34,14 @@ class BlockSender:
     def serve(self, connection: Connection) -> None:
         """Send blocks until none is left, then end of data. Raises DataChannelError and OSError."""
         view = connection.buffer
-        while block := self._take(connection.block_bytes):
+        while block := self._take(connection.next_bytes):
             offset, end = block
             size = end - offset
             read_all(self._fd, view[HEADER_BYTES : HEADER_BYTES + size], self._base + offset)
             BlockHeader(0, size, offset).pack_into(view)
+            began_s = time.monotonic()
             send_all(connection, view[: HEADER_BYTES + size])
+            connection.took(size, time.monotonic() - began_s)
             self._progress.moved(size)
         with self._progress.lock:
             announce, self._announced = not self._announced, True

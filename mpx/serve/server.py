@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from mpx.engine.token_bucket import TokenBucket
 from mpx.errors import UsageError
@@ -83,9 +82,7 @@ class Server:
     def __enter__(self) -> "Server":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -174,7 +174,7 @@ class Committer:
 
     def _add_no_more(self, error: Exception) -> None:
         self._most_sessions = 0
-        self._report.note(f"no further session for verifying: {error}")
+        self._report.note(f"fewer sessions verify, as no further one can be opened: {error}")
 
     # --- from the sessions ---------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class Committer:
                 self._queue.put_again(file)
         else:
             file.retried_sections.add(start)
-            self._report.note(f"{file.source}: bytes {start} to {end} were damaged, sent again")
+            self._report.note(f"{file.source}: bytes {start} to {end} arrived damaged, sent again")
             moves_on = self._verify_queue.damaged(section)
             self._journal_one(file)
             if not moves_on:
@@ -235,7 +235,7 @@ class Committer:
         """Have a file sent once more of which so many bytes are stored, more or less than it has."""
         file.was_misfit, file.rename_asked = True, False
         self._report.note(
-            f"{file.source}: {stored_bytes} of {counted(file.size_bytes, 'byte')} were stored, sent again"
+            f"{file.source}: {stored_bytes} of {counted(file.size_bytes, 'byte')} were stored; sent again"
         )
         file.redo(0, file.size_bytes)
         self._verify_queue.watch(file)
@@ -271,7 +271,7 @@ class Committer:
 
     def removed(self, file: FileTransfer) -> None:
         """The partial file of one that was given up is gone."""
-        self._journal.done([file.final])
+        self._journal.removed(file.final)
 
     def _spoiled(self, file: FileTransfer, error: MpxError) -> None:
         """Give up a file that had arrived; what is proven wrong is not kept."""

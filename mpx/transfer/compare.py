@@ -107,7 +107,9 @@ def _near_sum(
         return _sum_of_partial(section, algorithm, stop)
     name = file.source
     if not file.can_read_again:
-        return NoChecksum(SourceError(f"{name} cannot be read a second time for its {algorithm}"))
+        return NoChecksum(
+            SourceError(f"{name} cannot be read a second time to compute its {algorithm} checksum")
+        )
     try:
         fd = file.open_source()
     except FileNotFoundError:

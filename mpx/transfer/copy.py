@@ -18,7 +18,7 @@ from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
-from mpx.transfer.fallback import to_mode_s, to_whole_files
+from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import pair_up
@@ -166,14 +166,16 @@ class _Copy:
 
         Raises what ends the whole copy.
         """
-        self.journal = Journal(self.report.source, self.report.destination)
+        counts_on = self.options.overwrite != "always"
+        self.journal = Journal(self.report.source, self.report.destination, counts_on=counts_on)
         committed = CommittedNames(are_kept=ends.far_is_source)  # only downloads begin anew
         records = Records(self.report, self.journal, SentNotes(self.destination), committed)
+        infos = [info for _, _, info in pairs]
         while True:
             attempt = Attempt(
                 pairs,
                 ends,
-                transport,
+                no_more_than_files(transport, ends, infos),
                 records,
                 self.failure,
                 multipath=self.multipath,

@@ -1,7 +1,9 @@
 """From MODE E to MODE S, and to whole files: for servers that cannot, or turn out not to, do better."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import UsageError
 from mpx.options import CopyOptions
 from mpx.report import Report, Severity
@@ -49,6 +51,24 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
         max_streams=min(before.max_streams, before.max_sessions),
     )
     return replace(transport, options=options, plan=plan, congestion=None, mode_e=False, parts=False)
+
+
+def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInfo]) -> Transport:
+    """Return the transport with no more streams than there are files, where each stream carries a whole one.
+
+    `infos`: of the sources. Where one is a folder the number of files is not known, and nothing changes.
+    """
+    parts = ends.far_is_source and transport.parts and ends.far.can_restart()
+    if transport.mode_e or parts or any(info.kind is Kind.FOLDER for info in infos):
+        return transport
+    before, most = transport.options, len(infos)
+    options = replace(
+        before,
+        streams=min(before.streams, most) if before.streams else None,
+        initial_streams=min(before.initial_streams, most) if before.initial_streams else None,
+        max_streams=min(before.max_streams, most),
+    )
+    return replace(transport, options=options)
 
 
 def within_mode_s(

@@ -1,6 +1,7 @@
 """The beginning of a file: what of it is to be moved, after an earlier run may have moved a part of it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 
 from mpx.choices import NONE
@@ -11,11 +12,12 @@ from mpx.errors import DestinationError
 from mpx.options import CopyOptions
 from mpx.report import Severity
 from mpx.transfer.ends import Ends
-from mpx.transfer.journal import Unfinished
-from mpx.transfer.planner import STARTING_OVER, STARTS_OVER, named_at
+from mpx.transfer.journal_reader import Unfinished
+from mpx.transfer.planner import STARTING_OVER, named_at
 from mpx.transfer.records import Records
 from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.tree_walk import Task
+from mpx.units import counted
 
 UNTOLD = f"has no time and no checksum that could show whether it has changed meanwhile; {STARTING_OVER}"
 
@@ -23,6 +25,28 @@ UNTOLD = f"has no time and no checksum that could show whether it has changed me
 def stays(partial: str, error: DestinationError) -> str:
     """Return the note about a partial file that a server does not let us remove."""
     return f"{partial}, a part of an earlier run, stays at the destination: {error}"
+
+
+def what_changed(known: Unfinished, info: FileInfo) -> str:
+    """Return in which way a source differs from what it was when its copy was interrupted."""
+    changes = []
+    if known.size_bytes != info.size_bytes:
+        now = "unknown now" if info.size_bytes is None else f"{info.size_bytes} now"
+        changes.append(f"{counted(known.size_bytes, 'byte')} then, {now}")
+    if known.modified_s != info.modified_s:
+        changes.append(f"modified {_date(known.modified_s)} then, {_date(info.modified_s)} now")
+    return f"has changed since its copy was interrupted ({', '.join(changes)})"
+
+
+def _date(time_s: float | None) -> str:
+    """Return a time in UTC, with its fraction of a second if it has one."""
+    if time_s is None:
+        return "at an unknown time"
+    try:
+        when = datetime.fromtimestamp(time_s, UTC)
+    except (ValueError, OverflowError, OSError):  # a year that nobody can write
+        return f"at {time_s} s"
+    return when.strftime("%Y-%m-%d %H:%M:%S" + (".%f" if when.microsecond else "") + "Z")
 
 
 class FileStart:
@@ -89,7 +113,7 @@ class FileStart:
     def _why_not_resumed(self, known: Unfinished, info: FileInfo) -> str:
         """Say why what arrived of a source may not be of what it is now; empty where it is."""
         if (known.size_bytes, known.modified_s) != (info.size_bytes, info.modified_s):
-            return STARTS_OVER
+            return f"{what_changed(known, info)}; {STARTING_OVER}, and what had arrived is discarded"
         if info.modified_s is None and self._checksum_for(info.size_bytes) == NONE:
             return UNTOLD
         return ""

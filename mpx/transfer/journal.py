@@ -11,6 +11,8 @@ One journal for each pair of source and destination, in the user's state directo
     {"arrived": [[start, end], ...], "of": "final name"}                    more of it has arrived
     {"lost": [[start, end], ...], "of": "final name"}                       that has not arrived after all
     {"done": "final name"}                                                  it has its final name
+    {"done": "final name", "given_up": true}                                its partial file was removed
+    {"finished": [files, bytes]}                                            so much has its final name so far
 
 A line cut short by a crash ends the journal: what it said is not known, and is proven by checksum or
 fetched again. `arrived` means: written to the partial file by us; or, at a server, covered by its
@@ -25,22 +27,27 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from mpx.engine.ranges import Range, RangeSet
+from mpx.engine.ranges import Range
 from mpx.errors import DestinationError, MpxError, NoSpace, UsageError
 from mpx.files.partial_file import NotOurs
 from mpx.files.state_folder import StateFolder
 from mpx.transfer.destination_lock import DestinationLock
+from mpx.transfer.journal_reader import (
+    UNREADABLE,
+    VERSION,
+    Contents,
+    Unfinished,
+    boot_id,
+    lines_of,
+    read_journal,
+    text_of,
+)
 
 LONG_BYTES = 64 * 1024 * 1024  # of a journal, after which it is written anew
-_VERSION = 1
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# What a line raises that we have not written, or not to its end.
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def copy_tag(source: str, destination: str) -> str:
@@ -49,23 +56,13 @@ def copy_tag(source: str, destination: str) -> str:
     return hashlib.sha256(pair).hexdigest()[:12]
 
 
-@dataclass(slots=True)
-class Unfinished:
-    """What the journal knows of one file."""
-
-    final: str
-    partial: str
-    size_bytes: int
-    modified_s: float | None
-    arrived: RangeSet = field(default_factory=RangeSet)
-
-
 class Journal:
     """The journal of one running copy; safe for several threads."""
 
-    def __init__(self, source: str, destination: str) -> None:
+    def __init__(self, source: str, destination: str, *, counts_on: bool = True) -> None:
         """Take the lock and read what an earlier run left.
 
+        `counts_on`: files that it finished are not copied again, so they still count as finished.
         Raises DestinationError if another copy to the same destination runs.
         """
         self.tag = copy_tag(source, destination)
@@ -79,12 +76,15 @@ class Journal:
             folder.close()
             raise
         try:
-            self.unfinished = {file.final: file for file in read_files(folder, self._name)}
+            left = read_journal(folder, self._name)
+            self.unfinished = left.files
             # With `_mutex` held: files that are neither done nor given up, and what is written of them.
-            self._open = {
-                file.final: replace(file, arrived=file.arrived.copy()) for file in self.unfinished.values()
-            }
-            head = {"mpx": _VERSION, "source": source, "destination": destination, "boot": boot_id()}
+            self._known = Contents(
+                {file.final: replace(file, arrived=file.arrived.copy()) for file in left.files.values()},
+                left.finished_files if counts_on else 0,
+                left.finished_bytes if counts_on else 0,
+            )
+            head = {"mpx": VERSION, "source": source, "destination": destination, "boot": boot_id()}
             self._head = json.dumps(head) + "\n"
             self._most_bytes = LONG_BYTES
             self._fd: int | None = self._written_anew()
@@ -95,8 +95,11 @@ class Journal:
 
     def _written_anew(self) -> int:
         """Write the journal anew, compact, with what is still unfinished; return it, open for more."""
+        known = self._known
         lines = [self._head]
-        for file in self._open.values():
+        if known.finished_files:
+            lines.append(json.dumps({"finished": [known.finished_files, known.finished_bytes]}) + "\n")
+        for file in known.files.values():
             lines.append(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
             if file.arrived:
                 lines.append(_arrived_line(file.final, list(file.arrived)))
@@ -115,30 +118,36 @@ class Journal:
     def begin(self, final: str, partial: str, size_bytes: int, modified_s: float | None) -> None:
         """Note that a file is begun (anew: whatever was known of it before is void)."""
         with self._mutex:
-            self._open[final] = Unfinished(final, partial, size_bytes, modified_s)
+            self._known.files[final] = Unfinished(final, partial, size_bytes, modified_s)
             self._write(_begin_line(final, partial, size_bytes, modified_s))
 
     def arrived(self, final: str, ranges: list[Range]) -> None:
         """Note that more of a file has arrived; one that is done meanwhile is left out."""
         with self._mutex:
-            if file := self._open.get(final):
+            if file := self._known.files.get(final):
                 file.arrived.update(ranges)
                 self._write(_arrived_line(final, ranges))
 
     def lost(self, final: str, ranges: list[Range]) -> None:
         """Note that what was said to have arrived has not, or came damaged."""
         with self._mutex:
-            if file := self._open.get(final):
+            if file := self._known.files.get(final):
                 for start, end in ranges:
                     file.arrived.remove(start, end)
                 self._write(json.dumps({"lost": ranges, "of": final}) + "\n")
 
     def done(self, finals: list[str]) -> None:
-        """Note that files have their final names, or were given up with their partial files removed."""
+        """Note that files have their final names."""
         with self._mutex:
             for final in finals:
-                self._open.pop(final, None)
+                self._known.done(final, is_there=True)
             self._write("".join(json.dumps({"done": final}) + "\n" for final in finals))
+
+    def removed(self, final: str) -> None:
+        """Note that a file was given up and its partial file removed."""
+        with self._mutex:
+            self._known.done(final, is_there=False)
+            self._write(json.dumps({"done": final, "given_up": True}) + "\n")
 
     def _write(self, text: str) -> None:
         """Append whole lines or nothing, and nothing once it is closed; raises NoSpace, or UsageError."""
@@ -173,7 +182,7 @@ class Journal:
             fd, self._fd = self._fd, None  # the number may soon be that of another file
             with contextlib.suppress(OSError):  # what a network file system could not keep is sent again
                 os.close(fd)
-            if not self._open:
+            if not self._known.files:
                 with contextlib.suppress(OSError):
                     self._folder.unlink(self._name)
             self._lock.close()
@@ -216,87 +225,13 @@ def _take_lock(folder: StateFolder, destination: str) -> DestinationLock:
         raise _refused(error, folder.path / name) from None
 
 
-def boot_id() -> str:
-    """Return what changes when this host restarts, empty where the kernel does not tell."""
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _lines(folder: StateFolder, name: str) -> Iterator[str]:
-    """Yield the lines of a journal; none where there is none. Raises NotOurs for what is no file of ours."""
-    try:
-        fd = folder.open(name, os.O_RDONLY)
-    except NotOurs:
-        raise
-    except OSError:
-        return
-    with os.fdopen(fd, encoding="utf-8", errors="surrogateescape") as lines:
-        if folder.is_own(fd):
-            with contextlib.suppress(OSError):
-                yield from lines
-
-
-def read_files(folder: StateFolder, name: str) -> list[Unfinished]:
-    """Return the unfinished files of a journal; nothing for a missing or foreign one. Raises NotOurs."""
-    files: dict[str, Unfinished] = {}
-    same_boot = False
-    for number, line in enumerate(_lines(folder, name)):
-        try:
-            record = json.loads(line)
-            if number == 0:
-                if record["mpx"] != _VERSION:
-                    return []
-                same_boot = record["boot"] == boot_id()
-            else:
-                _apply(record, files, believe=same_boot)
-        except _UNREADABLE:
-            break  # cut short by a crash: the lines before it stand
-    return list(files.values())
-
-
-def _apply(record: dict[str, Any], files: dict[str, Unfinished], *, believe: bool) -> None:
-    if "file" in record:
-        final, modified_s = _text(record["file"]), record["modified"]
-        files[final] = Unfinished(
-            final,
-            _text(record["partial"]),
-            _offset(record["size"]),
-            None if modified_s is None else float(modified_s),
-        )
-    elif "arrived" in record:
-        ranges = [(_offset(start), _offset(end)) for start, end in record["arrived"]]
-        if believe and record["of"] in files:
-            files[record["of"]].arrived.update(ranges)
-    elif "lost" in record:
-        ranges = [(_offset(start), _offset(end)) for start, end in record["lost"]]
-        if record["of"] in files:
-            for start, end in ranges:
-                files[record["of"]].arrived.remove(start, end)
-    elif "done" in record:
-        files.pop(record["done"], None)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _offset(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError
-    return value
-
-
 @dataclass(frozen=True)
 class Leftover:
-    """An interrupted copy: where from, where to, and its partial files."""
+    """An interrupted copy: where from, where to, and what its journal holds."""
 
     source: str
     destination: str
-    files: tuple[Unfinished, ...]
+    known: Contents
     forget: Callable[[], None]  # removes its journal
 
 
@@ -308,16 +243,15 @@ def leftovers() -> Iterator[Leftover]:
     with StateFolder() as folder:
         for name in folder.names(".journal"):
             try:
-                head = json.loads(next(_lines(folder, name)))
-                source, destination = _text(head["source"]), _text(head["destination"])
+                head = json.loads(next(lines_of(folder, name)))
+                source, destination = text_of(head["source"]), text_of(head["destination"])
             except NotOurs as error:
                 raise _refused(error, folder.path / name) from None
-            except (StopIteration, *_UNREADABLE):
+            except (StopIteration, *UNREADABLE):
                 continue
             try:
                 lock = _take_lock(folder, destination)
             except DestinationError:
                 continue
             with lock:
-                files = tuple(read_files(folder, name))
-                yield Leftover(source, destination, files, partial(folder.unlink, name))
+                yield Leftover(source, destination, read_journal(folder, name), partial(folder.unlink, name))

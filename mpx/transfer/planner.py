@@ -19,7 +19,6 @@ from mpx.transfer.tree_walk import Task
 GROUP = 200  # files whose destinations are looked up together
 TIME_TOLERANCE_S = 1.0
 STARTING_OVER = "starting over"
-STARTS_OVER = f"has changed since it was interrupted; {STARTING_OVER}"
 
 
 def base_name(name: str) -> str:
@@ -150,10 +149,15 @@ def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyO
         return task
     if there.kind is Kind.FOLDER:
         named = named_at(end, task.target)
-        in_the_way = DestinationError(f"cannot write {named}: there is a folder of that name")
+        in_the_way = DestinationError(
+            f"cannot write {named}: there is a folder of that name; remove it, or copy to another name"
+        )
         return replace(task, error=in_the_way)
     if there.identity and there.identity == task.info.identity:
-        return replace(task, error=UsageError(f"{task.source} and {task.target} are the same file"))
+        return replace(
+            task,
+            error=UsageError(f"{task.source} and {task.target} are the same file; name another destination"),
+        )
     if there.kind is Kind.OTHER:
         special = DestinationError(
             f"cannot write {named_at(end, task.target)}: it is not a regular file, which a copy could "

@@ -91,13 +91,12 @@ def carrier_for(
     upload: bool,
     mode_e: bool,
     restarts: bool,
-    sessions: int,
     congestions: Sequence[str],
 ) -> Carrier:
     """Return what moves the bytes to or from `far`: in MODE E if `mode_e`, else in MODE S.
 
-    `pool` has the sessions with the server. `restarts`: the server understands REST. Downloads in MODE E use
-    so many `sessions` at most; `congestions` are those that the server can be told to send with.
+    `pool` has the sessions with the server. `restarts`: the server understands REST.
+    `congestions` are those that the server can be told to send with.
     """
     if far.scheme == "file":
         from mpx.endpoints.local.carrier import LocalCarrier
@@ -114,4 +113,4 @@ def carrier_for(
 
     if upload:
         return UploadCarrier(far, options, context)
-    return DownloadCarrier(far, options, context, sessions=sessions, congestions=congestions)
+    return DownloadCarrier(far, options, context, congestions)

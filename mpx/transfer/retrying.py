@@ -114,4 +114,6 @@ class RetryingEndpoint:
     @staticmethod
     def _check_same(name: str, before: bytes, now: bytes) -> None:
         if before != now:
-            raise ConnectionLost(f"the connection was lost while {name} was listed, and it changed meanwhile")
+            raise ConnectionLost(
+                f"the connection was lost while {name} was listed, and the folder has changed since"
+            )

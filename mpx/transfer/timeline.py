@@ -2,21 +2,33 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mpx.engine.endpoint import Rtt
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.tuner import Decision, Sample
 from mpx.report import Event, OnProgress, Progress, Report
+from mpx.units import format_duration
 
 WINDOW_S = 1.0  # that goodput is measured over
+QUIET_S = 3.0  # without new data, after which progress says so
 
 
 class Timeline:
     """Used by the control loop's thread. Times are seconds since the copy began."""
 
-    def __init__(self, report: Report, queue: FileQueue, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self,
+        report: Report,
+        queue: FileQueue,
+        on_progress: OnProgress | None = None,
+        *,
+        what_is_done: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`what_is_done` returns in words what happens while no data arrive, an empty text where nothing."""
         self._report, self._queue, self._on_progress = report, queue, on_progress
+        self._what_is_done = what_is_done
+        self._latest = 0.0, 0  # time and bytes when data arrived last
         self._decided: dict[str, tuple[float, int]] = {}  # time and bytes at the latest decision on a path
         self._window: deque[tuple[float, int]] = deque()
         self._reason = ""
@@ -28,9 +40,22 @@ class Timeline:
         self._window.append((now_s, arrived))
         while now_s - self._window[0][0] > WINDOW_S:
             self._window.popleft()
+        if arrived != self._latest[1]:
+            self._latest = now_s, arrived
         if self._on_progress is not None:
             streams = sum(sample.streams for sample in samples.values())
             self._on_progress(self._progress(now_s, arrived, streams))
+
+    def _outage(self, now_s: float) -> str:
+        """Return for how long no new data have arrived, and what is done about it; empty for a short time."""
+        quiet_s = now_s - self._latest[0]
+        if quiet_s < QUIET_S:
+            return ""
+        if not self._queue.missing_bytes:  # what is under way is listed, verified or named
+            self._latest = now_s, self._latest[1]
+            return ""
+        done = self._what_is_done()
+        return f"no new data for {format_duration(round(quiet_s))}" + (f"; {done}" if done else "")
 
     def _progress(self, now_s: float, arrived: int, streams: int) -> Progress:
         files, size = self._report.files, self._report.bytes
@@ -47,6 +72,7 @@ class Timeline:
             streams=streams,
             is_listed=self._queue.is_listed,
             reason=self._reason,
+            outage=self._outage(now_s),
         )
 
     def lasts_s(self, bytes_left: int) -> float:

@@ -1,4 +1,4 @@
-"""Which tuner serves a copy, and with how many streams and sessions it begins.
+"""Which tuner serves a copy, and with how many streams it begins.
 
 Each is imported once it is needed.
 """
@@ -17,13 +17,6 @@ def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...],
         return tuners_by_group(options, known)
     tuner = tuner_for(options)
     return {(DEFAULT_PATH,): tuner} if tuner else {}
-
-
-def sessions_of(options: CopyOptions, known: PathSet | None) -> int:
-    """Return how many sessions a download may use: one is enough where the number of streams is fixed."""
-    if options.streams is not None or options.tuner == "paper":
-        return len(known.names) if known else 1
-    return options.max_sessions
 
 
 def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> list[Decision]:

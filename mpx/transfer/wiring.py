@@ -27,7 +27,8 @@ from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.supervisor import CopySupervisor
 from mpx.transfer.timeline import Timeline
 from mpx.transfer.transport import Transport
-from mpx.transfer.tuner_choice import beginning, sessions_of, tuners
+from mpx.transfer.tuner_choice import beginning, tuners
+from mpx.units import format_duration
 
 if TYPE_CHECKING:  # few copies use several paths
     from mpx.multipath.paths_in_use import Multipath
@@ -51,6 +52,7 @@ class Attempt:
         report = records.report
         known, yields = (multipath.known if multipath else None), transport.plan.yields
         self._failure, self._records, self._multipath = failure, records, multipath
+        self._is_local = ends.is_local
         self._queue, gate, self._events = FileQueue(failure.cancel), ChunkGate(), ServerEvents()
         self._committer = committer = Committer(
             ends, options, transport.checksums, self._queue, failure, records, self._events.may_spread.set
@@ -90,7 +92,6 @@ class Attempt:
             upload=not ends.far_is_source,
             mode_e=transport.mode_e,
             restarts=transport.parts and ends.far.can_restart(),
-            sessions=sessions_of(options, known),
             congestions=ends.far.congestions(),
         )
         self._prober = prober = Prober(
@@ -108,7 +109,7 @@ class Attempt:
             tuning=StreamTuning(self._carrier, gate, chosen, first=beginning(options, known, yields=yields)),
             background=self._background,
             paths=multipath or OnePath(lambda: prober.measured.rtt),
-            timeline=Timeline(report, self._queue, on_progress),
+            timeline=Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done),
             journal_arrivals=committer.journal_arrivals,
         )
 
@@ -151,6 +152,15 @@ class Attempt:
             self._journal_the_rest()
         if self._failure.error:
             raise resumable(self._failure.error, self._options)
+
+    def _what_is_done(self) -> str:
+        """Return in words what is done while no data arrive."""
+        if self._is_local:
+            return ""
+        retries, timeout = self._options.retries, format_duration(self._options.timeout_s)
+        if attempt := self._events.reconnecting.attempt:
+            return f"reconnecting, attempt {attempt} of {retries}"
+        return f"waiting, for {timeout} at most (--timeout)"
 
     def _journal_the_rest(self) -> None:
         """Write to the journal what arrived last; what is missing there is verified by checksum next time."""

@@ -20,10 +20,11 @@ WINDOW_STEP, FEW = 1.5, 16  # the factor from FEW streams on where windows limit
 UP, DOWN = 1.4, 0.7  # factors of trials
 GAIN = 0.5  # more streams have gained if goodput rose by that power of the factor of their number ...
 MUCH = 0.75  # ... and if by that power, the bend is farther up
+NEAR = 0.85  # of the streams that there are: a bend beyond that is no reason to change them
 SPARE = 1.1  # streams more than the bend, as real curves are round there
 SHORT = 0.93  # goodput of less than that share of what the path carries is too little
 AS_MUCH = 0.97  # of the goodput with other streams: these carry as much
-LOST = 0.8  # of the goodput before: a trial of fewer streams ends at once
+LOST = 0.8  # of the goodput before: that much less ends a trial of fewer streams at once, and a step up, too
 FULL = 0.5  # the path is full if a queue stands for that share of the time
 WINDOWS = 0.6  # windows are the limit if they hold streams back for that share of the time
 LOSSY = 0.1  # no more streams while more than that share is sent again
@@ -80,24 +81,25 @@ class Search:
         if quick is None or age_s < max(RAMP_S, RAMP_RTT * rtt_s):
             return None
         slow = meter.reading(max(SLOW_S, SLOW_RTT * rtt_s))
+        rest_s = max(REST_S, REST_RTT * rtt_s)
         if self._trial is not None:
-            return self._judge_fewer(age_s, n, quick, slow, max(REST_S, REST_RTT * rtt_s), self._trial)
+            return self._judge_fewer(age_s, n, quick, slow, rest_s, self._trial)
         if self._rise is not None:
-            clear = self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN)
-            measured = quick if clear else slow
-            return self._judge_more(now_s, n, measured, self._rise) if measured else None
+            if self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN):
+                return self._judge_more(now_s, n, quick, self._rise)
+            if slow is None or (_rises(quick, slow) and age_s < rest_s):
+                return None
+            return self._judge_more(now_s, n, slow, self._rise)
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
             return None if _is_full(quick) else self._climb(n, quick, most)
-        if slow is None:
+        if slow is None or age_s < rest_s:
             return None
-        if not _is_full(slow) and slow.goodput_bps < SHORT * self._path_bps:
+        if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
             factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
             why = f"less than the {_mbps(self._path_bps)} that the path carries"
             return self._more(n, slow, factor, most, why)
-        if age_s < max(REST_S, REST_RTT * rtt_s):
-            return None
         return self._try(now_s, n, slow, meter, least, most)
 
     def _climb(self, n: int, measured: Reading, most: int) -> Step | None:
@@ -131,8 +133,8 @@ class Search:
             self._wait_s = min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if before.is_quick or bend > SHORT * n:  # the streams before may have been above their share still
-            return None
+        if (before.is_quick and rise > LOST) or bend > NEAR * n:
+            return None  # soon after a step the streams before may have been above their share still
         return Step(bend, _reason(n, measured, f"{_streams(bend)} carry as much"))
 
     def _try(
@@ -187,6 +189,11 @@ def _gained(n: int, measured: Reading, before: _Before, power: float) -> bool:
     return measured.goodput_bps >= before.goodput_bps * math.pow(n / before.streams, power)
 
 
+def _rises(quick: Reading, slow: Reading) -> bool:
+    """Whether streams are recovering still, so that more will arrive without another step."""
+    return AS_MUCH * quick.goodput_bps > slow.goodput_bps
+
+
 def _windows_limit(measured: Reading) -> bool:
     return measured.held_back is not None and measured.held_back > WINDOWS
 
@@ -197,7 +204,7 @@ def _is_full(measured: Reading) -> bool:
 
 
 def _reason(n: int, measured: Reading, why: str) -> str:
-    full = "" if measured.full is None else f" and a queue for {100 * measured.full:.0f} % of the time"
+    full = "" if measured.full is None else f" and a queue for {100 * measured.full:.0f}% of the time"
     return f"{_mbps(measured.goodput_bps)} with {_streams(n)}{full}; {why}"
 
 

@@ -14,7 +14,7 @@ from harness import conclude
 from huang.rates import variation
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_fidelity import MBIT, Run, delay_verdicts, highest_verdict, rates_verdicts, until_invalid
+from lab_fidelity import MBIT, FidelityRun, delay_verdicts, highest_verdict, rates_verdicts, until_invalid
 from limits_rate import extremes, moving
 from mpx_lab.series import Sample
 
@@ -71,14 +71,14 @@ def test_how_figures_are_shown() -> None:
     assert machine("reno").endswith("congestion control reno")
 
 
-def fidelity(late_ms: float = 0.05, error_ms: float = 0.05, share: float = 0.8) -> Run:
+def fidelity(late_ms: float = 0.05, error_ms: float = 0.05, share: float = 0.8) -> FidelityRun:
     """A run at 80 % load, all of whose frames were as late as that."""
     late_s = late_ms / 1000
-    return Run(share, 0.8, (late_s, late_s, late_s), errors_s=[error_ms / 1000] * 100)
+    return FidelityRun(share, 0.8, (late_s, late_s, late_s), errors_s=[error_ms / 1000] * 100)
 
 
 def test_the_queue_of_a_run_that_is_not_valid_is_not_judged() -> None:
-    full = Run(1.0, 1.1, (5e-05,) * 3, errors_s=[5e-05] * 100, queue_s=0.128)
+    full = FidelityRun(1.0, 1.1, (5e-05,) * 3, errors_s=[5e-05] * 100, queue_s=0.128)
     late = replace(full, late=(0.001,) * 3, queue_s=0.011)
     for udp, kept, told in (([full, late], True, "128.000 (128.000"), ([late], False, "none of 1 runs")):
         *_, queue = rates_verdicts(udp, [full])
@@ -107,7 +107,7 @@ def test_what_is_stored_is_what_is_judged_and_decides_the_exit_code(
 def test_every_valid_run_has_to_keep_the_delay() -> None:
     good, bad, invalid = fidelity(), fidelity(error_ms=0.2), fidelity(late_ms=0.4, error_ms=9)
 
-    def kept(*runs: Run) -> list[bool]:
+    def kept(*runs: FidelityRun) -> list[bool]:
         return [verdict.kept for verdict in delay_verdicts(0.8, runs)]
 
     assert kept(good, good, invalid) == [True, True]

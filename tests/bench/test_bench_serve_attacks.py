@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import serve_attacks
-from serve_attacks import Run, judge_attack, percentile, table
+from serve_attacks import AttackRun, judge_attack, percentile, table
 
 BENCH = Path(serve_attacks.__file__)
-GOOD = Run(
+GOOD = AttackRun(
     idle_p99_ms=0.3,
     p99_ms=2.9,
     noops=900,
@@ -23,7 +23,7 @@ GOOD = Run(
 )
 
 
-def judged(tmp_path: Path, results: dict[str, list[Run]]) -> int:
+def judged(tmp_path: Path, results: dict[str, list[AttackRun]]) -> int:
     """Have the bench judge what is stored; return its exit code."""
     file = tmp_path / "results.json"
     file.write_text(json.dumps({name: [asdict(run) for run in runs] for name, runs in results.items()}))

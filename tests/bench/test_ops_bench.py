@@ -31,8 +31,8 @@ from recognition.bounds import place_lines, stream_lines, whole_runs
 from recognition.candidates import CANDIDATES, OURS, PAPER_BEST, Task
 from recognition.compare import LINK, RANGE, RUN, SPLITS, Comparison, code_files, comparison_lines
 from recognition.outside import never_seen, rejection, rejection_lines
-from recognition.paper_cell import Cell
-from recognition.row import Row
+from recognition.paper_cell import PaperRuns
+from recognition.row import SeriesRow
 from simulated_background import Wan, simulate
 from small_model import write_small_model
 
@@ -76,17 +76,17 @@ def perfect(count: int = 60, wrong: int = 0) -> Scores:
 
 @pytest.mark.long
 def test_the_papers_cell_is_judged_window_by_window(cell: list[Example]) -> None:
-    passive = Cell.of(cell, active=False)
+    passive = PaperRuns.of(cell, active=False)
     for by_piece in (True, False):
         scores = passive.neighbours(10, [1, 3], by_piece=by_piece)[1]
         assert scores.six.windows == PIECES * 6 * 12 and len(np.unique(scores.fold)) == 5
         assert scores.three.mean > 0.5
-    assert Cell.of(cell, active=True).neighbours(10, [1])[1].six.mean == 1.0
+    assert PaperRuns.of(cell, active=True).neighbours(10, [1])[1].six.mean == 1.0
     with pytest.raises(UsageError, match="no active runs of the paper's link"):
-        Cell.of([each for each in cell if not each.profile], active=True)
+        PaperRuns.of([each for each in cell if not each.profile], active=True)
 
 
-def judged(row: Row, results: Any) -> list[Verdict]:
+def judged(row: SeriesRow, results: Any) -> list[Verdict]:
     """Return what a row says of its results, as they are stored."""
     stored = json.loads(json.dumps(row.measured(results)))
     return list(importlib.import_module(type(row).__module__).judge(stored))
@@ -99,7 +99,7 @@ LATER = (F22(), F23(), F24(), F25(), F26(), F27F28())
     "row",
     [pytest.param(F8(), id="f8"), *(pytest.param(row, id=row.name, marks=pytest.mark.long) for row in LATER)],
 )
-def test_every_row_computes_tells_and_draws(row: Row, cell: list[Example], monkeypatch) -> None:
+def test_every_row_computes_tells_and_draws(row: SeriesRow, cell: list[Example], monkeypatch) -> None:
     import matplotlib
 
     matplotlib.use("Agg")

@@ -9,7 +9,7 @@ from tuner_streams import (
     RUN_S,
     SHARED,
     STEADY,
-    Link,
+    Bottleneck,
     best_fixed,
     fairness,
     run,
@@ -18,13 +18,15 @@ from tuner_streams import (
 
 from mpx.tuning.search import SHARING
 
-SHORT_QUEUE = Link(200e6, 0.1, 100)
+SHORT_QUEUE = Bottleneck(200e6, 0.1, 100)
 
 
 @pytest.mark.parametrize(
-    "link", [SHORT_QUEUE, Link(200e6, 0.05, 500), Link(20e6, 0.05, 500)], ids=lambda link: str(link.name)
+    "link",
+    [SHORT_QUEUE, Bottleneck(200e6, 0.05, 500), Bottleneck(20e6, 0.05, 500)],
+    ids=lambda link: str(link.name),
 )
-def test_it_finds_what_fixed_streams_carry_and_holds_it(link: Link) -> None:
+def test_it_finds_what_fixed_streams_carry_and_holds_it(link: Bottleneck) -> None:
     _, best = best_fixed(link)
     runs = [run(link, f"test {i}") for i in range(3)]
     assert statistics.median(each.reached_s(0.9 * best) for each in runs) <= max(3.0, 40 * link.rtt_s)
@@ -33,7 +35,7 @@ def test_it_finds_what_fixed_streams_carry_and_holds_it(link: Link) -> None:
 
 
 def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
-    link = Link(200e6, 0.06, 1000, None)
+    link = Bottleneck(200e6, 0.06, 1000, None)
     for i in range(3):
         asked = run(link, f"test {i}").asked
         assert statistics.median(asked[round(20 / 0.1) :]) <= SHARING
@@ -42,7 +44,7 @@ def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
 
 def test_losses_do_not_hold_it_low() -> None:
     """At the edge a queue stands by turns; what is tried below it and carries less is given up again."""
-    link = Link(100e6, 0.06, 500, None, 0.001)
+    link = Bottleneck(100e6, 0.06, 500, None, 0.001)
     shares = [run(link, f"test {i}").bps(60, 92) / 95.7e6 for i in range(3)]
     assert statistics.median(shares) >= 0.95 and min(shares) >= 0.85
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from graphs import THESIS_A, capacities
+from pretended import Book, kept
 from running_controller import Running, controller
 from wans import ENDS
 from wire_switches import WireSwitch, wire_wan
@@ -28,3 +29,11 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
             time.sleep(0.05)
         yield running, switches
     assert "Traceback" not in (folder / "log").read_text()
+
+
+@pytest.fixture
+def book() -> Iterator[tuple[Book, str]]:
+    """A controller that only keeps books, and its URL."""
+    book = Book()
+    with kept(book) as url:
+        yield book, url

@@ -1,9 +1,11 @@
 """The paths of one copy, against a controller: what the tests of steering have in common."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from pretended import PATHS
+from pretended import PATHS, Book, kept
 from switches import address
 
 from mpx.engine.path_set import PathSet, Side
@@ -36,6 +38,19 @@ class Steering:
         told = self.paths.register(path, "source", stays=stays)
         for port in ports:
             told(port)
+
+
+@contextmanager
+def steered(**known: Any) -> Iterator[tuple[Book, Steering]]:
+    """A controller that only keeps a book, which has these attributes, and paths of a set of it."""
+    book = Book()
+    vars(book).update(known)
+    with kept(book) as url:
+        steering = Steering(url)
+        try:
+            yield book, steering
+        finally:
+            steering.paths.close()
 
 
 def placing(

@@ -12,12 +12,12 @@ def test_why_so_many_paths() -> None:
     wan, sets = steered(THESIS_A)
     every = sets.assign(SRC, DST, 0, "me", wan.now_s)
     assert why_these(every, "widest-apart", 0) == (
-        "widest-apart chose 4 paths for 400 Mbit/s (max-flow 400 Mbit/s); more would add at most 0 %"
+        "widest-apart chose 4 paths for 400 Mbit/s (max-flow 400 Mbit/s); more would add at most 0%"
     )
     two = sets.assign(SRC, DST, 2, "me", wan.now_s)
     assert why_these(two, "widest-apart", 2) == (
         "widest-apart chose 2 paths for 200 Mbit/s (max-flow 400 Mbit/s), as many as were asked for; "
-        "more would add at most 100 %"
+        "more would add at most 100%"
     )
 
 

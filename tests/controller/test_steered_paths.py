@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from pretended import Book, kept
 from running_controller import Running
-from steering import Steering
+from steering import Steering, steered
 from wire_switches import WireSwitch
 
 from mpx.multipath import steering as steered_paths
@@ -76,9 +75,7 @@ def test_a_controller_that_was_away_has_all_streams_when_it_is_back(
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
     monkeypatch.setattr(steered_paths, "CHECKED_S", 1000.0)
     monkeypatch.setattr(steered_paths, "RENEWALS", 0.1)  # none comes in time to help
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         steering.begin("0", 40_001)
         book.away = True
         for port in range(40_002, 40_006):
@@ -98,10 +95,7 @@ def test_a_full_quota_gets_room_from_those_that_have_ended(
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
     monkeypatch.setattr(steered_paths, "CHECKED_S", 0.05)
     monkeypatch.setattr(steered_paths, "WATCHED_S", 0.05)
-    book = Book()
-    book.most, book.tells_most = 12, tells_most
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered(most=12, tells_most=tells_most) as (book, steering):
         before, after = range(40_000, 40_010), range(41_000, 41_010)
         steering.begin("0", *before)
         steering.begin("1", *after)
@@ -116,29 +110,22 @@ def test_a_full_quota_gets_room_from_those_that_have_ended(
             steering.paths.ended(port, "source")
         eventually(lambda: book.sets[1] == dict.fromkeys(after, 1))
         assert len(steering.notes) == 1
-        steering.paths.close()
 
 
 def test_who_begins_when_others_have_ended_waits_for_nothing() -> None:
-    book = Book()
-    book.most = 4
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered(most=4) as (book, steering):
         for port in range(40_000, 40_020):
             steering.begin("0", port)
             assert port in book.sets[1]
             steering.paths.ended(port, "source")
         assert not steering.notes and not book.refused
-        steering.paths.close()
 
 
 def test_a_port_of_others_keeps_no_other_stream_from_its_path(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         book.away = True
         ports = range(40_000, 40_020)
         steering.begin("0", *ports)
@@ -155,16 +142,12 @@ def test_a_port_of_others_keeps_no_other_stream_from_its_path(
         eventually(lambda: 40_001 not in book.sets[1])
         book.taken.clear()
         eventually(lambda: book.sets[1].get(40_007) == 3)
-        steering.paths.close()
 
 
 def test_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
     monkeypatch.setattr(steered_paths, "RENEWALS", 1000)
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         eventually(lambda: book.renewed > 2 and len(steering.sets) > 2)
-        steering.paths.close()
 
 
 def test_a_set_is_looked_at_often_whatever_its_lease(
@@ -172,8 +155,5 @@ def test_a_set_is_looked_at_often_whatever_its_lease(
 ) -> None:
     monkeypatch.setattr(steered_paths, "WATCHED_S", 0.02)
     monkeypatch.setattr(steered_paths, "CHECKED_S", 0.05)  # of a lease of a minute
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, _):
         eventually(lambda: book.renewed > 2)
-        steering.paths.close()

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from mpx_controller.stock.netmgr.mpx_netmgr.client import Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.ports import RECEIVES, SENDS, WIDTH, StreamRecogniser, chosen_ports
 from mpx_controller.stock.run import Watch, run_command
-from pretended import Book, kept, saying
+from pretended import Book, saying
 
 PORTS = st.integers(0, 65535)
 PAIR = Pair("10.0.0.1", "10.0.0.2")
@@ -104,13 +104,6 @@ def test_a_command_s_status_is_ours() -> None:
     assert run_command(["sh", "-c", "kill -9 $$"], os.environ, lambda: 1.0) == 128 + 9
     with pytest.raises(FileNotFoundError):
         run_command(["no-such-command"], os.environ, lambda: 1.0)
-
-
-@pytest.fixture
-def book() -> Iterator[tuple[Book, str]]:
-    book = Book()
-    with kept(book) as url:
-        yield book, url
 
 
 # A shell would not do: it traps nothing that was ignored when it began, as SIGINT is in the background.

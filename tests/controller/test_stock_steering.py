@@ -1,6 +1,5 @@
 """Path sets of a session: got once, kept while there are streams, got anew where a controller forgets."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pretended
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from mpx_controller.stock.netmgr.mpx_netmgr.client import Client, Unsteered
 from mpx_controller.stock.netmgr.mpx_netmgr.pair import Pair
 from mpx_controller.stock.netmgr.mpx_netmgr.steering import SOONEST_S, Steering
-from pretended import LEASE_S, PATHS, Book, kept, saying
+from pretended import LEASE_S, PATHS, Book, saying
 
 PAIR, OTHER = Pair("10.0.0.1", "10.0.0.2"), Pair("10.0.0.3", "10.0.0.2")
 
@@ -148,13 +147,6 @@ def test_what_a_controller_forgets_is_told_again(steps: list[tuple[str, int]]) -
     book.busy = 0
     steering.keep(now_s + LEASE_S)
     assert {port for ports in book.sets.values() for port in ports} == there
-
-
-@pytest.fixture
-def book() -> Iterator[tuple[Book, str]]:
-    book = Book()
-    with kept(book) as url:
-        yield book, url
 
 
 def test_over_http(book: tuple[Book, str]) -> None:

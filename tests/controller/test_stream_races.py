@@ -5,8 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pytest
-from pretended import Book, kept
-from steering import Steering, placing
+from steering import placing, steered
 
 from mpx import sdn_client
 from mpx.multipath import steering as steered_paths
@@ -18,9 +17,7 @@ def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 1000.0)  # nobody tells it anew meanwhile
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         monkeypatch.setattr(sdn_client, "ANSWER_S", 0.1)
         book.answers.clear()
         steering.begin("1", 40_001)
@@ -31,17 +28,13 @@ def test_a_stream_that_was_placed_too_late_is_taken_off_at_its_end(
         steering.paths._away_until_s = 0.0
         steering.paths.ended(40_001, "source")
         eventually(lambda: book.sets == {1: {}})
-        steering.paths.close()
 
 
 def test_a_port_that_two_ask_for_and_both_are_refused_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
-    book = Book()
-    book.taken = {40_001}
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered(taken={40_001}) as (book, steering):
         asked: list[int] = []
 
         def before(ports: Sequence[int]) -> None:
@@ -54,7 +47,6 @@ def test_a_port_that_two_ask_for_and_both_are_refused_is_asked_for_again(
         steering.begin("0", 40_001)
         book.taken.clear()
         eventually(lambda: book.sets == {1: {40_001: 0}})
-        steering.paths.close()
 
 
 @pytest.mark.parametrize("is_refused", [True, False], ids=["other half", "other path"])
@@ -62,9 +54,7 @@ def test_a_stream_that_ends_before_it_is_asked_for_is_never_placed(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually, is_refused: bool
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.2)
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         steering.paths._away_until_s = math.inf
         steering.begin("0", 40_001)
         steering.begin("0" if is_refused else "1", 40_002, 40_003)
@@ -83,15 +73,12 @@ def test_a_stream_that_ends_before_it_is_asked_for_is_never_placed(
         book.taken.clear()
         eventually(lambda: book.sets[1].keys() == {40_001, 40_003})
         assert asked.count(40_002) == is_refused  # with all others, before it had ended
-        steering.paths.close()
 
 
 def test_a_stream_that_ends_while_it_is_asked_for_is_taken_off_after_the_answer(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
 
         def before(ports: Sequence[int]) -> None:
             steering.paths.ended(ports[0], "source")
@@ -101,15 +88,12 @@ def test_a_stream_that_ends_while_it_is_asked_for_is_taken_off_after_the_answer(
         steering.begin("0", 40_001)
         assert book.sets == {1: {40_001: 0}}
         eventually(lambda: book.sets == {1: {}})
-        steering.paths.close()
 
 
 def test_a_port_that_is_used_anew_while_it_is_asked_for_is_on_its_new_path_when_it_may_connect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         anew = threading.Thread(target=steering.begin, args=("2", 40_001))
 
         def before(_: Sequence[int]) -> None:
@@ -123,16 +107,13 @@ def test_a_port_that_is_used_anew_while_it_is_asked_for_is_on_its_new_path_when_
         steering.begin("0", 40_001)
         anew.join(60)
         assert book.sets == {1: {40_001: 2}} and not steering.notes
-        steering.paths.close()
 
 
 def test_streams_that_have_ended_are_told_of_when_the_controller_is_back(
     monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     monkeypatch.setattr(steered_paths, "AWAY_S", 0.1)
-    book = Book()
-    with kept(book) as url:
-        steering = Steering(url)
+    with steered() as (book, steering):
         steering.begin("0", 40_001, 40_002)
         book.away = True
         steering.paths.ended(40_001, "source")
@@ -140,4 +121,3 @@ def test_streams_that_have_ended_are_told_of_when_the_controller_is_back(
         eventually(lambda: book.requests > requests + 1)
         book.away = False
         eventually(lambda: book.sets == {1: {40_002: 0}})
-        steering.paths.close()

@@ -7,7 +7,6 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 Change = Callable[[bytes], bytes]
@@ -44,9 +43,7 @@ class ControlRelay:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()
         for end in self._ends:

@@ -12,15 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pytest
 from install_peers import find_peer, foreign_environment
+from interop.stock_server import open_to_everyone
 
 ENVIRONMENT = {"MPX_PASSWORD": "pw"}
 STARTED_WITHIN_S = 30
@@ -52,7 +51,7 @@ class ForeignServer:
         if self.needs_root and os.geteuid() != 0:
             pytest.skip(f"{type(self).__name__} serves a virtual user only when started by root")
         self.state.mkdir()
-        _open_to_everyone(self.root)
+        open_to_everyone(self.root)
         self.port = _free_port()
         self.start()
         return self
@@ -78,9 +77,7 @@ class ForeignServer:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
 
@@ -233,11 +230,3 @@ def _greets(port: int) -> bool:
             return greeting == b"220"
     except OSError:
         return False
-
-
-def _open_to_everyone(root: Path) -> None:
-    root.chmod(0o777)
-    temporary = Path(tempfile.gettempdir()).resolve()
-    for parent in root.resolve().parents:
-        if parent.is_relative_to(temporary) and parent != temporary:
-            parent.chmod(parent.stat().st_mode | 0o001)

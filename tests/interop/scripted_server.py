@@ -10,7 +10,6 @@ import socket
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Self
 
 from mpx.endpoints.ftp.framing import EOD, EOF, BlockHeader
@@ -187,9 +186,7 @@ class ScriptedServer:
         self._accepting.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):  # it may be closed; to close it alone would not end who accepts
             self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join()

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from install_peers import find_peer
@@ -62,7 +61,7 @@ class StockServer:
         command += ["-l", str(self.log_path), "-log-level", "ALL", "-log-module", "stdio:buffer=0"]
         if os.geteuid() == 0:
             command += ["-anonymous-user", "nobody"]
-            _open_to_everyone(self.root)
+            open_to_everyone(self.root)
         self._process = subprocess.Popen([*command, *self._arguments], stdout=subprocess.PIPE)
         try:
             if self.port:
@@ -73,9 +72,7 @@ class StockServer:
             self.kill()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -146,7 +143,8 @@ def _children(parent_pid: int) -> list[int]:
     return children
 
 
-def _open_to_everyone(root: Path) -> None:
+def open_to_everyone(root: Path) -> None:
+    """Let servers of other users reach a temporary folder, and write there."""
     root.chmod(0o777)
     temporary = Path(tempfile.gettempdir()).resolve()
     for parent in root.resolve().parents:

@@ -16,14 +16,6 @@ pytestmark = pytest.mark.peers
 
 
 @pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port where nobody listens, and nobody else will."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
-
-
-@pytest.fixture
 def silent_port() -> Iterator[int]:
     """A port that accepts connections, and then nothing comes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -140,6 +140,18 @@ def test_a_server_that_admits_few(tmp_path: Path, direction: str, sessions: int)
         assert (target / f"f{i}").read_bytes() == content[i:]
 
 
+def test_streams_of_a_fixed_number_are_sessions_too(tmp_path: Path) -> None:
+    """So that one that has lost a packet does not delay the others."""
+    root = tmp_path / "served"
+    root.mkdir()
+    (root / "far").write_bytes(LARGE)
+    with StockServer(root, arguments=("-connections-max", "4")) as server:
+        options = mpx.CopyOptions(streams=4, rate_bps=200e6)
+        report = mpx.copy(f"{server.url}far", str(tmp_path / "near"), options)
+    assert (tmp_path / "near").read_bytes() == LARGE
+    says_how_many(report, 4)
+
+
 @pytest.mark.parametrize("sessions", [1, 2])
 def test_a_copy_that_was_stopped_goes_on(kind: Serving, tmp_path: Path, sessions: int) -> None:
     back = tmp_path / "back"

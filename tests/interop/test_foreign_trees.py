@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from interop.foreign_servers import ForeignServer, ProFtpd, PureFtpd, PyFtpdLib
-from interop.trees import TREE, failures, names, skips
+from interop.trees import TREE, failures, names, readable, skips
 from mpx_command import copied, mpx, refused
 from sites import AWKWARD, make, stock_site
 
@@ -18,13 +18,6 @@ pytestmark = pytest.mark.peers
 def same(one: Path, other: Path, *files: str) -> None:
     for name in files:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
-
-
-def readable(root: Path) -> None:
-    """Let the account that serves read all of it."""
-    for path in (root, *root.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def test_links_are_followed(foreign: ForeignServer, tmp_path: Path) -> None:

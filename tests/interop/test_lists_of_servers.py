@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from interop.control_relay import ControlRelay
 from interop.foreign_servers import ProFtpd, PureFtpd, PyFtpdLib
-from interop.trees import failures, names
+from interop.trees import failures, names, readable
 from interop.vsftpd import serving
 from sites import AWKWARD, make, own_site, stock_site
 
@@ -89,12 +89,6 @@ def entries(url: str) -> dict[str, FileInfo | MpxError]:
         end.close()
     assert len({name for name, _ in found}) == len(found)
     return dict(found)
-
-
-def readable(root: Path) -> None:
-    for path in (root, *root.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def test_every_name_is_listed_as_it_is(listed: tuple[str, Path]) -> None:

@@ -19,6 +19,7 @@ from mpx_command import mpx as mpx_copy
 
 import mpx
 from mpx.endpoints.ftp.mode_s import worker
+from mpx.units import counted
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -69,6 +70,22 @@ def test_options_that_mode_s_cannot_honour(vsftpd, tmp_path, direction, options,
     refused(mpx_copy("copy", *options, *names[direction]), 2, *words)
     assert os.listdir(served) == ["far"]
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("names", [["one"], ["one", "two"]])
+def test_an_upload_has_no_more_streams_than_files(vsftpd, tmp_path, names):
+    """As each file is one connection: neither the report nor progress tells of more."""
+    url, served = vsftpd
+    sources = []
+    for name in names:
+        (tmp_path / name).write_bytes(os.urandom(1_000_000))
+        sources.append(str(tmp_path / name))
+    report = mpx.copy(sources, f"{url}/", mpx.CopyOptions(rate_bps=40e6))
+    assert sorted(os.listdir(served)) == sorted(names)
+    first, *rest = report.timeline
+    assert (first.streams, first.reason) == (len(names), f"start with {counted(len(names), 'stream')}")
+    assert all(event.streams <= len(names) for event in rest)
 
 
 @pytest.mark.peers

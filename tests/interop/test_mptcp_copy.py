@@ -11,7 +11,7 @@ from raw_client import RawClient
 from sites import Site, make, opened
 
 import mpx as api
-from mpx.engine.stream import Stream
+from mpx.engine.stream import StreamCounters
 from mpx.net import mptcp
 
 pytestmark = pytest.mark.peers
@@ -92,13 +92,13 @@ def test_a_kernel_that_has_none(own: Site, here: Path, monkeypatch: pytest.Monke
 def test_a_stream_that_is_slow_to_end_is_reported(
     own: Site, here: Path, monkeypatch: pytest.MonkeyPatch, download: bool
 ) -> None:
-    ends = Stream.closed
+    ends = StreamCounters.closed
 
-    def slowly(stream: Stream, *, clean: bool) -> None:
+    def slowly(stream: StreamCounters, *, clean: bool) -> None:
         time.sleep(0.2)
         ends(stream, clean=clean)
 
-    monkeypatch.setattr(Stream, "closed", slowly)
+    monkeypatch.setattr(StreamCounters, "closed", slowly)
     make((own.folder if download else here) / "a", 1000)
     source, target = (own.url_of("a"), str(here / "b")) if download else (str(here / "a"), own.url)
     report = api.copy(source, target, api.CopyOptions(transport="mptcp"))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.peers
 def listed(*words: object) -> list[str]:
     ended = mpx("list", *words)
     copied(ended)
-    return sorted(ended.out.splitlines())
+    return ended.out.splitlines()
 
 
 def test_list_a_folder(far: Site, here: Path) -> None:
@@ -29,9 +29,17 @@ def test_list_a_folder(far: Site, here: Path) -> None:
         make(here / name, 0)
     far.write("sub/inner/x")
     (here / "inner").mkdir()
-    assert listed(far.url_of("sub")) == sorted([*AWKWARD, "inner/"])
-    assert listed(far.url_of("sub/")) == sorted([*AWKWARD, "inner/"])
-    assert listed(here) == sorted([*AWKWARD, "inner/"])
+    in_order = sorted([*AWKWARD, "inner"])  # by name, as ls does where LC_ALL is C
+    in_order[in_order.index("inner")] += "/"
+    assert listed(far.url_of("sub")) == in_order
+    assert listed(far.url_of("sub/")) == in_order
+    assert listed(here) == in_order
+
+
+def test_a_long_list_is_sorted_by_name(far: Site) -> None:
+    for i in range(50):
+        far.write(f"sub/{(i * 37) % 50:02}", b"x" * i)
+    assert [line.split()[-1] for line in listed("-l", far.url_of("sub"))] == [f"{i:02}" for i in range(50)]
 
 
 def test_list_long(far: Site) -> None:
@@ -116,14 +124,46 @@ def test_unfinished_and_discard(stock: Site, interrupted: tuple[str, str]) -> No
     for _ in range(2):
         ended = mpx("unfinished")
         copied(ended)
-        assert ended.out.startswith(f"{source} -> {target}\n")
-        number = re.search(r"\n    at least ([0-9]+) of 6000000 bytes in ", ended.out)
-        assert number and int(number[1]) < 6_000_000  # more may be there than is known here
+        first, *_, last = ended.out.splitlines()
+        counts = re.fullmatch(
+            re.escape(f"{source} -> {target}") + r": 0 files done, ([01]) partly there, "
+            r"[01] without confirmed bytes; at least [0-9.]+ [KM]?i?B of 5\.72 MiB there", first
+        )  # fmt: skip
+        assert "the same SRC to the same DST" in last
+        assert counts
+        numbers = re.findall(r"\n    at least ([0-9]+) of 6000000 bytes in ", ended.out)
+        assert len(numbers) == int(counts[1])
+        assert all(0 < int(number) < 6_000_000 for number in numbers)  # more may be there than is known here
     ended = mpx("unfinished", "--discard")
     copied(ended)
     assert "discarded" in ended.out
     assert os.listdir(stock.folder) == []
     assert_nothing_is_unfinished()
+
+
+def test_unfinished_names_only_files_that_have_bytes(
+    stock: Site, here: Path, eventually: Callable[..., None]
+) -> None:
+    for i in range(20):
+        make(here / f"tree/small{i:02}", 1000)
+    make(here / "tree/large", 6_000_000)
+    for i in range(50):
+        make(here / f"tree/tail{i:02}", 3_000_000)
+    words = ("copy", "-q", "-r", "--files", "1", "--rate", "8Mbit/s", here / "tree", stock.url_of("tree"))
+    with subprocess.Popen(command(*words)) as process:
+        journals = Path(os.environ["MPX_STATE_DIR"])
+        eventually(lambda: any(b'"arrived"' in path.read_bytes() for path in journals.glob("*.journal")))
+        process.send_signal(signal.SIGKILL)
+    ended = mpx("unfinished")
+    copied(ended)
+    first, *named, _ = ended.out.splitlines()
+    counts = re.search(
+        r": ([0-9]+) files? done, ([0-9]+) partly there, ([0-9]+) without confirmed bytes;", first
+    )
+    assert counts, ended.out
+    done, partly, rest = map(int, counts.groups())
+    assert (done + partly + rest, len(named)) == (71, partly)
+    assert 1 <= partly < 20
 
 
 def test_discard_keeps_what_it_cannot_reach(

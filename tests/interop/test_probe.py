@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -29,14 +28,6 @@ def assert_all_answered(told: dict[str, Any], most: int) -> None:
     """Of those that were sent: where this host stands still some are not."""
     assert (told["lost"], told["error"]) == (0, None)
     assert 1 <= told["sent"] == most - told["not_sent"]
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port where nobody listens, and nobody else will."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
 
 
 @pytest.mark.parametrize("site", WAYS)

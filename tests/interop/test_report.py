@@ -152,6 +152,18 @@ def test_a_report_to_standard_output(here: Path) -> None:
     jsonschema.validate(json.loads(ended.out), SCHEMA)
 
 
+@pytest.mark.parametrize(("source", "code", "status"), [("a", 0, "done"), ("missing", 3, "failed")])
+def test_a_dash_is_standard_output_and_all_else_is_on_standard_error(
+    here: Path, source: str, code: int, status: str
+) -> None:
+    make(here / "a", 10)
+    ended = mpx("copy", "-v", "--report", "-", source, "b", folder=here)
+    told = json.loads(ended.out)
+    assert (ended.code, told["exit_code"], told["status"]) == (code, code, status)
+    assert ("copied 1 of 1 files" if code == 0 else "missing does not exist") in ended.err
+    assert not (here / "-").exists()
+
+
 def test_strange_names_in_a_report(here: Path, path: Path) -> None:
     for name in ("caf\udce9", "line\nend", "\x1b[31m"):
         make(here / "up" / name, 1)

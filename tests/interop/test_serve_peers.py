@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from interop.stock_server import StockServer
 from raw_client import RawClient, block, connect, end
+from sites import make
 
 from mpx.serve import Server
 
@@ -60,12 +61,6 @@ def lftp(peer, server: Server, *commands: str, code: int = 0) -> str:
     return run(
         peer("lftp"), "--norc", "-c", f"{settings} open {server.url}; {'; '.join(commands)}", code=code
     )
-
-
-def make(path: Path, size: int) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(os.urandom(size))
-    return path
 
 
 def same(first: Path, second: Path) -> bool:

@@ -1,6 +1,7 @@
 """A server that goes away is no server that admits few sessions: it is waited for, as --retries says."""
 
 import os
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -63,20 +64,61 @@ def test_what_a_server_can_is_known_when_it_is_gone(root: Path) -> None:
 class OwnServer:
     """`mpx serve` as a process of its own, which can be killed, and started again on the same port."""
 
-    def __init__(self, root: Path) -> None:
-        self._root, self._port = root, 0
+    def __init__(self, root: Path, *more: str) -> None:
+        self._root, self._more, self._port = root, more, 0
         self.start()
 
     def start(self) -> None:
-        words = ("serve", self._root, "--port", self._port)
+        words = ("serve", self._root, "--port", self._port, *self._more)
         self._process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self._process.stdout
         self.url = next(word for word in self._process.stdout.readline().decode().split() if "://" in word)
         self._port = parse_location(self.url).port
 
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
     def kill(self) -> None:
         with self._process as process:
             process.kill()
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_progress_says_that_nothing_arrives_and_what_is_done(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    monkeypatch.setattr("mpx.transfer.timeline.QUIET_S", 1.0)
+    here, there = tmp_path / "near", root / "file"
+    (here if direction == "up" else there).write_bytes(CONTENT[:4_000_000])
+    said: list[str] = []
+    steps = iter(("stopped", "killed", "back", "ended"))
+    is_at = next(steps)
+
+    def watch(progress: mpx.Progress) -> None:
+        nonlocal is_at
+        said.append(progress.outage)
+        if is_at == "stopped" and progress.bytes_done > 500_000:
+            server.stop()
+        elif is_at == "killed" and "; waiting, for 1 min 00 s at most (--timeout)" in progress.outage:
+            server.kill()
+        elif is_at == "back" and "; reconnecting, attempt " in progress.outage:
+            server.start()
+        else:
+            return
+        is_at = next(steps)
+
+    server = OwnServer(root, "--writable")
+    names = f"{server.url}file", str(here)
+    try:
+        mpx.copy(
+            *(names if direction == "down" else names[::-1]), mpx.CopyOptions(rate_bps=8e6), on_progress=watch
+        )
+    finally:
+        server.kill()
+    assert here.read_bytes() == there.read_bytes()
+    assert is_at == "ended"
+    assert all(not each or each.startswith("no new data for ") for each in said)
+    assert said[-1] == ""
 
 
 def test_a_download_waits_for_its_server(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

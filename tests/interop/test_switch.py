@@ -61,12 +61,15 @@ class Says:
         return self.mix
 
 
+def copied(source: str, destination: str, streams: int | None = 2) -> Report:
+    return mpx.copy(source, destination, CopyOptions(streams=streams, rate_bps=SLOWLY))
+
+
 @contextmanager
 def copying(source: str, destination: str, streams: int | None = 2) -> Iterator[list[Report]]:
     """A copy on its way; its report at the end."""
     ended: list[Report] = []
-    chosen = CopyOptions(streams=streams, rate_bps=SLOWLY)
-    thread = threading.Thread(target=lambda: ended.append(mpx.copy(source, destination, chosen)))
+    thread = threading.Thread(target=lambda: ended.append(copied(source, destination, streams)))
     thread.start()
     yield ended
     thread.join()
@@ -100,6 +103,12 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    (tmp_path / "served").mkdir()
+    return tmp_path / "served"
+
+
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The background is read soon and often, so that these copies need not last for long."""
@@ -116,13 +125,17 @@ def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("to_the_end")
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_it_switches_in_the_middle(
-    way: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+    way: str,
+    source: Path,
+    served: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Eventually,
 ) -> None:
     says = Says("B")
     monkeypatch.setattr(ops_classifier, "load", lambda: says)
-    (tmp_path / "served").mkdir()
-    with Server(tmp_path / "served", writable=True, limits=ALL) as server:
-        here, there = tmp_path / "here", tmp_path / "served" / "there"
+    with Server(served, writable=True, limits=ALL) as server:
+        here, there = tmp_path / "here", served / "there"
         if way == "down":
             source.rename(there)
         words = (str(source), f"{server.url}there") if way == "up" else (f"{server.url}there", str(here))
@@ -142,32 +155,26 @@ def test_it_switches_in_the_middle(
 
 @pytest.mark.usefixtures("to_the_end")
 def test_where_no_descriptor_is_left_to_ask_with_the_streams_stay(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none_left(*_: object) -> None:
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(UploadCarrier, "set_congestion", none_left)
-    (tmp_path / "served").mkdir()
-    with (
-        Server(tmp_path / "served", writable=True, limits=ALL) as server,
-        copying(str(source), f"{server.url}there") as ended,
-    ):
-        pass
-    (report,) = ended
-    assert cmp(source, tmp_path / "served" / "there", shallow=False)
+    with Server(served, writable=True, limits=ALL) as server:
+        report = copied(str(source), f"{server.url}there")
+    assert cmp(source, served / "there", shallow=False)
     assert any("stay with cubic" in note and "Too many open files" in note for note in report.notes)
 
 
 @pytest.mark.usefixtures("to_the_end")
 def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_is_told(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     says = Says("B")
     monkeypatch.setattr(ops_classifier, "load", lambda: says)
-    (tmp_path / "served").mkdir()
-    source.rename(tmp_path / "served" / "there")
+    source.rename(served / "there")
     takes = settings.set_options
 
     def refuses(of: settings.Settings, argument: str) -> str:
@@ -176,13 +183,9 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
         return takes(of, argument)
 
     monkeypatch.setattr("mpx.serve.commands_login.set_options", refuses)
-    with (
-        Server(tmp_path / "served", limits=ALL) as server,
-        copying(f"{server.url}there", str(tmp_path / "here")) as ended,
-    ):
-        pass
-    (report,) = ended
-    assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)
+    with Server(served, limits=ALL) as server:
+        report = copied(f"{server.url}there", str(tmp_path / "here"))
+    assert cmp(tmp_path / "here", served / "there", shallow=False)
     assert any(
         "refuses to send with bbr, and goes on unchanged: Not any more." in note for note in report.notes
     )
@@ -208,21 +211,19 @@ class Anew:
 
 @pytest.mark.usefixtures("to_the_end")
 def test_the_tuner_begins_anew_after_a_switch(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
     monkeypatch.setattr(tuner_choice, "tuner_for", lambda _: Anew())
-    (tmp_path / "served").mkdir()
-    with (
-        Server(tmp_path / "served", writable=True, limits=ALL) as server,
-        copying(str(source), f"{server.url}there", streams=None) as ended,
-    ):
-        pass
-    _, switched, anew = (event.reason for event in ended[0].timeline)
+    with Server(served, writable=True, limits=ALL) as server:
+        report = copied(str(source), f"{server.url}there", streams=None)
+    _, switched, anew = (event.reason for event in report.timeline)
     assert switched.startswith("switched to bbr") and anew == "begins anew"
 
 
-def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_looked_for_where_little_is_left(
+    served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded: list[Says] = []
 
     def load() -> Says:
@@ -230,36 +231,32 @@ def test_nobody_is_looked_for_where_little_is_left(tmp_path: Path, monkeypatch: 
         return loaded[-1]
 
     monkeypatch.setattr(ops_classifier, "load", load)
-    (tmp_path / "served").mkdir()
     (tmp_path / "source").write_bytes(bytes(8_000_000))  # four seconds; readings would begin after one
-    with Server(tmp_path / "served", writable=True, limits=ALL) as server:
-        options = CopyOptions(streams=2, rate_bps=SLOWLY)
-        report = mpx.copy(str(tmp_path / "source"), f"{server.url}there", options)
+    with Server(served, writable=True, limits=ALL) as server:
+        report = copied(str(tmp_path / "source"), f"{server.url}there")
     assert report.duration_s > 3.5 and loaded == [] and report.notes == []
 
 
 @pytest.mark.usefixtures("to_the_end")
 def test_without_a_model_the_copy_goes_on_and_says_so(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def load() -> Says:
         raise UsageError("there is no model")
 
     monkeypatch.setattr(ops_classifier, "load", load)
-    (tmp_path / "served").mkdir()
-    with Server(tmp_path / "served", writable=True, limits=ALL) as server:
-        with copying(str(source), f"{server.url}there") as ended:
-            pass
-        assert cmp(source, tmp_path / "served" / "there", shallow=False)
-    (report,) = ended
+    with Server(served, writable=True, limits=ALL) as server:
+        report = copied(str(source), f"{server.url}there")
+        assert cmp(source, served / "there", shallow=False)
     assert report.notes == ["the background is not recognised: there is no model"]
     assert {event.congestion for event in report.timeline} == {"cubic"}
 
 
-def test_a_stock_server_that_sends_is_left_alone_and_that_is_said(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "served").mkdir()
-    source.rename(tmp_path / "served" / "there")
-    with StockServer(tmp_path / "served") as stock:
+def test_a_stock_server_that_sends_is_left_alone_and_that_is_said(
+    source: Path, served: Path, tmp_path: Path
+) -> None:
+    source.rename(served / "there")
+    with StockServer(served) as stock:
         report = mpx.copy(f"{stock.url}there", str(tmp_path / "here"), CopyOptions())
     assert SERVER_CHOOSES in report.notes and report.decisions["congestion"] is None
-    assert cmp(tmp_path / "here", tmp_path / "served" / "there", shallow=False)
+    assert cmp(tmp_path / "here", served / "there", shallow=False)

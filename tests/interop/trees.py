@@ -19,6 +19,13 @@ def names(folder: Path) -> list[str]:
     )
 
 
+def readable(root: Path) -> None:
+    """Let the account that serves read all of it."""
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 def timed(path: Path, modified_s: float) -> Path:
     """Give a file this modification time."""
     os.utime(path, (modified_s, modified_s))

@@ -41,7 +41,7 @@ def test_streams_take_the_paths_they_are_put_on(
         running.ask("DELETE", f"path-sets/{number}")
         assert [filled(lab, port) for port in range(4000, 4004)] == [[0]] * 4
     for reason in (
-        "widest-apart chose 4 paths for 400 Mbit/s (max-flow 400 Mbit/s); more would add at most 0 %",
+        "widest-apart chose 4 paths for 400 Mbit/s (max-flow 400 Mbit/s); more would add at most 0%",
         "path 3 (1-5-6): n = max(1, a B R) = 1 with a = ",
         "placed source:4002 on path 2 (1-4-6)",
         "rerouted: source:4002 on path",

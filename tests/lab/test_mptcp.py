@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ import pytest
 from mptcp_steered import BETWEEN, CASES, SHARE, Eventually, spreading, steering
 from mpx_command import command
 from mpx_lab.lab import Lab
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.simulator.machine import run_simulated
 from running_controller import controller
 from sites import make
@@ -45,13 +45,8 @@ def test_a_copy_and_back_over_four_paths_with_one_stream(
     with controller(tmp_path / "state.json") as running:
         lab = spreading(make_lab, running, eventually, at_the_end, tmp_path)
         give_addresses(lab, "dst", 4)
-        host = lab.host("dst").addresses[0]
-        words = ("serve", served, "--writable", "--host", host, "--insecure", "--allow-from", "10.0.0.0/24")
-        server = lab.host("dst").popen(command(*words), stdout=subprocess.PIPE, text=True)
-        at_the_end.callback(server.wait)
-        at_the_end.callback(server.kill)
-        assert server.stdout is not None and "serves" in server.stdout.readline()
-        for names in ((tmp_path / "file", f"ftp://{host}/file"), (f"ftp://{host}/file", tmp_path / "back")):
+        url = at_the_end.enter_context(mpx_server(lab.host("dst"), served))
+        for names in ((tmp_path / "file", f"{url}/file"), (f"{url}/file", tmp_path / "back")):
             before = [lab.link(name).stats() for name in BETWEEN]
             words = ("copy", "-q", "--transport", "mptcp", "--streams", "1", "--report", report, *names)
             lab.host("src").run(command(*words), check=True, timeout=90)

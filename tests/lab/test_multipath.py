@@ -15,6 +15,7 @@ import pytest
 from install_peers import find_peer
 from mpx_command import command
 from mpx_lab.lab import Lab
+from mpx_lab.mpx_server import mpx_server
 from mpx_lab.own_controller import OWN
 from mpx_lab.stock_server import stock_server
 from traces import traces
@@ -28,19 +29,9 @@ LONG = 120
 SCHEMA = json.loads(files("mpx").joinpath("report.schema.json").read_text())
 
 
-@contextlib.contextmanager
-def ours(lab: Lab, folder: Path) -> Iterator[str]:
+def ours(lab: Lab, folder: Path) -> contextlib.AbstractContextManager[str]:
     """mpx serve on dst; its URL."""
-    host = lab.host("dst")
-    words = ["serve", "--host", host.addresses[0], "--port", 0, "--writable"]
-    allowed = ["--insecure", "--allow-from", "10.0.0.0/8", folder]
-    process = host.popen(command(*words, *allowed), stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[2].decode()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
+    return mpx_server(lab.host("dst"), folder)
 
 
 @contextlib.contextmanager

@@ -48,10 +48,12 @@ def test_files_environment_and_exit_code_are_as_without_it(
     assert (tmp_path / "there").read_text() == "after\n"
 
 
-def test_a_command_that_is_not_there_is_said_to_be_missing(kernel: Path, tmp_path: Path) -> None:
-    errors = io.BytesIO()
-    assert run_simulated(kernel, ["no-such"], os.environ, folder=tmp_path, errors=errors) == 127
-    assert b"no-such" in errors.getvalue()
+def test_what_cannot_be_run_is_told_as_a_shell_does(kernel: Path, tmp_path: Path) -> None:
+    program, errors = tmp_path / "program", io.BytesIO()
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    assert run_simulated(kernel, [str(program)], os.environ, folder=tmp_path, errors=errors) == 127
+    assert errors.getvalue().decode() == f"mpx: cannot run '{program}': No such file or directory\n"
 
 
 def test_a_kernel_that_ends_at_once_is_told_of(tmp_path: Path) -> None:
@@ -122,9 +124,10 @@ def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run)
 
 
 STEERED = """
-    import os, subprocess, sys, tempfile, time
+    import os, sys, tempfile, time
     from pathlib import Path
     from mpx_lab.lab import Lab
+    from mpx_lab.mpx_server import mpx_server
     from mpx_lab.own_controller import OWN
     from mpx_lab.topologies import named
 
@@ -133,19 +136,13 @@ STEERED = """
     (folder / "far").mkdir()
     with Lab.up(named("thesis-a"), "simulated", controller=OWN) as lab:
         src, dst = lab.host("src"), lab.host("dst")
-        mpx = [sys.executable, "-m", "mpx"]
-        serve = ["serve", "--host", dst.addresses[0], "--port", "2811", "--writable"]
-        allowed = ["--insecure", "--allow-from", "10.0.0.0/8", str(folder / "far")]
-        server = dst.popen([*mpx, *serve, *allowed], stdout=subprocess.PIPE)
-        server.stdout.readline()
-        url = f"ftp://{dst.addresses[0]}:2811/copy"
-        began_s = time.monotonic()
-        src.run([*mpx, "copy", "-q", "--controller", OWN.rest, str(folder / "file"), url], check=True)
-        print(time.monotonic() - began_s)
-        links = [lab.link(f"s1-s{number}") for number in (2, 3, 4, 5)]
-        print(*(link.stats().a_to_b.delivered.bytes for link in links))
-        server.terminate()
-        server.wait()
+        words = [sys.executable, "-m", "mpx", "copy", "-q", "--controller", OWN.rest, str(folder / "file")]
+        with mpx_server(dst, folder / "far") as url:
+            began_s = time.monotonic()
+            src.run([*words, f"{url}/copy"], check=True)
+            print(time.monotonic() - began_s)
+            links = [lab.link(f"s1-s{number}") for number in (2, 3, 4, 5)]
+            print(*(link.stats().a_to_b.delivered.bytes for link in links))
     print((folder / "far" / "copy").read_bytes() == (folder / "file").read_bytes())
 """
 

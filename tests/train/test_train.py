@@ -58,7 +58,7 @@ def written(folder: Path, examples: Sequence[Example]) -> Path:
         if each.own_streams:
             acked = [(p.t_s, 0, round(p.t_s * 1e6)) for p in each.single]
             table(run / "flows" / "transfer-1.tcp.csv", ("t_s", "stream", "bytes_acked"), acked)
-    reasons = ["late: 1 % of the frames came over 0.4 ms late", "late: 0.3 % of them over 1 ms"]
+    reasons = ["late: 1% of the frames came over 0.4 ms late", "late: 0.3% of them over 1 ms"]
     told = json.dumps({**about, "validity": {"valid": False, "reasons": reasons}})
     for name in ("1-7-many-mixed-1.1.invalid", "1-7-B-1-dips.1.invalid"):
         (folder / name).mkdir()

@@ -86,6 +86,26 @@ def test_streams_that_come_up_to_speed_slowly_are_no_bend() -> None:
     assert 7.2 <= settled(log, 40, 20) <= 12
 
 
+@pytest.mark.parametrize("recovery_s", [2.0, 5.0])
+@pytest.mark.parametrize("kept", [0.0, 0.7])
+def test_goodput_that_recovers_slowly_from_each_change_is_no_shortfall(
+    recovery_s: float, kept: float
+) -> None:
+    class Recovering(Path):
+        carried, before = 0.0, 0
+
+        def step(self, now_s: float, dt: float) -> None:
+            if len(self.opened) != self.before:
+                self.carried *= kept
+            self.before = len(self.opened)
+            self.carried += (self.curve(self.before) - self.carried) * dt / recovery_s
+            self.arrived += self.carried * dt / 8
+
+    log = drive(AutoTuner(), {"p": Recovering(knee(20))}, 120)
+    assert 19 <= settled(log, 120, 80) <= 40
+    assert max(d.streams for at, d in log if at > 15) <= 50
+
+
 def test_counters_that_move_once_a_second_still_count() -> None:
     class Lumpy(Path):
         def sample(self) -> Sample:
@@ -318,3 +338,10 @@ def test_nothing_is_disturbed_before_there_is_anything() -> None:
     tuner = AutoTuner()
     tuner.disturbed(0.0)
     assert len(drive(tuner, {"p": Path(knee(4))}, 5)) >= 2
+
+
+def test_a_path_on_which_more_streams_carry_less_is_left_soon() -> None:
+    path = Path(lambda n: 1e9 * min(n / 4, 4 / n))
+    log = drive(AutoTuner(), {"p": path}, 30)
+    assert max(d.streams for _, d in log) == 16
+    assert settled(log, 30, 4) <= 6

@@ -13,6 +13,7 @@ DISTRIBUTIONS = (
     "lab/mpx_lab",
     "train/mpx_train",
     "models/mpx_models",
+    "bench",
 )
 
 

@@ -24,7 +24,8 @@ from mpx.report import OnNote, Report
 from mpx.transfer.commit import Committer
 from mpx.transfer.commit_session import CommitSession
 from mpx.transfer.ends import Ends
-from mpx.transfer.journal import Journal, read_files
+from mpx.transfer.journal import Journal
+from mpx.transfer.journal_reader import read_files
 from mpx.transfer.records import Records
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.verify_queue import GROUP

@@ -163,6 +163,25 @@ def test_what_the_tuner_decides_is_done_and_recorded() -> None:
     assert copy.progress[-1].reason == "12 of them" and copy.progress[-1].streams == 12
 
 
+def test_an_outage_is_told_only_while_bytes_are_missing() -> None:
+    copy = Copy()
+    copy.loop.start()
+    lost, moving = a_file(1000), a_file(len(CONTENT))
+    copy.queue.put(lost)
+    copy.queue.settle(lost)  # given up: its bytes never come
+    began_s = time.monotonic()
+    said = []
+    for second in range(8):
+        if second == 4:
+            copy.queue.put(moving)
+        copy.loop.tick(began_s + second)
+        said.append(copy.progress[-1].outage)
+    assert said == ["", "", "", "", "", "", "no new data for 3 s", "no new data for 4 s"]
+    copy.carrier.arrived[DEFAULT_PATH] = 100
+    copy.loop.tick(began_s + 8)
+    assert copy.progress[-1].outage == ""
+
+
 def test_progress_ends_with_the_end_whenever_the_last_file_is_settled() -> None:
     file = a_file(len(CONTENT))
 

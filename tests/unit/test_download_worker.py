@@ -1,8 +1,11 @@
 """One worker of a download in MODE E: when its session is to get other connections."""
 
+import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
@@ -10,8 +13,9 @@ from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.range_scheduler import RangeScheduler
+from mpx.engine.range_scheduler import Pending, RangeScheduler
 from mpx.engine.stream import StreamTotals
+from mpx.errors import ConnectionLost
 from mpx.location import parse_location
 
 
@@ -48,6 +52,66 @@ class MadeUpSession:
 
     def totals(self) -> StreamTotals:
         return StreamTotals()
+
+    def pending(self, goodput: float) -> list[Pending]:
+        return []
+
+    def close(self) -> list[PartialRetrieve]:
+        left, self.retrieves = list(self.retrieves), ()
+        return left
+
+
+class NoChannel:
+    """Stands for connections over which nothing comes."""
+
+    def add(self, retrieve: PartialRetrieve) -> None: ...
+
+    def forget(self, retrieve: PartialRetrieve) -> None: ...
+
+    def totals(self) -> StreamTotals:
+        return StreamTotals()
+
+
+@pytest.mark.parametrize(
+    ("rate", "target", "may_switch", "is_left"),
+    [
+        (1e6, 4, True, True),
+        (1e6, 0, True, True),  # it is not needed any more
+        (1e6, 2, True, False),  # its connections are as many as wanted
+        (1e6, 4, False, False),  # others change theirs
+        (20e6, 4, True, False),  # what is under way comes soon
+    ],
+)
+def test_a_session_that_is_to_change_is_left_if_its_retrieves_take_long(
+    tmp_path: Path, rate: float, target: int, may_switch: bool, is_left: bool
+) -> None:
+    context = a_context()
+    scheduler = RangeScheduler(context)
+    worker = DownloadWorker(
+        0,
+        parse_location("ftp://127.0.0.1:1/"),
+        SessionOptions(),
+        context,
+        scheduler,
+        "default",
+        lambda _: [],
+        lambda: may_switch,
+    )
+    file = FileTransfer("f", "f", str(tmp_path / ".f.part"), FileInfo(Kind.FILE, 8_000_000))
+    piece = file.take(8_000_000)
+    assert piece == (0, 8_000_000)
+    session = MadeUpSession()
+    session.connections = 2
+    session.retrieves = (
+        PartialRetrieve(file, *piece, file.open(file.partial, os.O_RDWR | os.O_CREAT), NoChannel()),
+    )
+    worker.session, worker.target = session, 2
+    worker._ahead._goodput = rate
+    worker.target = target
+    with contextlib.suppress(ConnectionLost):  # there is no server for another session
+        worker._feed()
+    assert (worker.session is not session) == is_left
+    assert (file.todo_bytes == 8_000_000) == is_left
 
 
 def test_connections_that_are_wanted_while_others_are_asked_for_are_not_forgotten(tmp_path: Path) -> None:

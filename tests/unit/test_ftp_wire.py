@@ -47,8 +47,9 @@ def test_error_block_of_a_stock_server():
             "PATH_EXISTS",
         ),
         (b"500-GlobusError: v=1 c=QUOTA\r\n GridFTP-Error-String: \r\n500 End.\r\n", "QUOTA"),
-        (b"530 Login incorrect.\r\n", "Login incorrect."),
-        (b"500-Command failed.\r\n500-No room.\r\n500 End.\r\n", "Command failed. No room. End."),
+        (b"530 Login incorrect.\r\n", "Login incorrect"),  # a message may go on with "; ..."
+        (b"450 Wait...\r\n", "Wait..."),
+        (b"500-Command failed.\r\n500-No room.\r\n500 End.\r\n", "Command failed. No room. End"),
         (b"550 \r\n", "550"),
     ],
 )

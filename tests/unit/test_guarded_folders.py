@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from unit.planted import a_link
 
 import mpx
 from mpx.endpoints.local.endpoint import LocalEndpoint
@@ -46,10 +47,6 @@ def folders(top: Path) -> LocalFolders:
     for name in ("a", "a/b", "a/b/c"):
         assert folders.make(str(top / name), replace_link=True)
     return folders
-
-
-def a_link(folder: Path, outside: Path) -> None:
-    folder.symlink_to(outside)
 
 
 def another_folder(folder: Path, _: Path) -> None:

@@ -16,7 +16,9 @@ from mpx.errors import DestinationError, NoSpace, UsageError
 from mpx.files.state_folder import StateFolder
 from mpx.transfer import journal
 from mpx.transfer.destination_lock import DestinationLock
-from mpx.transfer.journal import Journal, Unfinished, boot_id, leftovers
+from mpx.transfer.journal import Journal, leftovers
+from mpx.transfer.journal_reader import Unfinished, boot_id, read_journal
+from mpx.transfer.journal_reader import read_files as files_of
 
 SOURCE, DESTINATION = "/data/\udcff file", "ftp://host:2811/data/file"
 
@@ -42,7 +44,7 @@ def interrupted(*arrived: tuple[int, int]) -> Path:
 
 def read_files(path: Path) -> list[Unfinished]:
     with StateFolder() as folder:
-        return journal.read_files(folder, path.name)
+        return files_of(folder, path.name)
 
 
 def test_what_arrived_is_known_to_the_next_run() -> None:
@@ -144,7 +146,7 @@ def test_foreign_files(state: Path, content: bytes) -> None:
     path = interrupted()
     path.write_bytes(content)
     assert read_files(path) == []
-    assert all(not leftover.files for leftover in leftovers())
+    assert all(not leftover.known.files for leftover in leftovers())
     Journal(SOURCE, DESTINATION).close()
 
 
@@ -233,7 +235,7 @@ def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     (leftover,) = leftovers()
     assert (leftover.source, leftover.destination) == (SOURCE, DESTINATION)
-    assert [file.final for file in leftover.files] == ["a"]
+    assert list(leftover.known.files) == ["a"]
     Journal(SOURCE, DESTINATION).close()
 
 
@@ -277,6 +279,23 @@ def test_what_is_told_after_the_end_is_written_nowhere(tmp_path: Path) -> None:
     again = Journal(SOURCE, DESTINATION)
     assert list(again.unfinished) == ["a"]
     again.close()
+
+
+def test_finished_files_are_counted_over_runs() -> None:
+    for run in range(2):
+        journal = Journal(SOURCE, DESTINATION)
+        for i in range(3):
+            journal.begin(f"{run} {i}", ".x", 1000, None)
+        journal.begin("kept", ".kept", 500, None)
+        journal.done([f"{run} 0", f"{run} 1", "no such file"])
+        journal.removed(f"{run} 2")
+        journal.close()
+        (left,) = leftovers()
+        assert list(left.known.files) == ["kept"]
+        assert (left.known.finished_files, left.known.finished_bytes) == (2 * run + 2, 2000 * run + 2000)
+    Journal(SOURCE, DESTINATION, counts_on=False).close()  # all is copied again
+    (left,) = leftovers()
+    assert (left.known.finished_files, left.known.finished_bytes) == (0, 0)
 
 
 def test_threads_do_not_mix_their_lines(state: Path) -> None:
@@ -334,5 +353,7 @@ def test_that_of_a_long_copy_is_written_anew(
     (file,) = read_files(path)
     assert (file.final, file.partial, file.size_bytes, file.modified_s) == ("kept", ".kept", 100_000, 1.0)
     assert file.arrived == RangeSet((10 * i + 1, 10 * i + 10) for i in range(1000))
+    with StateFolder() as folder:
+        assert read_journal(folder, path.name).finished_files == 1000
     assert (most < 120_000) == has_room
     running.close()

@@ -27,9 +27,9 @@ def test_a_good_run_counts_whatever_its_queue_dropped_and_its_latest_frame() -> 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"late_p99_s": 0.00031}, "late: 1 % of the frames of wan a-to-b came over 0.31 ms late"),
+        ({"late_p99_s": 0.00031}, "late: 1% of the frames of wan a-to-b came over 0.31 ms late"),
         ({"very_late_share": 0.003}, "late: 0.30% of the frames of wan a-to-b came over 1 ms late"),
-        ({"pickup_p99_s": 0.0012}, "read late: 1 % of the frames of wan a-to-b may have waited over 1.20 ms"),
+        ({"pickup_p99_s": 0.0012}, "read late: 1% of the frames of wan a-to-b may have waited over 1.20 ms"),
         ({"dropped_elsewhere": 1}, "lost on wan a-to-b outside of its queue: 1 frames"),
         ({"oversized": 2}, "super-packets on wan a-to-b: 2 frames"),
         ({"unaccounted": -1}, "not accounted for on wan a-to-b: -1 frames"),

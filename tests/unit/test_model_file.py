@@ -34,7 +34,7 @@ def model(tmp_path: Path) -> Path:
     return write_small_model(tmp_path / "model")
 
 
-def refused(model: Path, because: str = "is no model") -> None:
+def refused(model: Path, because: str = "is not a model") -> None:
     """It is refused by an error that names the folder, the reason and what to do."""
     with pytest.raises(UsageError, match=because) as raised:
         load(model)

@@ -10,7 +10,7 @@ from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.engine.carrier import StreamSettings
-from mpx.engine.stream import Stream
+from mpx.engine.stream import StreamCounters
 from mpx.net import congestion_control, mptcp, pacing, tcp, tcp_info
 
 HERE = "127.0.0.1"
@@ -70,7 +70,7 @@ def test_a_stream_tells_at_its_end_what_it_had(at_the_end: contextlib.ExitStack)
     told: list[int] = []
     for answers in (True, False):
         opened, _ = pair(at_the_end, answers=answers)
-        stream = Stream("test", told.append)
+        stream = StreamCounters(told.append)
         stream.opened(opened)
         stream.closed(clean=True)
         stream.closed(clean=True)

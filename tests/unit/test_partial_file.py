@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from unit.planted import a_fifo, a_folder, a_hard_link, a_link
 
 import mpx
 from mpx.endpoints.local.endpoint import LocalEndpoint
@@ -41,22 +42,6 @@ def state_of(file: Path) -> tuple[bytes, int, float]:
 
 
 UNTOUCHED = (PRIVATE, 0o600, float(LONG_AGO_S))
-
-
-def a_link(name: Path, victim: Path) -> None:
-    name.symlink_to(victim)
-
-
-def a_hard_link(name: Path, victim: Path) -> None:
-    name.hardlink_to(victim)
-
-
-def a_fifo(name: Path, _: Path) -> None:
-    os.mkfifo(name)
-
-
-def a_folder(name: Path, _: Path) -> None:
-    name.mkdir()
 
 
 def a_file(name: Path, _: Path) -> None:

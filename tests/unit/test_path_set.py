@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 from collections import Counter
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.endpoints.ftp.mode_e.carriers import dealt, spread
+from mpx.endpoints.ftp.mode_e.carriers import MOST_OF_MEAN, dealt, resized, spread
 from mpx.engine.path_set import interleaved, read_path_set, split
 from mpx.errors import ControllerError
 
@@ -57,6 +58,23 @@ def test_lanes_have_as_many_streams_as_without_paths_and_none_is_dealt_twice(
     assert [len(worker) for worker in workers] == spread(len(streams), large)
     if len(streams) >= len(large) > 0:
         assert Counter(path for worker in workers for path in worker) == Counter(streams)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(0, 300))
+def test_few_sessions_change_when_the_number_of_streams_does(shares: list[int], more: int) -> None:
+    streams = len(shares) + more
+    new = resized(shares, streams)
+    assert sum(new) == streams and min(new) >= 1
+    assert max(new) <= math.ceil(MOST_OF_MEAN * streams / len(shares))
+    assert resized(new, streams) == new
+    if not any(shares):
+        assert max(new) - min(new) <= 1
+
+
+def test_small_sessions_grow_first() -> None:
+    assert resized([4, 2, 1, 0], 12) == [4, 2, 1, 5]
+    assert resized([4, 2, 1, 5], 16) == [4, 2, 5, 5]
+    assert resized([4, 2, 5, 5], 12) == [4, 2, 5, 1]
 
 
 def told(**more: Any) -> dict[str, Any]:

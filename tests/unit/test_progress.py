@@ -30,6 +30,10 @@ HALF = Progress(
         (HALF, " 50%  100 MiB of 200 MiB  1/4 files  83.9 Mbit/s  12 streams  10 s left  why"),
         (replace(HALF, streams=1, files_failed=2), "1/4 files, 2 failed  83.9 Mbit/s  1 stream  "),
         (replace(HALF, goodput_bps=0.0), "1/4 files  0 bit/s  12 streams  why"),
+        (
+            replace(HALF, outage="no new data for 12 s; reconnecting, attempt 2 of 10"),
+            " 50%  100 MiB of 200 MiB  no new data for 12 s; reconnecting, attempt 2 of 10  1/4 files",
+        ),
         (replace(HALF, is_listed=False), "100 MiB of 200 MiB  1/4 files  still listing  83.9 Mbit/s  "),
         (replace(HALF, bytes_done=200 * MIB), "100%  200 MiB of 200 MiB  1/4 files  verifying"),
         (replace(HALF, bytes_done=200 * MIB, files_done=4), "100%  200 MiB of 200 MiB  4/4 files"),

@@ -138,36 +138,36 @@ def sending(count: int) -> Iterator[Sent]:
 
 def test_each_connection_sends_a_part_of_what_it_sent_and_then_all_again(eventually) -> None:
     with sending(2) as sent:
-        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
-        slowed.measure()
-        assert not slowed.slow(0.25, 1.0)  # nobody knows yet what they send
+        pacer = LocalPacer(sent.connections, lambda: sent.now_s)
+        pacer.measure()
+        assert not pacer.slow(0.25, 1.0)  # nobody knows yet what they send
         free = sent.paces()
         sent.pass_on(400_000, 800_000)
         sent.now_s += 2.0
 
         eventually(lambda: sent.acked() == [400_000, 800_000])
-        slowed.measure()
-        assert slowed.slow(0.25, 1.0) and slowed.depth() == pytest.approx(0.75)
+        pacer.measure()
+        assert pacer.slow(0.25, 1.0) and pacer.depth() == pytest.approx(0.75)
         assert sent.paces()[1] == pytest.approx(2 * sent.paces()[0], rel=0.05)
         assert sent.paces()[0] == pytest.approx(0.25 * 200_000, rel=0.05)
-        slowed.restore()
+        pacer.restore()
         assert min(sent.paces()) >= min(*free, 1 << 60)
 
 
 def test_a_new_connection_is_left_alone_and_so_are_all(eventually) -> None:
     with sending(2) as sent:
         new = sent.pairs.pop()
-        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
-        slowed.measure()
+        pacer = LocalPacer(sent.connections, lambda: sent.now_s)
+        pacer.measure()
         sent.pass_on(400_000)
         sent.now_s += 1.0
         sent.pairs.append(new)
-        slowed.measure()
-        assert not slowed.slow(0.25, 1.0)
+        pacer.measure()
+        assert not pacer.slow(0.25, 1.0)
         new[0].close()
         sent.now_s += 1.0
-        slowed.measure()  # closed: does not count
-        assert not slowed.slow(0.25, 1.0) or slowed.depth() == 0.75
+        pacer.measure()  # closed: does not count
+        assert not pacer.slow(0.25, 1.0) or pacer.depth() == 0.75
 
 
 def test_near_is_what_is_too_near_for_a_pulse() -> None:
@@ -179,26 +179,26 @@ def test_near_connections_are_left_alone(eventually, monkeypatch: pytest.MonkeyP
     """No dip tells anything over them, and pacing, once it was on, would stay."""
     monkeypatch.setattr("mpx.net.connection_pacer.SHORTEST_RTT_S", 1.0)
     with sending(1) as sent:
-        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
+        pacer = LocalPacer(sent.connections, lambda: sent.now_s)
         free = sent.paces()
-        slowed.measure()
+        pacer.measure()
         sent.pass_on(400_000)
         sent.now_s += 1.0
         eventually(lambda: sent.acked() == [400_000])
-        slowed.measure()
-        assert not slowed.slow(0.25, 1.0)
-        slowed.restore()
+        pacer.measure()
+        assert not pacer.slow(0.25, 1.0)
+        pacer.restore()
         assert sent.paces() == free
 
 
 def test_what_is_too_slow_to_be_slowed_is_not() -> None:
     with sending(1) as sent:
-        slowed = LocalPacer(sent.connections, lambda: sent.now_s)
-        slowed.measure()
+        pacer = LocalPacer(sent.connections, lambda: sent.now_s)
+        pacer.measure()
         sent.pass_on(2_000)
         sent.now_s += 1.0
-        slowed.measure()
-        assert not slowed.slow(0.25, 0.01)  # two segments last longer
+        pacer.measure()
+        assert not pacer.slow(0.25, 0.01)  # two segments last longer
 
 
 class Shared(Scripted):

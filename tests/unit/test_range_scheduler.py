@@ -1,4 +1,4 @@
-"""The shelf: how many files of a download are opened at once, and what of them is taken over."""
+"""RangeScheduler: how many files of a download are opened at once, and what of them is taken over."""
 
 import gc
 import weakref

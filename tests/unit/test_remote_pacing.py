@@ -27,15 +27,15 @@ def session(server: Server) -> Iterator[ClientSession]:
 
 
 def test_only_an_echo_that_says_so_can(session: ClientSession, client: RawClient) -> None:
-    slowed = RemotePacer(lambda: [])
-    assert not slowed.can and not slowed.slow(0.25, 0.02) and slowed.depth() == 0
+    pacer = RemotePacer(lambda: [])
+    assert not pacer.can and not pacer.slow(0.25, 0.02) and pacer.depth() == 0
     place = place_of(client)
     for can in (False, True, False):
         with closing(EchoMethod(session, "127.0.0.1", place, can_pulse=can)) as way:
-            slowed.over(way)
-            assert slowed.can is can
-    slowed.over(SessionMethod(session))
-    assert not slowed.can
+            pacer.over(way)
+            assert pacer.can is can
+    pacer.over(SessionMethod(session))
+    assert not pacer.can
 
 
 @pytest.mark.parametrize("depth", [5e-324, 0.29, 0.76, 1.0])
@@ -46,14 +46,14 @@ def test_a_depth_that_cannot_be_is_not_believed(session: ClientSession, depth: f
         way = EchoMethod(
             session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_pulse=True
         )
-        slowed = RemotePacer(lambda: [])
-        slowed.over(way)
+        pacer = RemotePacer(lambda: [])
+        pacer.over(way)
         for told, believed in (0.75, 0.75), (depth, 0.0):
-            assert slowed.slow(0.25, 0.02)
+            assert pacer.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
             server.sendto(echo.answer_pulse(data, told), sender)
             way.answers(time.monotonic() + TIMEOUT_S)
-            assert slowed.depth() == believed
+            assert pacer.depth() == believed
         way.close()
 
 
@@ -63,11 +63,11 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: ClientSessi
         way = EchoMethod(
             session, "127.0.0.1", EchoPlace(server.getsockname()[1], b"8 bytes."), can_pulse=True
         )
-        slowed = RemotePacer(lambda: [])
-        slowed.over(way)
+        pacer = RemotePacer(lambda: [])
+        pacer.over(way)
 
         def asked() -> tuple[bytes, Callable[[bytes], None]]:
-            assert slowed.slow(0.25, 0.02)
+            assert pacer.slow(0.25, 0.02)
             data, sender = server.recvfrom(100)
             assert (echo.token_in(data), echo.parse_pulse_request(data)) == (
                 b"8 bytes.",
@@ -81,15 +81,15 @@ def test_the_depth_is_that_of_the_last_dip_and_nobody_elses(session: ClientSessi
             return data, answer
 
         first, answer = asked()
-        assert slowed.depth() == 0  # not answered
+        assert pacer.depth() == 0  # not answered
         answer(echo.answer_pulse(first, 0.75))
-        assert slowed.depth() == 0.75
+        assert pacer.depth() == 0.75
         second, answer = asked()
-        assert slowed.depth() == 0
+        assert pacer.depth() == 0
         answer(echo.answer_pulse(first, 0.75))  # late
-        assert slowed.depth() == 0
+        assert pacer.depth() == 0
         answer(echo.answer_pulse(echo.ask_for_pulse(b"another.", 2, 0.02, 0.25), 0.75))
-        assert slowed.depth() == 0
+        assert pacer.depth() == 0
         answer(echo.answer_pulse(second, 0.5))
-        assert slowed.depth() == 0.5
+        assert pacer.depth() == 0.5
         way.close()

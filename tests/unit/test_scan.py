@@ -22,7 +22,8 @@ from mpx.transfer.commit import Committer
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
 from mpx.transfer.file_start import FileStart
-from mpx.transfer.journal import Journal, Unfinished
+from mpx.transfer.journal import Journal
+from mpx.transfer.journal_reader import Unfinished
 from mpx.transfer.records import Records
 from mpx.transfer.scan import Scan
 from mpx.transfer.sent_notes import SentNotes

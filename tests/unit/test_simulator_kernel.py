@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from mpx_command import mpx
 from mpx_lab.counters import parse_queues
 from mpx_lab.emulator.kernel_link import LINK_QUEUES
 from mpx_lab.simulator import kernel as simulator
@@ -44,6 +45,40 @@ def test_of_several_sources_the_newest_is_taken(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(SimulatorError):
         built_kernel(said.append)
     assert "6.12" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["no-such-program"], 127, "mpx: cannot run 'no-such-program': command not found"),
+        (["./missing"], 127, "mpx: cannot run './missing': No such file or directory"),
+        (["/etc/passwd"], 126, "mpx: cannot run '/etc/passwd': Permission denied"),
+        (["/etc"], 126, "mpx: cannot run '/etc': Permission denied"),
+    ],
+)
+def test_what_cannot_be_run_is_told_before_a_kernel_is_built(
+    words: list[str], code: int, said: str, tmp_path: Path, cache: Path
+) -> None:
+    ended = mpx("lab", "simulate", "--", *words, folder=tmp_path)
+    assert (ended.code, ended.out, ended.err) == (code, "", f"{said}\n")
+    assert not cache.exists()
+
+
+def test_a_place_that_it_cannot_see_is_told_before_a_kernel_is_built(cache: Path) -> None:
+    ended = mpx("lab", "simulate", "--", "true", folder=Path("/dev"))
+    assert ended.code == 2
+    assert "/dev is not visible inside a simulated machine" in ended.err
+    assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_told_before_a_kernel_is_built(tmp_path: Path, cache: Path) -> None:
+    cache.write_text("a file")
+    source = tmp_path / "linux-source-6.12.tar.xz"
+    source.write_text("no archive")
+    said: list[str] = []
+    with pytest.raises(UsageError, match="XDG_CACHE_HOME"):
+        built_kernel(said.append, source)
+    assert said == []
 
 
 def test_what_a_link_of_the_kernel_drops_is_not_lost_on_the_host() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from unit.planted import a_fifo, a_folder, a_hard_link, a_link
 
 import mpx
 from mpx.engine.endpoint import FileInfo, Kind
@@ -38,24 +39,8 @@ def victim(tmp_path: Path) -> Path:
     return file
 
 
-def a_link(name: Path, victim: Path) -> None:
-    name.symlink_to(victim)
-
-
 def a_link_to_nothing(name: Path, victim: Path) -> None:
     name.symlink_to(victim.with_name("new"))
-
-
-def a_hard_link(name: Path, victim: Path) -> None:
-    name.hardlink_to(victim)
-
-
-def a_fifo(name: Path, _: Path) -> None:
-    os.mkfifo(name)
-
-
-def a_folder(name: Path, _: Path) -> None:
-    name.mkdir()
 
 
 PLANTED = [a_link, a_link_to_nothing, a_hard_link, a_fifo, a_folder]

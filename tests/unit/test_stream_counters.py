@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mpx.engine.stream import Stream, StreamTotals
+from mpx.engine.stream import StreamCounters, StreamTotals
 from mpx.net import tcp_info
 
 
@@ -91,7 +91,7 @@ def test_streams_that_do_not_count_make_no_queue() -> None:
 
 def test_a_stream_that_ended_tells_no_more() -> None:
     near, far = pair()
-    stream = Stream("test")
+    stream = StreamCounters()
     stream.opened(near)
     near.sendall(b"x")
     far.recv(1)

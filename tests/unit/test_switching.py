@@ -44,7 +44,7 @@ def test_what_asks_for_the_same_need_not_be_told_apart() -> None:
     hysteresis = SwitchHysteresis("fair", "cubic", permitted)
     assert switches(hysteresis, [mix("B")] * 3) == [(3, "bbr")]
     assert [switch.reason for switch in map(hysteresis.read, [doubtful] * 3) if switch] == [
-        "the background is probably none (none or cubic only with 94%); policy fair"
+        "the background is probably none or cubic only (94% together); policy fair"
     ]
 
 

@@ -20,7 +20,7 @@ class Alarms:
     links_with_many: float  # the share of links on which over a tenth are
 
     def __str__(self) -> str:
-        by_link = f"{self.most:.0%} of a link at most, {self.links_with_many:.0%} of links over 10 %"
+        by_link = f"{self.most:.0%} of a link at most, {self.links_with_many:.0%} of links over 10%"
         return f"{self.mean:.1%} ({by_link})"
 
 

@@ -21,9 +21,9 @@ def why_these(known: PathSet, selection: str, asked: int) -> str:
         return f"one path, as both hosts are at switch {start:x}"
     carried = sum(path.rate_bps for path in known.paths)
     more = max(0.0, known.max_flow_bps / carried - 1) if carried > 0 else 0.0
-    bound = f", as many as were asked for; more would add at most {100 * more:.0f} %"
+    bound = f", as many as were asked for; more would add at most {100 * more:.0f}%"
     if asked == 0 or len(known.paths) < asked:
-        bound = f"; more would add at most {100 * more:.0f} %"
+        bound = f"; more would add at most {100 * more:.0f}%"
     return (
         f"{selection} chose {counted(len(known.paths), 'path')} for {format_rate(carried)} "
         f"(max-flow {format_rate(known.max_flow_bps)}){bound}"

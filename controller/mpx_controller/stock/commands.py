@@ -14,7 +14,7 @@ import click
 
 from mpx.text import shown
 from mpx.units import counted
-from mpx_controller.ask import DEFAULT_URL
+from mpx_controller.ask import OF_CONTROLLER
 
 if TYPE_CHECKING:
     from mpx_controller.stock.netmgr.mpx_netmgr.client import Client
@@ -28,15 +28,7 @@ def _asking(command: Any) -> Any:
         click.argument("source", metavar="SOURCE"),
         click.argument("sink", metavar="SINK"),
         click.argument("paths", metavar="PATHS", type=click.IntRange(0, 64)),
-        click.option(
-            "--url", metavar="URL", default=DEFAULT_URL, show_default=True, help="URL of the controller."
-        ),
-        click.option(
-            "--token-file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="File with the token.  [default: the token in MPX_CONTROLLER_TOKEN]",
-        ),
+        *OF_CONTROLLER,
     )
     for each in reversed(options):
         command = each(command)

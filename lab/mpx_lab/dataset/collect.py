@@ -1,15 +1,14 @@
 """Measures the runs of a dataset that are not there yet, as many at a time as there is room for."""
 
-import queue
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 
 from mpx.errors import MpxError
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.dataset.store import Dataset
-from mpx_lab.room import Room
+from mpx_lab.room import Room, under_way
 
 CAPACITY_BPS = 500_000_000  # of all links that run at once
 WAITING = 3  # recipes considered for each slot, so that one that does not fit now is skipped
@@ -32,41 +31,28 @@ def collect(
     MpxError where five recipes in a row had no run that counts.
     """
     room = Room(CAPACITY_BPS, at_once)
-    slots: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for slot in range(1, at_once + 1):
-        slots.put(slot)
 
     def one(recipe: Recipe) -> str:
-        with room.part(recipe.link.rate_bps):
-            slot = slots.get()
-            try:
-                return dataset.measure(recipe, lambda recipe, folder: measure(recipe, folder, slot))
-            finally:
-                slots.put(slot)
+        with room.part(recipe.link.rate_bps) as slot:
+            return dataset.measure(recipe, lambda recipe, folder: measure(recipe, folder, slot))
 
     failed = in_a_row = 0
     began_s, to_do_s = time.monotonic(), sum(wall_s([recipe], at_once) for recipe in recipes)
-    with ThreadPoolExecutor(WAITING * at_once) as pool:
-        running: dict[Future[str], Recipe] = {pool.submit(one, recipe): recipe for recipe in recipes}
-        try:
-            done_s = 0.0
-            for number, done in enumerate(as_completed(running), 1):
-                recipe, why = running[done], done.result()
-                failed += bool(why)
-                in_a_row = in_a_row + 1 if why else 0
-                done_s += wall_s([recipe], at_once)
-                left_s = (time.monotonic() - began_s) * (to_do_s / done_s - 1)
-                outcome = f"no run counts ({why})" if why else "measured"
-                say(f"{number} of {len(recipes)}, {left_s / 60:.0f} min left: {recipe.name} {outcome}")
-                if in_a_row == IN_A_ROW:
-                    raise MpxError(
-                        f"{IN_A_ROW} recipes in a row had no valid run, the last because {why}; fix that, "
-                        "and run it again to go on"
-                    )
-        finally:
-            for each in running:
-                each.cancel()
-            stop()
+    done_s = 0.0
+    with under_way(recipes, one, WAITING * at_once, stop) as running:
+        for number, done in enumerate(as_completed(running), 1):
+            recipe, why = running[done], done.result()
+            failed += bool(why)
+            in_a_row = in_a_row + 1 if why else 0
+            done_s += wall_s([recipe], at_once)
+            left_s = (time.monotonic() - began_s) * (to_do_s / done_s - 1)
+            outcome = f"no run counts ({why})" if why else "measured"
+            say(f"{number} of {len(recipes)}, {left_s / 60:.0f} min left: {recipe.name} {outcome}")
+            if in_a_row == IN_A_ROW:
+                raise MpxError(
+                    f"{IN_A_ROW} recipes in a row had no valid run, the last because {why}; fix that, "
+                    "and run it again to go on"
+                )
     return failed
 
 

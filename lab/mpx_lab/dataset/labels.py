@@ -87,7 +87,7 @@ def _probed(run: RecordedRun, series: Series) -> Iterator[str]:
             yield f"not probed: only {share:.0%} of the probes of '{name}' were sent"
         noises = [probe.noise_s for probe in sent if probe.noise_s is not None]
         if noises and (noise_s := quantile(noises, 0.99)) > NOISE_S:
-            yield f"probes waited: 1 % of those of '{name}' did for over {noise_s * 1e3:.1f} ms"
+            yield f"probes waited: 1% of those of '{name}' did for over {noise_s * 1e3:.1f} ms"
 
 
 def _copied(run: RecordedRun, name: str, own: Own, series: Series) -> Iterator[str]:

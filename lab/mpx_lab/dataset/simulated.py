@@ -3,25 +3,22 @@
 As a program, inside: python -m mpx_lab.dataset.simulated FOLDER NAME LINKS SEED
 """
 
-import io
-import os
 import sys
-import threading
 from pathlib import Path
 
-from mpx.errors import Interrupted, MpxError
 from mpx_lab.dataset.draws import PARTS, recipes
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.dataset.run import Bench
-from mpx_lab.simulator.machine import check_seen, run_simulated
+from mpx_lab.simulator.machine import check_seen
+from mpx_lab.simulator.programs import SimulatedPrograms
 
 
 class SimulatedBench:
     """Where runs are measured, each on a machine and a core of its own: `stop` ends them all soon."""
 
     def __init__(self, kernel: Path, links: int, seed: int) -> None:
-        self.stop = threading.Event()
-        self._kernel = kernel
+        self._programs = SimulatedPrograms(kernel)
+        self.stop = self._programs.stop
         self._drawn = (str(links), str(seed))
 
     def measure(self, recipe: Recipe, folder: Path, slot: int) -> None:
@@ -30,24 +27,7 @@ class SimulatedBench:
         Raises Interrupted after `stop`, MpxError or OSError where it failed.
         """
         check_seen(folder)
-        command = [sys.executable, "-m", __name__, str(folder.absolute()), recipe.name, *self._drawn]
-        errors = io.BytesIO()
-        code = run_simulated(
-            self._kernel,
-            command,
-            os.environ,
-            folder=Path("/"),
-            core=slot - 1,
-            errors=errors,
-            check=self._check,
-        )
-        if code:
-            last = errors.getvalue().decode(errors="replace").strip().splitlines()[-1:] or ["nothing"]
-            raise MpxError(f"the simulated measurement failed with exit code {code}: {last[0]}")
-
-    def _check(self) -> None:
-        if self.stop.is_set():
-            raise Interrupted("the collection was ended; what was being measured is measured again")
+        self._programs.run(["-m", __name__, str(folder.absolute()), recipe.name, *self._drawn], slot)
 
 
 def main(folder: str, name: str, links: str, seed: str) -> None:

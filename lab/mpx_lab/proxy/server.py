@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from types import TracebackType
 from typing import Self, TypeVar
 
 from mpx_lab.proxy.path import SOCKET_BUFFER_BYTES, Path, PathOptions
@@ -80,9 +79,7 @@ class DelayProxy:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def record(self) -> Record:

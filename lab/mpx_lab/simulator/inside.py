@@ -34,6 +34,10 @@ def main() -> None:
             _mount_all()
             time.sleep(_AGE_S)
             subprocess.run(["ip", "link", "set", "lo", "up"], env=job["environment"], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            errors.write(f"mpx: the simulated machine cannot be set up: {error}\n".encode())
+            _end(folder, 1)
+        try:
             done = subprocess.run(
                 job["command"],
                 stdin=subprocess.DEVNULL,
@@ -44,11 +48,17 @@ def main() -> None:
                 check=False,
             )
             code = done.returncode
-        except (OSError, subprocess.CalledProcessError) as error:
-            errors.write(f"{error}\n".encode())
-            code = 127
+        except OSError as error:
+            said = f"mpx: cannot run '{job['command'][0]}': {error.strerror}\n"
+            errors.write(said.encode("utf-8", "surrogateescape"))
+            code = 127 if isinstance(error, FileNotFoundError) else 126
+    _end(folder, code if code >= 0 else 128 - code)
+
+
+def _end(folder: Path, code: int) -> None:
+    """Leave the exit code, and switch the machine off."""
     fresh = folder / "code.new"
-    fresh.write_text(str(code if code >= 0 else 128 - code))
+    fresh.write_text(str(code))
     fresh.rename(folder / "code")
     os.sync()
     _LIBC.reboot(_POWER_OFF)

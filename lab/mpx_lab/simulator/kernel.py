@@ -37,8 +37,16 @@ def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path
         for program, package in _NEEDED.items():
             if shutil.which(program) is None:
                 raise UsageError(f"the simulator needs {program}: install the Debian package {package}")
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            check = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115  closed at once
+        except OSError as error:
+            raise UsageError(
+                f"cannot keep the simulator's kernel in {cache}: {error.strerror}; set XDG_CACHE_HOME to a "
+                "folder you can write"
+            ) from None
+        check.close()
         say(f"building the simulator's kernel from {source}, once; this takes some minutes")
-        cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as name:
             built = _build(Path(name), source, config)
             built.replace(kernel)

@@ -6,9 +6,11 @@ simulated seconds of waiting pass in one real one. It runs on one core.
 """
 
 import contextlib
+import errno
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,11 +21,13 @@ from typing import Any, BinaryIO
 
 from mpx.errors import MpxError, UsageError
 from mpx_lab.simulated import MARK
+from mpx_lab.state import CannotRun
 
 MEMORY = "8G"  # at most: memory that is not used is not allocated
 IN_MEMORY = "/dev/shm"  # its memory is a file, which is kept in memory
 LOOK_S = 0.2
 TOLD_BYTES = 1 << 16
+_PROGRAMS = {"setpriv": "util-linux", "taskset": "util-linux", "ip": "iproute2"}
 OWN = (Path("/run"), Path("/dev"))  # folders of this machine that are hidden inside
 
 
@@ -48,16 +52,13 @@ def run_simulated(
     times a second, and the machine ends where that raises. All of it runs on one core of this machine, as
     hopping between two would take most of the time (None: any, one that the caller may use).
 
-    Raises SimulatorError, and UsageError where a folder is hidden inside it.
+    Raises SimulatorError, and what `check_possible` raises.
     """
-    check_seen(folder)
+    check_possible(command, environment, folder)
     cores = sorted(os.sched_getaffinity(0))
     mine = cores[os.getpid() % len(cores)] if core is None else cores[core % len(cores)]
     with tempfile.TemporaryDirectory(prefix="mpx-simulated-") as name:
         place = Path(name)
-        check_seen(place)
-        if any(" " in each for each in (name, sys.executable)):
-            raise UsageError(f"a simulated machine cannot handle spaces in {name} and {sys.executable}")
         job = {"command": list(command), "environment": dict(environment), "folder": str(folder.absolute())}
         init = _written(place, job)
         arguments = [
@@ -125,6 +126,33 @@ def _watched(
     except FileNotFoundError:
         last = said.decode(errors="replace").strip().splitlines()[-3:]
         raise SimulatorError(f"the simulated machine ended before its command: {' / '.join(last)}") from None
+
+
+def check_possible(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+    """Raise where a command cannot run in a simulated machine, before minutes are spent on its kernel.
+
+    CannotRun where it is not there or no program, UsageError where a folder is hidden inside, its name cannot
+    be told to a kernel, or a program is missing.
+    """
+    check_seen(folder)
+    temporary = tempfile.gettempdir()
+    check_seen(Path(temporary))
+    for name in (temporary, sys.executable):
+        if " " in name:
+            raise UsageError(f"a simulated machine cannot handle spaces in {name}")
+    for program, package in _PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise UsageError(f"the simulator needs {program}: install the Debian package {package}")
+    name = command[0]
+    where = folder / name if "/" in name else shutil.which(name, path=environment.get("PATH", os.defpath))
+    error: OSError | None = None
+    if where is None or not os.path.exists(where):
+        why = os.strerror(errno.ENOENT) if "/" in name else "command not found"
+        error = FileNotFoundError(errno.ENOENT, why)
+    elif os.path.isdir(where) or not os.access(where, os.X_OK):
+        error = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if error:
+        raise CannotRun(f"cannot run '{name}'", error)
 
 
 def check_seen(folder: Path) -> None:

@@ -20,7 +20,11 @@ from mpx_lab.traffic.spec import Spec, parse, protocol_of, show
 class _Pair(abc.ABC):
     """Two processes of one measurement: the one that listens, and the one that sends."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, name: str, source: Host, sink: Host, sink_address: str, folder: Path, epoch_s: float
+    ) -> None:
+        self._source, self._sink, self._sink_address = source, sink, sink_address
+        self._common = ("--folder", str(folder), "--name", name, "--epoch-s", repr(epoch_s))
         self._processes: list[TrafficProcess] = []  # in the order in which they are to be stopped
 
     @abc.abstractmethod
@@ -83,18 +87,16 @@ class Background(_Pair):
         *,
         from_s: float | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(name, source, sink, sink_address, folder, epoch_s)
         self.spec = parse(spec) if isinstance(spec, str) else spec
-        self._source, self._sink, self._address = source, sink, sink_address
-        self._common = _common(name, folder, epoch_s)
         self._from = () if from_s is None else ("--from-s", repr(from_s))
 
     def start(self) -> None:
         """Start the receiver, then the sender; returns once both are ready. Raises MpxError."""
-        words = (protocol_of(self.spec), "--at", self._address, *self._common)
+        words = (protocol_of(self.spec), "--at", self._sink_address, *self._common)
         receiver = TrafficProcess(self._sink, "receiver", words)
         self._processes = [receiver]
-        to = tcp.show((self._address, receiver.port))
+        to = tcp.show((self._sink_address, receiver.port))
         sender = TrafficProcess(
             self._source, "sender", (show(self.spec), "--to", to, *self._common, *self._from)
         )
@@ -119,16 +121,14 @@ class RttProbe(_Pair):
         every_s: float = 0.1,
         train: int = 1,
     ) -> None:
-        super().__init__()
-        self._source, self._sink, self._address = source, sink, sink_address
-        self._common = _common(name, folder, epoch_s)
+        super().__init__(name, source, sink, sink_address, folder, epoch_s)
         self._profile = ("--every-s", repr(every_s), "--train", str(train))
 
     def start(self) -> None:
         """Start the echo, then the prober; returns once both are ready. Raises MpxError."""
-        echo = TrafficProcess(self._sink, "echo", ("--at", self._address))
+        echo = TrafficProcess(self._sink, "echo", ("--at", self._sink_address))
         self._processes = [echo]
-        to = tcp.show((self._address, echo.port))
+        to = tcp.show((self._sink_address, echo.port))
         words = ("--to", to, *self._profile, *self._common)
         self._processes.insert(0, TrafficProcess(self._source, "prober", words))
 
@@ -146,10 +146,8 @@ class Watched(_Pair):
         folder: Path,
         epoch_s: float,
     ) -> None:
-        super().__init__()
-        self._source, self._source_address = source, source_address
-        self._sink, self._sink_address = sink, sink_address
-        self._common = _common(name, folder, epoch_s)
+        super().__init__(name, source, sink, sink_address, folder, epoch_s)
+        self._source_address = source_address
 
     def start(self) -> None:
         """Start watching both ends; returns once both are ready. Raises MpxError."""
@@ -157,7 +155,3 @@ class Watched(_Pair):
         self._processes = [TrafficProcess(self._sink, "receiver", arriving)]
         leaving = ("--peer", self._sink_address, *self._common)
         self._processes.append(TrafficProcess(self._source, "watch", leaving))
-
-
-def _common(name: str, folder: Path, epoch_s: float) -> tuple[str, ...]:
-    return "--folder", str(folder), "--name", name, "--epoch-s", repr(epoch_s)

@@ -5,7 +5,6 @@ import ctypes
 import os
 import socket
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _PIDFD_GETFD = 438  # on all architectures; the os module has no name for it
@@ -45,9 +44,7 @@ class Borrowed:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for each in self._held.values():
             each.close()
         os.close(self._pidfd)

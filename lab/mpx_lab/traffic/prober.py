@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--every-s",
         type=float,
         default=0.1,
-        help="interval; single probes are sent at random up to 60 %% later",
+        help="interval; single probes are sent at random up to 60%% later",
     )
     parser.add_argument("--train", type=int, default=1, help="probes at a time, 1 ms apart")
     options = parser.parse_args(arguments)

@@ -39,7 +39,7 @@ def _found(location: Location) -> tuple[str, str]:
         if about.st_rdev == os.stat(os.devnull).st_rdev:  # so people switch it off
             return location.user or "anonymous", _ANONYMOUS
         if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_NETRC_BYTES:
-            raise UsageError("cannot read ~/.netrc: it is no file of at most 1 MiB; move it away")
+            raise UsageError("cannot read ~/.netrc: it is not a regular file of at most 1 MiB; move it away")
         entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
     except (FileNotFoundError, RuntimeError):  # no file, or nobody knows our home
         entry = None

@@ -167,7 +167,7 @@ class ClientSession:
         except TransferTimeout:
             raise TransferTimeout(
                 f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
-                "is no GridFTP or FTP server: check host and port"
+                "is not a GridFTP or FTP server: check host and port"
             ) from None
         if banner.code not in (220, _IS_IN):
             raise SessionEnded(f"{self.peer} refused the connection: {banner.reason}")
@@ -218,7 +218,7 @@ class ClientSession:
             self._socket.sendall(data.replace(b"\xff", b"\xff\xff") if self.doubles_escapes else data)
         except TimeoutError:
             raise TransferTimeout(
-                f"{self.peer} took no command within {self.options.timeout_s:g} s"
+                f"{self.peer} did not accept a command within {self.options.timeout_s:g} s"
             ) from None
         except OSError as error:
             raise ConnectionLost(f"the connection to {self.peer} was lost: {error.strerror}") from None
@@ -304,7 +304,7 @@ class ClientSession:
                 reply = self.final_reply()
                 if reply.code == 257:
                     return reply
-            raise ConnectionLost(f"{self.peer} does not say that a transfer has ended: {reply.reason}")
+            raise ConnectionLost(f"{self.peer} did not confirm the end of a transfer: {reply.reason}")
         self._was_cut = True
         return reply
 

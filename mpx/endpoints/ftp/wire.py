@@ -69,12 +69,15 @@ class Reply:
 
     @property
     def reason(self) -> str:
-        """What a person is told of a refusal: of a GlobusError block what it says in words, or its class."""
+        """What a person is told of a refusal: of a GlobusError block what it says in words, or its class.
+
+        Without the full stop of a sentence, as a message may go on after it.
+        """
         if not self.error_class:
-            return _cut(self.text) or str(self.code)
+            return _cut(_phrase(self.text)) or str(self.code)
         lines = [line.strip() for line in self.lines]
         words = [line.removeprefix(_WORDS).strip() for line in lines if line.startswith(_WORDS)]
-        return _cut(" ".join(word for word in words if word) or self.error_class)
+        return _cut(_phrase(" ".join(word for word in words if word)) or self.error_class)
 
     @property
     def is_preliminary(self) -> bool:
@@ -104,6 +107,11 @@ class Reply:
                 if word.startswith("c="):
                     return "".join(takewhile(_OF_CLASS.__contains__, word[2:]))
         return ""
+
+
+def _phrase(sentence: str) -> str:
+    """Return a sentence without its full stop; three dots stay."""
+    return sentence[:-1] if sentence.endswith(".") and not sentence.endswith("..") else sentence
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location
-from mpx.transfer.journal import boot_id, leftovers, read_files
+from mpx.transfer.journal import leftovers
+from mpx.transfer.journal_reader import boot_id, read_files
 from mpx.transfer.sent_notes import Sent, SentNotes
 
 _folder = tempfile.TemporaryDirectory()
@@ -31,6 +32,7 @@ HEAD = b'{"mpx": 1, "source": "/a", "destination": "ftp://h:2811/b", "boot": "%s
 BEGUN = b'{"file": "/b/f", "partial": "/b/.f.0123456789ab.mpx", "size": 1000, "modified": 1.5}\n'
 SEEDS = [
     HEAD + BEGUN + b'{"arrived": [[0, 100], [200, 300]], "of": "/b/f"}\n{"lost": [[50, 60]], "of": "/b/f"}\n',
+    HEAD + b'{"finished": [3, 4000]}\n' + BEGUN + b'{"done": "/b/f", "given_up": true}\n',
     HEAD + BEGUN + b'{"done": "/b/f"}\n' + BEGUN.replace(b"1.5", b"null"),
     HEAD + BEGUN[:30],
     HEAD.replace(b'"mpx": 1', b'"mpx": 2') + BEGUN,

@@ -4,6 +4,7 @@ Each imports what moves its bytes once there is something to move, as a copy has
 """
 
 import itertools
+import math
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mpx.engine.range_scheduler import Pending
 
 FILES_AT_ONCE = 4
+MOST_OF_MEAN = 2  # streams of one session, over those of all in the mean
 
 
 class UploadCarrier(WorkerCarrier):
@@ -75,8 +77,6 @@ class DownloadCarrier(WorkerCarrier):
         location: Location,
         options: SessionOptions,
         context: CarrierContext,
-        *,
-        sessions: int,
         congestions: Sequence[str] = (),
     ) -> None:
         from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
@@ -85,7 +85,7 @@ class DownloadCarrier(WorkerCarrier):
         super().__init__(context)
         self._congestions = congestions  # that the server can be asked to send with
         scheduler = RangeScheduler(context)
-        ports = context.streams.listen_ports
+        sessions, ports = context.options.max_sessions, context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
             context.supervisor.note(
@@ -108,13 +108,13 @@ class DownloadCarrier(WorkerCarrier):
         self._workers = self._downloads
 
     def _share(self) -> None:
-        """Use as many sessions as there are, each with as few connections as will do."""
+        """Use as many sessions as there are."""
         for path, streams in self._streams.items():
             living = [worker for worker in self._downloads if not worker.gone and worker.path == path]
             sessions = min(streams, len(living))
-            each = sessions if self._context.events.one_connection.is_set() else streams
-            shares = spread(each, [False] * sessions) + [0] * (len(living) - sessions)
-            for worker, share in zip(living, shares, strict=True):
+            total = sessions if self._context.events.one_connection.is_set() else streams
+            shares = resized([worker.target for worker in living[:sessions]], total)
+            for worker, share in zip(living, shares + [0] * (len(living) - sessions), strict=True):
                 worker.target = share
 
     def set_congestion(self, name: str) -> None:
@@ -128,7 +128,7 @@ class DownloadCarrier(WorkerCarrier):
         return [connection for session in self._sessions for connection in session.open_connections()]
 
     def _is_changing(self) -> bool:
-        return any(session.is_changing for session in self._sessions)
+        return any(worker.is_changing for worker in self._downloads)
 
     @property
     def _sessions(self) -> "list[DownloadSession]":
@@ -153,6 +153,24 @@ def spread(streams: int, large: Sequence[bool]) -> list[int]:
     for k in range(streams - len(large)):
         shares[takers[k % len(takers)]] += 1
     return shares
+
+
+def resized(shares: Sequence[int], streams: int) -> list[int]:
+    """Divide streams over sessions that have `shares` by now: one each at least, twice the mean at most.
+
+    A session whose number changes carries nothing for some round trips, so few change, small ones first.
+    Sessions that all begin get equal shares.
+    """
+    if not any(shares):
+        return spread(streams, [False] * len(shares))
+    most = math.ceil(MOST_OF_MEAN * streams / len(shares))
+    new = [min(max(1, share), most) for share in shares]
+    by_size = sorted(range(len(shares)), key=lambda i: shares[i])
+    for i in by_size:
+        new[i] += max(0, min(streams - sum(new), most - new[i]))
+    for i in reversed(by_size):
+        new[i] -= max(0, min(sum(new) - streams, new[i] - 1))
+    return new
 
 
 def dealt(streams: Sequence[str], large: Sequence[bool]) -> list[tuple[str, ...]]:

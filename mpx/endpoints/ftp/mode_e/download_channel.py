@@ -99,7 +99,7 @@ class DownloadDataChannel:
             try:
                 stream.start()  # within the lock: it must run before anybody may join it
             except RuntimeError as error:
-                self.fail(ConnectionLost(f"no thread for a data connection: {error}"))
+                self.fail(ConnectionLost(f"cannot start a thread for a data connection: {error}"))
                 return False
             self._streams.append(stream)
             return True
@@ -115,7 +115,9 @@ class DownloadDataChannel:
             if self._closed:
                 return None
             if index not in self._retrieves:
-                raise ConnectionLost("the server's data connections do not agree on their number")
+                raise ConnectionLost(
+                    "the server announced different numbers of data connections for one transfer"
+                )
             return self._retrieves[index]
 
     def forget(self, retrieve: PartialRetrieve) -> None:

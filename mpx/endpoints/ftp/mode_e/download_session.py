@@ -108,9 +108,9 @@ class DownloadSession:
 
     @property
     def is_switching(self) -> bool:
-        """Whether new connections replace old ones and nothing has come over them yet."""
+        """Whether nothing has come yet over the newest connections."""
         channels = self._channels
-        return len(channels) > 1 and channels[-1].totals().bytes == 0
+        return not channels or channels[-1].totals().bytes == 0
 
     @property
     def is_changing(self) -> bool:
@@ -263,7 +263,7 @@ class DownloadSession:
                 first.begun = True
             return
         if not self._answers:
-            raise ConnectionLost(f"a reply without a command: {reply.code} {reply.reason}")
+            raise ConnectionLost(f"{self._host} sent a reply to no command: {reply.code} {reply.reason}")
         retrieve = self._answers.popleft()
         if reply.is_ok:
             if isinstance(retrieve, PartialRetrieve):

@@ -70,9 +70,9 @@ class DownloadWatch:
         hint = (
             ""
             if session.has_connected or not is_alone
-            else f"; can it reach our data port {session.data_port}?"
+            else f"; check that it can connect to our data port {session.data_port} (--port-range)"
         )
         raise TransferTimeout(
-            f"nothing has come from {self._host} for {limit_s:g} s while fetching "
+            f"no data from {self._host} for {limit_s:g} s while fetching "
             f"{session.retrieves[0].file.source}{hint}"
         )

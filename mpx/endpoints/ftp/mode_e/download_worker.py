@@ -6,6 +6,7 @@ many sessions as allowed does each get more connections, one session at a time.
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from mpx.location import Location
 
 MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
+LEAVE_S, LOGINS = 1.0, 2  # and that many logins: what takes longer is asked for again, elsewhere
 MOST_FRUITLESS = 2
 
 
@@ -71,6 +73,7 @@ class DownloadWorker(SessionWorker):
             self.host, options.timeout_s, lambda: not others(self), context.events.inbound.is_set
         )
         self._ahead = ReadAhead()
+        self._login_s = 0.0  # how long it took to open the session
         self._renewed = 0  # `_renewals` when the connections that there are were asked for
         self._most_ahead = MOST_AHEAD
         self._fruitless = 0  # sessions in a row that were lost once they had proven themselves
@@ -90,6 +93,12 @@ class DownloadWorker(SessionWorker):
     def renew(self) -> None:
         """See SessionWorker. They serve from the next retrieve on."""
         self._renewals += 1
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether other connections than those that carry data are wanted; from any thread."""
+        session, target = self.session, self.target
+        return session is not None and (session.is_changing or 0 != session.connections != target)
 
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
@@ -161,7 +170,7 @@ class DownloadWorker(SessionWorker):
         fruitless = session is not None and session.brought_only_ends
         self._fruitless = self._fruitless + 1 if fruitless else 0
         if self._fruitless >= MOST_FRUITLESS:
-            raise OffsetsUnproven(f"sessions end before any partial retrieve completes: {error}")
+            raise OffsetsUnproven(f"the server ends sessions before any partial retrieve completes: {error}")
 
     # --- feeding -------------------------------------------------------------------------------------
 
@@ -174,9 +183,10 @@ class DownloadWorker(SessionWorker):
 
     def _feed(self) -> None:
         """Queue retrieves until enough is ahead."""
+        target = self.target  # others change it meanwhile
+        self._leave_early(target)
         waiting = sum(retrieve.size_bytes for retrieve in self._retrieves if not retrieve.is_done)
         room = self._ahead.most_bytes - waiting
-        target = self.target  # others change it meanwhile
         while target and room > 0 and len(self._retrieves) < self._most_ahead:
             piece = self._next_piece()
             if piece is None:
@@ -187,6 +197,18 @@ class DownloadWorker(SessionWorker):
                 room -= piece.end - piece.start
         if self.session:
             self.session.flush()
+
+    def _leave_early(self, target: int) -> None:
+        """Drop a session that is to change, if what it has under way takes much longer than a login."""
+        session = self.session
+        if session is None or not session.connections or not self._is_due(session, target):
+            return
+        missing_bytes = sum(retrieve.missing().size for retrieve in session.retrieves)
+        if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch():
+            self.drop()
+
+    def _is_due(self, session: DownloadSession, connections: int) -> bool:
+        return session.connections != connections or self._renewals != self._renewed
 
     def _next_piece(self) -> Piece | None:
         context, scheduler = self.context, self._scheduler
@@ -205,7 +227,7 @@ class DownloadWorker(SessionWorker):
         """Queue a piece, on this number of connections; False when it is not needed any more."""
         file = piece.file
         try:
-            session = self._open_session()
+            session = self.open_session()
             self._connect(session, connections)
             if session.congestion != self.congestion:
                 session.congest(self.congestion)
@@ -235,8 +257,7 @@ class DownloadWorker(SessionWorker):
         in all the copy, ConnectionLost if there are elsewhere.
         """
         before, renewals = session.connections, self._renewals  # more may be asked for meanwhile
-        is_due = before != connections or renewals != self._renewed
-        if before and not (is_due and self._may_switch()):
+        if before and not (self._is_due(session, connections) and self._may_switch()):
             return
         try:
             session.connect(connections)
@@ -248,8 +269,7 @@ class DownloadWorker(SessionWorker):
             else:
                 raise
             return
-        if before:
-            self._ahead.scale(connections / before)
+        self._ahead.connected(connections)
         self._renewed = renewals
         self.opened()
 
@@ -269,14 +289,13 @@ class DownloadWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
-    def open_session(self) -> None:
+    def open_session(self) -> DownloadSession:
         """See SessionWorker."""
-        self._open_session()
-
-    def _open_session(self) -> DownloadSession:
         if self.session is None:
+            began_s = time.monotonic()
             self.session = DownloadSession(self._location, self._options, self.context, self.path)
             self.session.open()
+            self._login_s = time.monotonic() - began_s
             self._ahead.rtt_s = self.session.rtt_s
             self._watch.begin()
         return self.session

@@ -11,6 +11,10 @@ FIRST_PIECE = 512 * 1024
 FIRST_AHEAD = 4 * 1024 * 1024  # at least, as streams that begin are soon faster than they were, ...
 RAMP_S, RAMP_RTT = 2.0, 10.0  # ... but no more than this takes, as a change of streams waits for it
 LARGEST_PIECE = 256 * 1024 * 1024
+BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connection; few others send more
+BLOCKS_EACH = (
+    16  # in one retrieve, as connections that are done with it wait for the last block of the others
+)
 MEASURED_S = 0.1  # goodput is measured over this time or more
 
 
@@ -19,6 +23,7 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self.rtt_s = 0.0
+        self._connections = 0  # of the session
         self._guard = threading.Lock()
         self._goodput = 0.0  # bytes/s, smoothed; guarded by `_guard`
         self._measured = (time.monotonic(), 0)
@@ -38,16 +43,23 @@ class ReadAhead:
                 self._goodput = 0.5 * self._goodput + 0.5 * rate if self._goodput else rate
             self._measured = now_s, passed_bytes
 
-    def scale(self, factor: float) -> None:
-        """Scale the expected goodput: the number of connections has changed."""
+    def connected(self, connections: int) -> None:
+        """Scale the expected goodput with the number of connections."""
+        before, self._connections = self._connections or connections, connections
         with self._guard:
-            self._goodput *= factor
+            self._goodput *= connections / before
+
+    def takes_s(self, size_bytes: int) -> float:
+        """Return how long so many bytes take, in seconds; 0 before goodput was measured."""
+        goodput = self.goodput
+        return size_bytes / goodput if goodput else 0.0
 
     @property
     def piece_bytes(self) -> int:
         """How many bytes the next retrieve is to bring."""
         size = self.goodput * max(PIECE_S, self.rtt_s) or FIRST_PIECE
-        return int(min(max(size, SMALLEST_PIECE), LARGEST_PIECE))
+        shared = BLOCKS_EACH * BLOCK_BYTES * self._connections if self._connections > 1 else 0
+        return int(min(max(size, shared, SMALLEST_PIECE), LARGEST_PIECE))
 
     @property
     def most_bytes(self) -> float:

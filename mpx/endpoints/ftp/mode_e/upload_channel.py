@@ -215,7 +215,7 @@ class UploadDataChannel:
                 return None
             if self._broken_at == transfer.number or self.broken.may_retry:
                 return self.broken
-            return ConnectionLost(f"the transfer before it failed: {self.broken}")
+            return ConnectionLost(f"an earlier transfer of the same session failed: {self.broken}")
 
     def was_refused(self, error: MpxError) -> None:
         """Say that a connection could not be opened."""
@@ -223,7 +223,7 @@ class UploadDataChannel:
             self.refused = error
             self.refusals += 1
             if isinstance(error, UsageError):  # no port to come from: we do with the streams that there are
-                self.context.supervisor.note(f"no further stream: {error}")
+                self.context.supervisor.note(f"cannot open a further stream: {error}")
             self._rejoin_s = time.monotonic() + REJOIN_S
 
     def left(self, stream: UploadStream) -> None:

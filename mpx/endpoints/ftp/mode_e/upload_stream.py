@@ -10,14 +10,11 @@ from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.source_stream import SourceStream
-from mpx.engine.stream import BUFFER_BYTES, BlockSize, Stream
+from mpx.engine.stream import BUFFER_BYTES, UNSENT_S, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error
 from mpx.net import congestion_control, pacing, tcp, tcp_info
 
-UNSENT_S = (
-    0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
-)
 DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
 

@@ -73,7 +73,7 @@ class UploadWatch:
             self._heard_s = now  # the server has all that there is: it is not the one that is slow
         if now - self._heard_s > self._timeout_s:
             raise TransferTimeout(
-                f"nothing has moved for {self._timeout_s:g} s while storing {transfer.file.final} "
+                f"no data accepted for {self._timeout_s:g} s (--timeout) while storing {transfer.file.final} "
                 f"at {tcp.show(channel.address)}"
             )
 

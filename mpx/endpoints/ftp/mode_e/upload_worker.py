@@ -70,7 +70,7 @@ class UploadWorker(SessionWorker):
         return self._channel.totals() if self._channel else {}
 
     def silent_s(self, path: str) -> float | None:
-        """See SessionWorker. As with `Stream.unanswered_s`, it is to be asked again and again."""
+        """See SessionWorker. As with `StreamCounters.unanswered_s`, it is to be asked again and again."""
         channel = self._channel
         streams = [stream for stream in channel.live_streams() if stream.path == path] if channel else []
         silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
@@ -245,12 +245,8 @@ class UploadWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
-    def open_session(self) -> None:
-        """See SessionWorker."""
-        self._open_session()
-
-    def _open_session(self) -> ClientSession:
-        """Return a session in MODE E; opens it if there is none."""
+    def open_session(self) -> ClientSession:
+        """See SessionWorker. It is in MODE E."""
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
             setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
@@ -262,7 +258,7 @@ class UploadWorker(SessionWorker):
 
     def _open(self) -> tuple[ClientSession, UploadDataChannel]:
         """Return a session in MODE E and a channel that can begin a transfer; opens what there is not."""
-        session, self._was_open = self._open_session(), True
+        session, self._was_open = self.open_session(), True
         if self._channel is not None and self._channel.is_deserted:
             self._leave_channel(politely=True)  # nothing could begin the next transfer there
         if self._channel is None:

@@ -13,7 +13,7 @@ from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.stream import Stream, StreamTotals
+from mpx.engine.stream import StreamCounters, StreamTotals
 from mpx.errors import ConnectionLost, MpxError, NoSpace, OffsetsUnproven, TransferTimeout
 
 VERDICT_S = 5.0  # wait for the server's reply after a data connection broke
@@ -22,7 +22,7 @@ _NO_OFFSET = (501, 504, 551, 554)  # of RETR: what it cannot do after REST
 Result = TypeVar("Result")
 
 
-class _Connection(Stream):
+class _Connection(StreamCounters):
     """The data connection of one transfer; its worker's thread uses it."""
 
     def count(self, size_bytes: int) -> None:
@@ -74,9 +74,7 @@ class DataConnections:
         address = address_from(session, offset)
         session.send(command(verb, session.name(name)))
         context = self._context
-        data = _Connection(
-            "mpx-stream-data", context.supervisor.stream_ended if context.streams.over_mptcp else None
-        )
+        data = _Connection(context.supervisor.stream_ended if context.streams.over_mptcp else None)
         try:
             congestion = context.streams.congestion if self._upload else None
             try:

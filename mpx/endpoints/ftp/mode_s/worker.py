@@ -199,7 +199,7 @@ class StreamWorker(SessionWorker):
         return self._stored_bytes + self._download.new_bytes
 
     def _store(self, piece: Piece, fd: int) -> None:
-        file, session = piece.file, self._open_session()
+        file, session = piece.file, self.open_session()
         send = partial(send_piece, self.context, piece, fd, buffer=self._buffer)
         clear(session, file)
         self._data.transfer(session, file, 0, send)
@@ -212,7 +212,7 @@ class StreamWorker(SessionWorker):
 
     def _is_stored(self, file: FileTransfer) -> bool:
         """Tell whether a file of which every byte was sent is there whole, though the answer was lost."""
-        session = self._open_session()
+        session = self.open_session()
         file.sent_whole = False
         return stored_sizes(session, [session.name(file.partial)]) == [file.size_bytes]
 
@@ -220,7 +220,7 @@ class StreamWorker(SessionWorker):
         self, file: FileTransfer, offset: int, expected_bytes: int | None, receive: Receive
     ) -> Incoming:
         """Run one RETR; see StreamDownload."""
-        session = self._open_session()
+        session = self.open_session()
         came = self._data.transfer(session, file, offset, receive)
         if came.is_left_open:  # then the server's word that it has sent all ends them
             if (said := session.poll_reply(0.0)) is None or said.is_preliminary:
@@ -242,11 +242,8 @@ class StreamWorker(SessionWorker):
 
     # --- the session ---------------------------------------------------------------------------------
 
-    def open_session(self) -> None:
+    def open_session(self) -> ClientSession:
         """See SessionWorker."""
-        self._open_session()
-
-    def _open_session(self) -> ClientSession:
         if self._session is None:
             self._session = session = open_session(self._location, self._options)
             session.call(command("MODE", "S"))

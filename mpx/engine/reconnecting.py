@@ -1,0 +1,27 @@
+"""Which workers have lost their session and try to open another: what a copy does while nothing arrives."""
+
+import threading
+
+
+class Reconnecting:
+    """Workers between two sessions, each with the number of its attempt. Used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._attempts: dict[str, int] = {}  # by worker; guarded by `_lock`
+
+    def begin(self, worker: str, attempt: int) -> None:
+        """Note that a worker without a session waits for this attempt, or makes it."""
+        with self._lock:
+            self._attempts[worker] = attempt
+
+    def end(self, worker: str) -> None:
+        """Note that a worker has a session, or needs none any more."""
+        with self._lock:
+            self._attempts.pop(worker, None)
+
+    @property
+    def attempt(self) -> int:
+        """The highest number of an attempt; 0 where every worker has what it needs."""
+        with self._lock:
+            return max(self._attempts.values(), default=0)
