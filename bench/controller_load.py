@@ -179,7 +179,7 @@ def steered(graph: Graph, hosts: dict[str, int]) -> Iterator[tuple[Running, dict
     ):
         edges = sorted(f"{switch:x}:1000" for switch in hosts.values())
         until_s = time.monotonic() + FOUND_S
-        while (told := running.get("topology"))["edges"] != edges or len(told["links"]) < len(graph.links):
+        while (seen := running.get("topology"))["edges"] != edges or len(seen["links"]) < len(graph.links):
             if time.monotonic() > until_s:
                 sys.exit(f"the controller has not found the network within {FOUND_S:g} s")
             time.sleep(TICK_S)

@@ -130,7 +130,7 @@ def at(values: Sequence[float], share: float) -> float:
     return values[max(math.ceil(share * len(values)), 1) - 1]
 
 
-def told(values: Sequence[float], factor: float) -> str:
+def described(values: Sequence[float], factor: float) -> str:
     """Say median (min to max) of several runs, in a unit that is a factor smaller."""
     return f"{Spread(values).times(factor):.3f}"
 
@@ -139,9 +139,9 @@ def row(title: str, runs: Sequence[FidelityRun]) -> None:
     """Print what several runs of the same showed."""
     error = [[at(run.errors_s, share) for run in runs] for share in (0.5, 0.99) if runs[0].errors_s]
     print(
-        f"{title:<26} {told([run.share for run in runs], 100):<30} "
-        + " ".join(f"{told([run.late[i] for run in runs], 1000):<23}" for i in range(3))
-        + " ".join(f"{told(values, 1000):<23}" for values in error)
+        f"{title:<26} {described([run.share for run in runs], 100):<30} "
+        + " ".join(f"{described([run.late[i] for run in runs], 1000):<23}" for i in range(3))
+        + " ".join(f"{described(values, 1000):<23}" for values in error)
         + f" {sum(run.valid for run in runs)} of {len(runs)}",
         flush=True,
     )
@@ -173,7 +173,7 @@ def rates_verdicts(udp: Sequence[FidelityRun], tcp: Sequence[FidelityRun]) -> It
         yield Verdict(limit, f"{share:.3%}; {sum(run.valid for run in runs)} of {len(runs)} valid", kept)
     theory_s = (shape(RATE_BPS).queue_bytes or 0) * 8 / RATE_BPS
     queues_s = [run.queue_s for run in udp if run.valid]
-    measured = f"{told(queues_s, 1000)} ms" if queues_s else f"none of {len(udp)} runs is valid"
+    measured = f"{described(queues_s, 1000)} ms" if queues_s else f"none of {len(udp)} runs is valid"
     kept = bool(queues_s) and max(abs(queue_s / theory_s - 1) for queue_s in queues_s) <= 0.02
     measured += f", by theory {theory_s * 1000:.3f} ms"
     yield Verdict("a full queue's delay within 2 % of theory", measured, kept=kept)
@@ -201,7 +201,7 @@ def delay_verdicts(offered: float, runs: Sequence[FidelityRun]) -> Iterator[Verd
             continue
         own = [run.late[place] for run in valid]
         seen = [at(sorted(abs(error) for error in run.errors_s), share) for run in valid]
-        measured = f"own {told(own, 1000)} ms, independent {told(seen, 1000)} ms"
+        measured = f"own {described(own, 1000)} ms, independent {described(seen, 1000)} ms"
         which = f"{len(valid)} valid runs of {len(runs)}"
         yield Verdict(limit, f"{measured}; {which}", kept=max(own + seen) < limit_s)
 

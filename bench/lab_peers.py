@@ -50,7 +50,7 @@ class Peers(ToolRow):
         """Goodput, and what a neighbour kept of what it could have."""
         lines = [f"| Mbit/s | {' | '.join(LINKS)} |", f"|---|{'---|' * len(LINKS)}"]
         for tool in TOOLS:
-            cells = [_told(results.get((link, tool), ())) for link in LINKS.values()]
+            cells = [_described(results.get((link, tool), ())) for link in LINKS.values()]
             lines.append(f"| {tool} | {' | '.join(cells)} |")
         return lines
 
@@ -99,14 +99,14 @@ def _median(runs: Sequence[Result]) -> float:
     return statistics.median(map(_goodput_bps, runs))
 
 
-def _told(runs: Sequence[Result]) -> str:
+def _described(runs: Sequence[Result]) -> str:
     if not runs:
         return "-"
-    told = f"{Spread([_goodput_bps(run) for run in runs]).times(1e-6):.1f}"
+    goodput = f"{Spread([_goodput_bps(run) for run in runs]).times(1e-6):.1f}"
     if "beside" not in runs[0].run.flows():
-        return told
+        return goodput
     left = statistics.median(_beside_bps(run) for run in runs)
-    return f"{told}; neighbour {left / 1e6:.1f}"
+    return f"{goodput}; neighbour {left / 1e6:.1f}"
 
 
 def _beside_bps(run: Result) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from figures import Spread, Verdict, machine
 from harness import command, require_root, run
-from lab_fidelity import at, told
+from lab_fidelity import at, described
 from lab_load import fill_with_tcp, offer_udp
 from lab_pair import Pair
 from mpx_lab.shape import Shape
@@ -93,8 +93,10 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, list[dict[str, f
             for name, start in kinds:
                 seen[name].append(under_load(start))
         for name, runs in seen.items():
-            cells = [f"rate {told([run['share'] for run in runs], 100)}"]
-            cells += [f"{key} {told([run[key] for run in runs], 1000)}" for key in runs[0] if key != "share"]
+            cells = [f"rate {described([run['share'] for run in runs], 100)}"]
+            cells += [
+                f"{key} {described([run[key] for run in runs], 1000)}" for key in runs[0] if key != "share"
+            ]
             print(f"{load:<10} {name:<9} " + "  ".join(f"{cell:<32}" for cell in cells), flush=True)
     return found
 

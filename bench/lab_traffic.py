@@ -85,19 +85,19 @@ def measure_one(text: str, seconds: float, folder: Path) -> dict[str, Any]:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     recorded = RecordedRun.open(folder)
     used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    series, told = recorded.goodput("bg"), json.loads((folder / "flows" / "bg.json").read_text())
+    series, summary = recorded.goodput("bg"), json.loads((folder / "flows" / "bg.json").read_text())
     found: dict[str, Any] = {"reasons": recorded.about["validity"]["reasons"], "cpu": used_s / seconds}
     if pattern := wanted(spec):
         found["on_s"], found["off_s"] = stretches(recorded)
     if not isinstance(spec, Udp | UdpSquare | UdpBursty):
         return {**found, "bps": goodput_bps(series, series[0].t_s, series[-1].t_s)}
-    on_s = sum(found["on_s"]) if pattern else told["ended_s"] - told["began_s"]
+    on_s = sum(found["on_s"]) if pattern else summary["ended_s"] - summary["began_s"]
     end_s = math.inf
     if pattern:  # only whole stretches count: their bytes are those that came before the last began
         rows = recorded.rows("flows/bg.phases.csv")
         end_s = max(float(row["t_s"]) for row in rows[:-1] if row["on"] == "0") + 0.15
     arrived = sum(sample.size_bytes for sample in series if sample.t_s <= end_s)
-    return {**found, "bps": arrived * 8 / on_s, "given_up": told["datagrams_given_up"]}
+    return {**found, "bps": arrived * 8 / on_s, "given_up": summary["datagrams_given_up"]}
 
 
 def judge(measured: Mapping[str, Mapping[str, Any]]) -> Iterator[Verdict]:

@@ -100,8 +100,8 @@ def _is_known(made: ManyPaths) -> bool:
     if len(seen["links"]) != 2 * len(between):
         return False
     rates = sorted(link.rate_bps for link in between if link.rate_bps is not None for _ in range(2))
-    told = sorted(link["rate_bps"] for link in seen["links"])
-    if [rate for rate in told if rate in rates] != rates:
+    found = sorted(link["rate_bps"] for link in seen["links"])
+    if [rate for rate in found if rate in rates] != rates:
         return False
     for host in made.lab.hosts:
         _speak(host.netns, next(to for to in made.addresses if to not in host.addresses))

@@ -23,7 +23,7 @@ from figures import Spread, Verdict, drawn
 from mpx_lab.lab import Lab
 from mpx_lab.plan import DEFAULT_CONGESTION, routes
 from mpx_lab.topologies import TWO_LINKS
-from smoc.addresses import LIMITS, take_subflows, told
+from smoc.addresses import LIMITS, ip_batch, take_subflows
 from smoc.flow import Flow, measure
 from smoc.runs import Counting, options_of, run_counted
 
@@ -68,9 +68,9 @@ def run(lab: Lab) -> Flow:
 def switch(lab: Lab, which: int, *, up: bool) -> None:
     """Take an interface of the receiver down, or up again as it was before."""
     there = lab.topology.interfaces("dst")[which]
-    told(lab, "dst", [f"link set {there.device} {'up' if up else 'down'}"])
+    ip_batch(lab, "dst", [f"link set {there.device} {'up' if up else 'down'}"])
     if up:
-        told(lab, "dst", routes(there, None, DEFAULT_CONGESTION, None)[:1])  # of IPv4
+        ip_batch(lab, "dst", routes(there, None, DEFAULT_CONGESTION, None)[:1])  # of IPv4
         set_endpoint(lab, which)
         set_endpoint(lab, which, add=True)
 
@@ -79,7 +79,9 @@ def set_endpoint(lab: Lab, which: int, *, add: bool = False) -> None:
     """Have the sender make subflows from one of its interfaces, or not any more."""
     face = lab.topology.interfaces("src")[which]
     if add:
-        told(lab, "src", [LIMITS, f"mptcp endpoint add {face.ipv4} dev {face.device} id {which + 1} subflow"])
+        ip_batch(
+            lab, "src", [LIMITS, f"mptcp endpoint add {face.ipv4} dev {face.device} id {which + 1} subflow"]
+        )
     else:
         lab.host("src").run(["ip", "mptcp", "endpoint", "delete", "id", str(which + 1)], capture_output=True)
 

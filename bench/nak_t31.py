@@ -20,7 +20,7 @@ from figures import Spread, Verdict
 from mpx_lab.lab import Lab
 from mpx_lab.topologies import TWO_LINKS, UNEVEN_LINKS
 from mpx_lab.topology import Topology
-from smoc.addresses import LIMITS, take_subflows, told, use_interfaces
+from smoc.addresses import LIMITS, ip_batch, take_subflows, use_interfaces
 from smoc.flow import measure
 from smoc.runs import Counting, options_of, run_counted
 
@@ -56,7 +56,7 @@ def means(
         address = next(face.ipv4 for face in topology.interfaces("dst") if face.link == single)
         for number in numbers:
             for name in (MANY, ONE, PLAIN):
-                told(lab, "src", ["mptcp endpoint flush", LIMITS])
+                ip_batch(lab, "src", ["mptcp endpoint flush", LIMITS])
                 if name == MANY:
                     use_interfaces(lab, "src")
                 for _ in range(runs):

@@ -72,11 +72,11 @@ def make_tree(folder: Path, files: int, size_bytes: int) -> None:
 
 def timed(command: list[str], folder: Path) -> CopyCost:
     """Run a command to its end; raises RuntimeError with what it said when it fails."""
-    log, told = folder / "client.log", folder / "measured.json"
+    log, measured = folder / "client.log", folder / "measured.json"
     environment = {**os.environ, "MPX_STATE_DIR": str(folder / "state")}
     with log.open("wb") as out:
         done = subprocess.run(
-            [sys.executable, "-S", "-c", MEASURE, str(told), *command],
+            [sys.executable, "-S", "-c", MEASURE, str(measured), *command],
             cwd=folder,
             env=environment,
             stdout=out,
@@ -85,7 +85,7 @@ def timed(command: list[str], folder: Path) -> CopyCost:
         )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {log.read_text()[-2000:]}")
-    return CopyCost(**json.loads(told.read_text()))
+    return CopyCost(**json.loads(measured.read_text()))
 
 
 def command_of(tool: str, source: Path, target: Path, server: str, *, up: bool) -> list[str]:

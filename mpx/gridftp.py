@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mpx.endpoints.ftp import telnet_escape, wire
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
-from mpx.endpoints.ftp.commit import ServerCommit
+from mpx.endpoints.ftp.commit import ServerCommit, unseal
 from mpx.endpoints.ftp.extensions import congestion
 from mpx.endpoints.ftp.facts import entry_info, kind_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
@@ -18,7 +18,7 @@ from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
 from mpx.report import Note, OnNote, Severity, no_note
@@ -75,9 +75,10 @@ class GridFtpEndpoint:
         """See Endpoint. Asks nothing, as a listing may be under way."""
         (self._session or self._former or self.session).name(name)
 
-    def can_mode_e(self) -> bool:
-        """See Endpoint."""
-        return self.session.call(command("MODE", "E")).is_ok
+    def why_fallback(self) -> str:
+        """See Endpoint. The fallback is MODE S."""
+        has_mode_e = self.session.call(command("MODE", "E")).is_ok
+        return "" if has_mode_e else f"{self.location.host} has no MODE E"
 
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
@@ -109,6 +110,11 @@ class GridFtpEndpoint:
         )
 
     # --- describing ----------------------------------------------------------------------------------
+
+    def special_source(self, name: str) -> FileInfo:
+        """See Endpoint."""
+        where = self.location.host
+        raise SourceError(f"{name} is not a regular file at {where}, and FTP transfers only these")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
@@ -177,24 +183,24 @@ class GridFtpEndpoint:
                 if info.kind is Kind.LINK and follow:
                     return self._follow(self._full(name), info)
                 return info
-        if (told := self._asked_otherwise(self._full(name))) is not None:
-            return told
+        if (found := self._asked_otherwise(self._full(name))) is not None:
+            return found
         raise self._refused(reply, "describe", name)
 
     def _asked_otherwise(self, full: str) -> FileInfo | None:
         """Describe what MLST does not describe well; raises what keeps others from it too."""
-        (told,) = self._others.ask([full], [None])
-        if isinstance(told, MpxError):
-            raise told
-        if told is None or told.kind is Kind.LINK:
+        (answer,) = self._others.ask([full], [None])
+        if isinstance(answer, MpxError):
+            raise answer
+        if answer is None or answer.kind is Kind.LINK:
             return None  # it can be neither read nor entered, so it leads nowhere
-        if told.kind is Kind.FOLDER and "MLST" in self.session.features:
+        if answer.kind is Kind.FOLDER and "MLST" in self.session.features:
             described = self.session.call(command("MLST", f"{full.rstrip('/')}/."))
             for line in wire.lines_of_facts(described):
                 with contextlib.suppress(ValueError):
                     info = entry_info(wire.parse_facts(line, is_indented=True))
-                    return info if info.kind is Kind.FOLDER else told
-        return told
+                    return info if info.kind is Kind.FOLDER else answer
+        return answer
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
         """Describe what a link points to, where the server describes the link itself."""
@@ -292,18 +298,8 @@ class GridFtpEndpoint:
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:
         """See Endpoint. What is no one's to change, the server refuses."""
-        sealed = [
-            (name, found.mode)
-            for name, found in zip(names, self.stats(names), strict=True)
-            if isinstance(found, FileInfo) and found.mode is not None and found.mode & OPEN != OPEN
-        ]
-        replies = self.session.pipeline(
-            [
-                command("SITE", "CHMOD", f"{(mode | OPEN) & 0o777:04o}", self._full(name))
-                for name, mode in sealed
-            ]
-        )
-        return {name: mode for (name, mode), reply in zip(sealed, replies, strict=True) if reply.is_ok}
+        described = zip(names, map(self._full, names), self.stats(names), strict=True)
+        return unseal(self.session, list(described))
 
     def make_link(self, name: str, target: str) -> str:
         """See Endpoint. A Globus server makes absolute links, and only to what exists."""

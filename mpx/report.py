@@ -103,6 +103,10 @@ class Tally:
     skipped: int = 0
     failed: int = 0
 
+    def settled(self) -> "Tally":
+        """Return the counts of what has its final name."""
+        return Tally(total=self.moved + self.resumed, moved=self.moved, resumed=self.resumed)
+
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""
         return {
@@ -170,13 +174,15 @@ class Report:
     failures: list[dict[str, str]] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
+    timeline_omitted: int = 0  # decisions between the first and the last MOST_LINES, which `timeline` has
     # `_lock` guards all that several threads fill: counts, notes, timeline, failures, skipped, mptcp.
     _notes: dict[str, Note] = field(default_factory=dict, repr=False)  # by text, in the order of arrival
     _noted: Counter[Severity] = field(default_factory=Counter, repr=False)  # how many of each severity
     _skips: Counter[Skip] = field(default_factory=Counter, repr=False)  # how many for each reason
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    MOST_LINES = 1000  # of notes of one severity, of failures, and of skips for one reason; the counts go on
+    # Of notes of one severity, failures, skips for one reason, and at each end of the timeline; counts go on.
+    MOST_LINES = 1000
 
     @property
     def elapsed_s(self) -> float:
@@ -266,11 +272,16 @@ class Report:
         """Add a line to the timeline."""
         with self._lock:
             self.timeline.append(event)
+            if len(self.timeline) > 2 * self.MOST_LINES:
+                del self.timeline[self.MOST_LINES]
+                self.timeline_omitted += 1
 
     def start_over(self) -> None:
-        """Forget the counts of an attempt that moved nothing."""
+        """Keep the counts of files with their final names; forget the others, which are found again."""
         with self._lock:
-            self.files, self.bytes, self.compared = Tally(), Tally(), {}
+            self.files, self.bytes = self.files.settled(), self.bytes.settled()
+            self.mptcp = None if self.mptcp is None else []
+            self.mismatched = False
             self.failures.clear()
             self.skipped.clear()
             self._skips.clear()
@@ -324,6 +335,7 @@ class Report:
                 "decisions": self.decisions,
                 "mptcp": self._mptcp(),
                 "timeline": [event.as_dict() for event in self.timeline],
+                **({"timeline_omitted": self.timeline_omitted} if self.timeline_omitted else {}),
                 "notes": list(self._notes),
                 "failures": list(self.failures),
                 "skipped": [{"name": each["name"], "reason": each["reason"].value} for each in self.skipped],

@@ -45,7 +45,7 @@ def _parts(name: str) -> list[str]:
     return found + [UNKNOWN] * (len(PARTS) - len(found))
 
 
-def told(runs: Iterable[tuple[str, str]]) -> str:
+def described(runs: Iterable[tuple[str, str]]) -> str:
     """Return a text that names the versions of all runs, given as (tool, version)."""
     seen: dict[str, set[str]] = {part: set() for part in PARTS}
     for tool, name in runs:

@@ -19,7 +19,7 @@ from mpx_lab.simulated import is_simulated
 from mpx_lab.simulator.kernel import built_kernel
 
 from apt.cell import Cell, Link
-from apt.code import UNKNOWN, code, told
+from apt.code import UNKNOWN, code, described
 from apt.measure import interval
 from apt.run_cell import measure
 from apt.schedule import run_all
@@ -132,5 +132,5 @@ def account(store: Store, cells: Sequence[Cell], results: Results) -> str:
     ]
     return (
         f"{len(runs)} runs, {invalid} more were not valid and {failed} failed; 99 % of the frames at most "
-        f"{late_ms:.2f} ms late in any, processors at most {busy:.0%} busy; {told(codes)}"
+        f"{late_ms:.2f} ms late in any, processors at most {busy:.0%} busy; {described(codes)}"
     )

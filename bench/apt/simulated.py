@@ -45,8 +45,8 @@ def measure_all(kernel: Path, cells: Sequence[Cell], store: Store, at_once: int)
 
 def main(folder: str, job: str) -> None:
     """Measure one cell into a store."""
-    told = json.loads(job)
-    cell = Cell(**{**told, "link": Link(**told["link"])})
+    saved = json.loads(job)
+    cell = Cell(**{**saved, "link": Link(**saved["link"])})
     measure(cell, Store(Path(folder), code()), 1)
 
 

@@ -150,8 +150,8 @@ def _code_of(folder: Path) -> str:
 
 def _transfer(run: RecordedRun, number: int) -> Transfer:
     began_s, goodput = since_first_byte(run.goodput(f"transfer-{number}"))
-    told = run.folder / started_file(number)
-    started_s = json.loads(told.read_text())["started_s"] if told.exists() else None
+    file = run.folder / started_file(number)
+    started_s = json.loads(file.read_text())["started_s"] if file.exists() else None
     if not is_mpx(run.about["parameters"]["tool"]):
         return Transfer(began_s, goodput, [], started_s)
     timeline = json.loads((run.folder / f"report-{number}.json").read_text())["timeline"]

@@ -40,7 +40,7 @@ class Tool:
         """Let it work until a time of the monotonic clock; raises ToolFailed if it ends before."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0.0, time_s - time.monotonic()))
-            raise ToolFailed(self._told(f"ended with {self._process.returncode}"))
+            raise ToolFailed(self._described(f"ended with {self._process.returncode}"))
 
     def interrupt(self) -> None:
         """End it with SIGINT; raises ToolFailed if it has to be killed, as it would still have sent data."""
@@ -50,9 +50,9 @@ class Tool:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            raise ToolFailed(self._told(f"did not end within {ENDS_WITHIN_S:g} s of SIGINT")) from None
+            raise ToolFailed(self._described(f"did not end within {ENDS_WITHIN_S:g} s of SIGINT")) from None
 
-    def _told(self, what: str) -> str:
+    def _described(self, what: str) -> str:
         return f"{self._process.args!r} {what}: {self._log.read_text()[-2000:]}"
 
 

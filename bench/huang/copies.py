@@ -48,9 +48,9 @@ class Copy:
     @classmethod
     def load(cls, file: Path) -> "Copy":
         """Read what was written."""
-        told = json.loads(file.read_text())
-        streams = [[Sample(t_s, size) for t_s, size in stream] for stream in told["streams"]]
-        return cls(told["seconds"], told["paths"], streams)
+        saved = json.loads(file.read_text())
+        streams = [[Sample(t_s, size) for t_s, size in stream] for stream in saved["streams"]]
+        return cls(saved["seconds"], saved["paths"], streams)
 
 
 class Watcher:
@@ -138,8 +138,8 @@ def teach(site: ManyPaths, a: float) -> list[int]:
         for number, path in enumerate(made["paths"]):
             rtt_s = max(path["rtt_s"], 1e-6)
             best = max(1, round(a * path["rate_bps"] / 1e6 * rtt_s * 1e3))
-            told = {"path": number, "streams": best, "rate_bps": path["rate_bps"], "rtt_s": rtt_s}
-            site.ask("POST", f"path-sets/{made['id']}/feedback", told)
+            feedback = {"path": number, "streams": best, "rate_bps": path["rate_bps"], "rtt_s": rtt_s}
+            site.ask("POST", f"path-sets/{made['id']}/feedback", feedback)
         site.ask("DELETE", f"path-sets/{made['id']}")
     return [path["streams"] for path in made["paths"]]
 

@@ -57,7 +57,7 @@ class Counting:
         return found
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """How many runs counted, and why the last that did not, did not."""
         why = f"; the last of them: {'; '.join(self.reasons[:2])}" if self.reasons else ""
         return f"{self.valid} runs count, {self.invalid} do not{why}; scale {self._scale:g}"
@@ -77,7 +77,7 @@ def run_counted(
         require_root()
         counting = Counting(take_any=options.any, scale=options.scale)
         measured, lines = measure(options, counting)
-        print("\n".join([machine("cubic"), counting.told, "", *lines, ""]))
+        print("\n".join([machine("cubic"), counting.described, "", *lines, ""]))
         if counting.shows_invalid:
             raise UsageError("no verdicts: runs that do not count are in these figures")
         return measured

@@ -22,6 +22,7 @@ from mpx_controller.api.rest import rest_of
 from mpx_controller.config import Config, Listen
 from mpx_controller.controller import Controller
 from mpx_controller.openflow import MOST_CONNECTIONS, Switches
+from mpx_controller.secret_file import SECRET_BYTES, kept_secret
 from mpx_controller.tls import tls_context
 from mpx_controller.tls_listener import TlsListener
 
@@ -39,7 +40,8 @@ def serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
 
 
 async def _serve(config: Config, ready: Callable[[dict[str, str]], None]) -> None:
-    controller = Controller(config, _secret(config))
+    secret = secrets.token_bytes(SECRET_BYTES) if config.state is None else kept_secret(config.state)
+    controller = Controller(config, secret)
     callers = Callers(config.api)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -186,18 +188,3 @@ def _urls(config: Config, openflow_port: int, api_port: int) -> dict[str, str]:
 
 def _host(listen: Listen) -> str:
     return f"[{listen.address}]" if ":" in listen.address else listen.address
-
-
-def _secret(config: Config) -> bytes:
-    """Return the key that signs discovery frames, kept in a file beside the state over restarts."""
-    if config.state is None:
-        return secrets.token_bytes(32)
-    file = config.state.with_name(f"{config.state.name}.secret")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.exists():
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
-                made.write(secrets.token_bytes(32))
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot keep the state in {config.state}: {error}") from None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mpx_controller.graph import Link, Path
 from mpx_controller.mptcp.multipath_tcp import MultipathTcp
-from mpx_controller.mptcp.saved import Saved, mptcp_told, port_of, read_mptcp
+from mpx_controller.mptcp.saved import Saved, mptcp_as_json, port_of, read_mptcp
 from mpx_controller.network.hosts import Host
 from mpx_controller.path_sets.path_set import PathSet, SetPath, StreamKey
 from mpx_controller.steering import Ends
@@ -39,8 +39,8 @@ def state_text(
             "version": VERSION,
             "last": last,
             "hosts": [[host.hardware, host.port, host.addresses] for host in hosts],
-            "path_sets": [_told(each, now_s) for each in sets],
-            "mptcp": mptcp_told(mptcp, _told_path) if mptcp is not None else None,
+            "path_sets": [_set_as_json(each, now_s) for each in sets],
+            "mptcp": mptcp_as_json(mptcp, _path_as_json) if mptcp is not None else None,
         }
     )
 
@@ -70,13 +70,13 @@ def write_whole(file: File, text: str) -> None:
     fresh.replace(file)
 
 
-def _told(known: PathSet, now_s: float) -> dict[str, Any]:
+def _set_as_json(known: PathSet, now_s: float) -> dict[str, Any]:
     return {
         "number": known.number,
         "owner": known.owner,
         "ends": [known.ends.source, known.ends.sink, known.ends.source_port, known.ends.sink_port],
         "paths": [
-            [_told_path(each.path), each.rate_bps, each.rtt_s, each.streams, each.group]
+            [_path_as_json(each.path), each.rate_bps, each.rtt_s, each.streams, each.group]
             for each in known.paths
         ],
         "max_flow_bps": known.max_flow_bps,
@@ -86,7 +86,7 @@ def _told(known: PathSet, now_s: float) -> dict[str, Any]:
     }
 
 
-def _told_path(path: Path) -> list[Any]:
+def _path_as_json(path: Path) -> list[Any]:
     return [[link.start, link.end, link.rate_bps, link.delay_s] for link in path]
 
 

@@ -129,8 +129,8 @@ class Builder:
                 start_new_session=True,
             )
         assert process.stdout is not None
-        with process.stdout as told:
-            if told.readline() != b"ready\n":
+        with process.stdout as output:
+            if output.readline() != b"ready\n":
                 process.kill()
                 process.wait()
                 raise LabError(f"the relay to the controller does not start: {log.read_text().strip()}")

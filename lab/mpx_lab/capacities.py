@@ -26,8 +26,8 @@ def capacities(topology: Topology, shapes: Mapping[str, Shape]) -> list[dict[str
         port = topology.ports(name).index(link) + 1
         return {"switch": name, "datapath_id": topology.datapath_id(name), "port": port}
 
-    def told(link: Link, now: Link | Shape) -> dict[str, object]:
+    def as_json(link: Link, now: Link | Shape) -> dict[str, object]:
         ends = {"a": end(link, link.a), "b": end(link, link.b)}
         return {"link": link.name, **ends, "rate_bps": now.rate_bps, "delay_s": now.delay_s}
 
-    return [told(link, shapes.get(link.name, link)) for link in topology.links]
+    return [as_json(link, shapes.get(link.name, link)) for link in topology.links]

@@ -71,11 +71,11 @@ def found_step(topology: Topology, switches: str, within_s: float, *, hosts: boo
     return WaitFound(switches, 2 * len(links), tuple(a for face in known for a in face.addresses), within_s)
 
 
-def missing(told: Mapping[str, Any], links: int, addresses: tuple[str, ...]) -> str:
+def missing(seen: Mapping[str, Any], links: int, addresses: tuple[str, ...]) -> str:
     """Return what is missing in a controller's `/topology`, as a sentence; empty where nothing is."""
-    known = {address for host in told["hosts"] for address in host["addresses"]}
-    if len(told["links"]) < links:
-        return f"it has found {len(told['links'])} of {links} directions of links"
+    known = {address for host in seen["hosts"] for address in host["addresses"]}
+    if len(seen["links"]) < links:
+        return f"it has found {len(seen['links'])} of {links} directions of links"
     unknown = [address for address in addresses if address not in known]
     return f"it has not heard of {', '.join(unknown)}" if unknown else ""
 

@@ -31,8 +31,8 @@ def give_room(pid: int) -> None:
 
 def lost(pid: int) -> int:
     """Return how many frames the sockets of a process had no room for; raises OSError, needs root."""
-    told = (one.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size) for one in _packet_sockets(pid))
-    return sum(_MEMINFO.unpack(one)[_DROPS] for one in told)
+    counters = (one.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size) for one in _packet_sockets(pid))
+    return sum(_MEMINFO.unpack(one)[_DROPS] for one in counters)
 
 
 def _packet_sockets(pid: int) -> Iterator[socket.socket]:

@@ -48,7 +48,7 @@ def traffic_command(
         raise UsageError("--for must be above zero; write for example 60s")
     lab = Lab.attach(lab_id)
     lab.host(source).address_of(sink)  # else there is nothing to report
-    told = {
+    parameters = {
         "generator": show(spec),
         "source": source,
         "sink": sink,
@@ -58,7 +58,7 @@ def traffic_command(
     }
     with tempfile.TemporaryDirectory(prefix="mpx-lab-traffic-") as spare:
         record = folder or Path(spare, "run")
-        run = Run(record, "mpx lab traffic", told, routes=lab.routes(), scale=lab.topology.scale)
+        run = Run(record, "mpx lab traffic", parameters, routes=lab.routes(), scale=lab.topology.scale)
         try:
             rate_bps, took_s = _sent(spec, source, sink, limit_s, lab, run)
         except (MpxError, OSError):

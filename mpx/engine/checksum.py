@@ -83,15 +83,15 @@ def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bo
     return digest.digest().hex()
 
 
-def is_same(told: str, computed: str) -> bool:
+def is_same(stated: str, computed: str) -> bool:
     """Tell whether a checksum as a server wrote it (digits) has the value of one of ours (hex).
 
     Servers leave leading zeros out, and some write 32 bits as a decimal number.
     """
-    if told == computed:
+    if stated == computed:
         return True
     value = int(computed, 16)
-    return int(told, 16) == value or (len(computed) == 8 and told.isdecimal() and int(told) == value)
+    return int(stated, 16) == value or (len(computed) == 8 and stated.isdecimal() and int(stated) == value)
 
 
 def pieces(fd: int, start: int, end: int, stop: Callable[[], bool]) -> Iterator[memoryview]:

@@ -111,12 +111,15 @@ class Endpoint(Protocol):
         """Raise UsageError for a name that cannot be used at this endpoint."""
         ...
 
-    def can_mode_e(self) -> bool:
-        """Tell whether data can move in MODE E (several connections that come and go)."""
+    def why_fallback(self) -> str:
+        """Say why data can move only in the simpler of the ways that a protocol has (GridFTP: MODE S).
+
+        Empty where they move in the better one (MODE E), and where the protocol has no other.
+        """
         ...
 
     def congestions(self) -> tuple[str, ...]:
-        """Return the congestion controls that it can be told to send with in MODE E; none if it cannot be."""
+        """Return the congestion controls that it can be told to send with; none if it cannot be told."""
         ...
 
     def why_not_congestion(self) -> Callable[[str], str]:
@@ -127,7 +130,7 @@ class Endpoint(Protocol):
         ...
 
     def can_restart(self) -> bool:
-        """Tell whether a file can be read from an offset on in MODE S (REST)."""
+        """Tell whether a file can be read from an offset on, each time over a connection of its own."""
         ...
 
     def can_link(self) -> bool:
@@ -142,6 +145,14 @@ class Endpoint(Protocol):
         """Describe `name`, None if it does not exist.
 
         A link is followed if `follow`; one that leads nowhere is then None too.
+        """
+        ...
+
+    def special_source(self, name: str) -> FileInfo:
+        """Describe a source that the user has named and that is no regular file, folder or link (Kind.OTHER).
+
+        As a file of unknown size, where it can be read as one. Raises SourceError where it cannot, UsageError
+        for a device without an end.
         """
         ...
 

@@ -63,16 +63,16 @@ class PathSet:
         return replace(self, paths=self.paths[:count])
 
 
-def read_path_set(told: Any) -> PathSet:
+def read_path_set(answer: Any) -> PathSet:
     """Return the path set that a controller describes; raises ControllerError if it is invalid."""
     try:
-        paths = tuple(_read_path(place, each) for place, each in enumerate(told["paths"]))
-        number, lease_s = told["id"], _number(told["lease_s"], 0, MOST_S)
+        paths = tuple(_read_path(place, each) for place, each in enumerate(answer["paths"]))
+        number, lease_s = answer["id"], _number(answer["lease_s"], 0, MOST_S)
         if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1 << 63:
             raise ValueError(f"{number!r} is not the number of a path set")
         if not 0 < len(paths) <= MOST_PATHS:
             raise ValueError(f"{len(paths)} paths")
-        most = told.get("most_streams")
+        most = answer.get("most_streams")
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
             raise ValueError(f"{most!r} streams at most")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -80,9 +80,9 @@ def read_path_set(told: Any) -> PathSet:
     return PathSet(number, lease_s, paths, most)
 
 
-def _read_path(place: int, told: Any) -> OfferedPath:
-    rate = told["rate_bps"]
-    streams, group = told["streams"], told["group"]
+def _read_path(place: int, answer: Any) -> OfferedPath:
+    rate = answer["rate_bps"]
+    streams, group = answer["streams"], answer["group"]
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in (streams, group)):
         raise ValueError("streams and groups are whole numbers")
     if not 0 < streams <= MOST_PREDICTED:
@@ -91,18 +91,18 @@ def _read_path(place: int, told: Any) -> OfferedPath:
         str(place),
         streams,
         None if rate is None else _number(rate, 0, 1e18),
-        _number(told["rtt_s"], 0, MOST_S),
+        _number(answer["rtt_s"], 0, MOST_S),
         group,
-        bool(told.get("up", True)),
+        bool(answer.get("up", True)),
     )
 
 
-def _number(told: Any, least: float, most: float) -> float:
-    if isinstance(told, bool) or not isinstance(told, int | float):
-        raise TypeError(f"{told!r} is not a number")
-    if not (math.isfinite(told) and least <= told <= most):
-        raise ValueError(f"{told!r} is not between {least:g} and {most:g}")
-    return float(told)
+def _number(value: Any, least: float, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    if not (math.isfinite(value) and least <= value <= most):
+        raise ValueError(f"{value!r} is not between {least:g} and {most:g}")
+    return float(value)
 
 
 def split(total: int, weights: Sequence[int]) -> list[int]:

@@ -22,8 +22,8 @@ def changed(
         return "it is gone"
     if listed_bytes is None or (now.size_bytes == 0 and not listed_bytes):
         return ""
-    told = {now.size_bytes, now.other_size_bytes} - {None}
-    if told and not told & {listed_bytes, arrived_bytes}:
+    sizes = {now.size_bytes, now.other_size_bytes} - {None}
+    if sizes and not sizes & {listed_bytes, arrived_bytes}:
         return f"it had {counted(listed_bytes, 'byte')} and has {now.size_bytes} now"
     if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
         return "it was modified"

@@ -146,8 +146,8 @@ class Multipath:
         Once data has gone to another address, what came over which path is not known.
         """
         if self._far.strayed:
-            for place, told in enumerate(self.described):
-                self.described[place] = {key: told[key] for key in told if key != "carried_bytes"}
+            for place, each in enumerate(self.described):
+                self.described[place] = {key: each[key] for key in each if key != "carried_bytes"}
             self._carried = {name: _Carried() for name in self.known.names}
             return
         for place, path in enumerate(self.known.names):

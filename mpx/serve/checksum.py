@@ -37,7 +37,7 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
     left = length if length >= 0 else max(0, os.fstat(fd).st_size - offset)
     buffer = memoryview(bytearray(max(1, min(left, _READ_BYTES))))
     share, patience_s = Share(), _FIRST_PATIENCE_S
-    done, told_s = 0, time.monotonic()
+    done, ticked_s = 0, time.monotonic()
     while left:
         grant, began_s = _turns.take(share, patience_s), time.thread_time()
         try:
@@ -52,7 +52,7 @@ def checksum(fd: int, algorithm: str, offset: int, length: int, tick: Callable[[
         offset += size
         done += size
         left -= size
-        if (now_s := time.monotonic()) >= told_s + 1:
-            told_s = now_s
+        if (now_s := time.monotonic()) >= ticked_s + 1:
+            ticked_s = now_s
             tick(done)
     return digest.digest().hex()

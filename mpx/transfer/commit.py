@@ -45,6 +45,7 @@ class Committer:
         self.connected = connected
         self._ends, self._choice, self._queue = ends, choice, queue
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
+        self._committed = records.committed
         self._journaling = threading.Lock()  # held while news of a file are taken and written to the journal
         self._guard = threading.Lock()  # guards the five below
         self._first_error: MpxError | None = None
@@ -248,6 +249,7 @@ class Committer:
             for file in done:
                 self._moving.pop(file.final, None)
         self._journal.done([file.final for file in done])
+        self._committed.add(file.final for file in done)
         for file in done:
             self._report.moved(
                 file.size_bytes,

@@ -16,6 +16,7 @@ from mpx.errors import (
 from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity
+from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
 from mpx.transfer.journal import Journal
@@ -118,8 +119,8 @@ class _Copy:
         """Connect, and decide how data moves."""
         self.failure.check_user()
         transport = choose_transport(self.options, ends, self.report)
-        if not ends.is_local and not ends.far.can_mode_e():
-            transport = to_mode_s(transport, ends, self.report, f"{ends.host} has no MODE E")
+        if why := ends.far.why_fallback():
+            transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
         return transport
 
@@ -167,7 +168,8 @@ class _Copy:
         """
         counts_on = self.options.overwrite != "always"
         self.journal = Journal(self.report.source, self.report.destination, counts_on=counts_on)
-        records = Records(self.report, self.journal, SentNotes(self.destination))
+        committed = CommittedNames(are_kept=ends.far_is_source)  # only downloads begin anew
+        records = Records(self.report, self.journal, SentNotes(self.destination), committed)
         infos = [info for _, _, info in pairs]
         while True:
             attempt = Attempt(
@@ -183,6 +185,7 @@ class _Copy:
                 return attempt.run()
             except (InboundBlocked, OffsetsUnproven) as error:
                 transport = self.fall_back(ends, transport, error)
+                committed.start_over()
 
     def fall_back(
         self, ends: Ends, transport: Transport, error: InboundBlocked | OffsetsUnproven

@@ -31,14 +31,14 @@ class DestinationFolders:
         self,
         pairs: Sequence[tuple[str, str, FileInfo]],
         end: Endpoint,
-        asking: RetryingEndpoint,
+        retrying: RetryingEndpoint,
         folded: FoldedNames,
         local: LocalFolders,
     ) -> None:
         self._pairs = pairs
         self._named = frozenset(target for _, target, _ in pairs)
         self._end = end
-        self._asking = asking  # the same endpoint, asked again where its connection is lost
+        self._retrying = retrying  # the same endpoint, asked again where its connection is lost
         self._folded = folded
         self._local = local  # what is known of them where they are on this host
         self._is_local = end.location.scheme == "file"
@@ -55,12 +55,12 @@ class DestinationFolders:
         trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER and target}
         parents = {posixpath.dirname(target) for _, target, _ in self._pairs if target not in trees}
         tops = sorted(top for top in trees | parents if top)
-        there = dict(zip(tops, self._asking.stats(tops), strict=True))
+        there = dict(zip(tops, self._retrying.stats(tops), strict=True))
         if error := next((found for found in there.values() if isinstance(found, MpxError)), None):
             raise error
         missing = [top for top in tops if there[top] is None]
         self._anchor(tops)
-        for top, made in zip(missing, self._asking.ask_all(end.make_folders, missing), strict=True):
+        for top, made in zip(missing, self._retrying.ask_all(end.make_folders, missing), strict=True):
             if isinstance(made, MpxError):
                 raise made
             if made:
@@ -119,7 +119,7 @@ class DestinationFolders:
         results: dict[str, bool | MpxError] = {}
         todo = [task.target for task in tasks]
         while todo:
-            results.update(zip(todo, self._asking.ask_all(make, todo), strict=True))
+            results.update(zip(todo, self._retrying.ask_all(make, todo), strict=True))
             opened = self._unseal([name for name in todo if results[name] is False])
             # What could not be made for want of the mode of the folder that it is in
             todo = [
@@ -139,7 +139,7 @@ class DestinationFolders:
         return failed
 
     def _unseal(self, names: Sequence[str]) -> Iterable[str]:
-        opened = dict(self._asking.ask_all(lambda some: self._end.unseal(some).items(), names))
+        opened = dict(self._retrying.ask_all(lambda some: self._end.unseal(some).items(), names))
         self._sealed.update(opened)
         return opened
 
@@ -182,7 +182,7 @@ class DestinationFolders:
                 self._final(Stamp(name, modified_s, mode, follow=follow), note)
                 for name, modified_s, mode, follow in some
             ]
-            self._asking.ask_all(partial(self._set_times, note), stamps)
+            self._retrying.ask_all(partial(self._set_times, note), stamps)
 
     def _set_times(self, note: OnNote, stamps: Sequence[Stamp]) -> tuple[()]:
         self._end.set_times(stamps, note)

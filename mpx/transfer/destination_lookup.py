@@ -19,32 +19,32 @@ class Destination(Walkable, Placed, Protocol):
 
 def decide(
     group: Sequence[Task],
-    here: Walkable,
-    there: Destination,
+    source: Walkable,
+    destination: Destination,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
 ) -> list[Task]:
-    """Return tasks with what the destination (`there`) says; it is asked of all that are in no new folder.
+    """Return tasks with what the `destination` says; it is asked of all that are in no new folder.
 
     `notes` tell what was sent to a server that keeps no modification times.
     """
-    group = [check_names(task, here, there) for task in group]
+    group = [check_names(task, source, destination) for task in group]
     files = [
         task.target
         for task in group
         if is_open(task) and task.info.kind is Kind.FILE and not is_new(task.target)
     ]
     links = [task.target for task in group if is_open(task) and task.info.kind is Kind.LINK]
-    met = dict(zip(files, there.stats(files), strict=True))
-    met.update(zip(links, there.stats(links, follow=False), strict=True))
+    met = dict(zip(files, destination.stats(files), strict=True))
+    met.update(zip(links, destination.stats(links, follow=False), strict=True))
     result = []
     for task in group:
         found = met.get(task.target)
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            decision = by_overwrite(replace(task, there=found), found, there, options)
+            decision = by_overwrite(replace(task, there=found), found, destination, options)
             if found and notes and _was_sent(decision, found, options, notes):
                 decision = replace(decision, skip=Skip.SAME)
             result.append(decision)
@@ -59,11 +59,11 @@ def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNote
     )
 
 
-def check_names(task: Task, here: Walkable, there: Walkable) -> Task:
+def check_names(task: Task, source: Walkable, destination: Walkable) -> Task:
     """Return the task; if an endpoint cannot use its name, with that error."""
     try:
-        here.check_name(task.source)
-        there.check_name(task.target)
+        source.check_name(task.source)
+        destination.check_name(task.target)
     except UsageError as error:
         return replace(task, error=error)
     return task

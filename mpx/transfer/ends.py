@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.session_pool import SessionPool
-from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
@@ -45,15 +44,11 @@ class Ends:
         self.is_local = self.writes_here and not self.far_is_source
         self.sessions = SessionPool(note)
         self.folders = LocalFolders()  # of the destination, where that is this host
+        self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._options, self._stop, self._note = options, stop, note
         self.source, self.destination = self.open_source(), self.open_destination()
         self.far = self.source if self.far_is_source else self.destination
-
-    @property
-    def trees(self) -> SourceTrees:
-        """Folders of this host that are read without following links; none where a server is the source."""
-        return self.source.trees if isinstance(self.source, LocalEndpoint) else ANYWHERE
 
     @property
     def host(self) -> str:
@@ -85,8 +80,8 @@ class Ends:
     def _open(self, location: Location, *, writing: bool, waits_for_turn: bool = True) -> Endpoint:
         session = session_options(self._options, self._stop, pool=self.sessions)
         session = replace(session, waits_for_turn=waits_for_turn)
-        folders = self.folders if writing else None
-        return endpoint_at(location, session, writing=writing, note=self._note, folders=folders)
+        folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
+        return endpoint_at(location, session, writing=writing, note=self._note, folders=folders, trees=trees)
 
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""

@@ -67,7 +67,7 @@ class FileStart:
     ) -> None:
         self._ends, self._options, self._records = ends, options, records
         self._prove, self._checksum_for = prove, checksum_for
-        self._there = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
+        self._destination = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
 
     def make(self, task: Task, *, is_in_new_folder: bool) -> FileTransfer:
         """Return what is to be moved of a file; whatever is in its way is removed.
@@ -96,16 +96,16 @@ class FileStart:
             else:
                 file.resume(known.arrived)
                 ends.far.let_go()  # which is asked over a session of its own
-                self._there.ask(partial(self._prove, file))
+                self._destination.ask(partial(self._prove, file))
                 file.plan()
         in_the_way = not is_in_new_folder if ends.writes_here else known and not file.is_small
         if in_the_way and not file.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
-            self._there.ask(partial(ends.destination.remove, file.partial))
+            self._destination.ask(partial(ends.destination.remove, file.partial))
             file.written.forget()
         if known and known.partial != file.partial and is_partial_name(known.partial):
             try:  # it is of a run with another --partial-prefix, or without --in-place
-                self._there.ask(partial(ends.destination.remove, known.partial))
+                self._destination.ask(partial(ends.destination.remove, known.partial))
             except DestinationError as error:
                 self._records.report.note(stays(known.partial, error), Severity.NOTICE)
         return file

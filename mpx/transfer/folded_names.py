@@ -27,9 +27,9 @@ class FoldedNames:
 
     MOST_WAITING = 1000
 
-    def __init__(self, end: Endpoint, asking: RetryingEndpoint) -> None:
+    def __init__(self, end: Endpoint, retrying: RetryingEndpoint) -> None:
         self._end = end
-        self._asking = asking
+        self._retrying = retrying
         self._apart: dict[str, bool] = {}  # names in ASCII, by folder
         self._waiting: dict[tuple[str, str], deque[Task]] = {}  # by folder and folded name
         self._count = 0
@@ -97,8 +97,8 @@ class FoldedNames:
         found: dict[str, Found] = {}
         for i in range(0, len(targets), GROUP):
             some = targets[i : i + GROUP]
-            told = self._asking.ask(partial(self._end.stats, some, follow=False))
-            found.update(zip(some, told, strict=True))
+            answers = self._retrying.ask(partial(self._end.stats, some, follow=False))
+            found.update(zip(some, answers, strict=True))
         by_folder: dict[str, dict[str, Found]] = {}
         for target, there in found.items():
             by_folder.setdefault(posixpath.dirname(target), {})[posixpath.basename(target)] = there
@@ -118,7 +118,7 @@ class FoldedNames:
             is_apart = bool(alike - {name}) and (name in alike) == is_there
             if is_there and alike == {name} and _is_plain(name):  # those before it are not there
                 other = posixpath.join(folder, name.swapcase())
-                is_apart = self._asking.stats([other], follow=False) == [None]
+                is_apart = self._retrying.stats([other], follow=False) == [None]
             if _is_plain(name) and all(map(_is_plain, alike)) and (is_there or is_apart):
                 self._apart[folder] = is_apart and self._apart.get(folder, True)
             if is_there and not is_apart:
@@ -128,7 +128,7 @@ class FoldedNames:
     def _listed(self, folder: str, names: Sequence[str]) -> dict[str, set[str]]:
         """Return what the folder lists that differs from these names only in case, by folded name."""
         alike: dict[str, set[str]] = {folded(name): set() for name in names}
-        for other, _ in self._asking.entries(folder):
+        for other, _ in self._retrying.entries(folder):
             if (plain := folded(other)) in alike:
                 alike[plain].add(other)
         return alike

@@ -116,14 +116,14 @@ def _apply(record: dict[str, Any], contents: Contents) -> None:
         contents.finished_files, contents.finished_bytes = _number(count), _number(size_bytes)
 
 
-def text_of(told: object) -> str:
+def text_of(value: object) -> str:
     """Return a text of a record; raises TypeError for anything else."""
-    if not isinstance(told, str):
+    if not isinstance(value, str):
         raise TypeError
-    return told
+    return value
 
 
-def _number(told: object) -> int:
-    if type(told) is not int or not 0 <= told < 1 << 63:
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError
-    return told
+    return value

@@ -139,6 +139,6 @@ def check_checksum(
         if found is None:
             return
         part = Part(found[0], 0, found[1], is_whole=True)
-    (told,) = far_end.checksums(options.checksum, [part], lambda: False)
-    if isinstance(told, NoChecksum) and not told.is_of_file:
-        raise choice.not_honoured(told)
+    (answer,) = far_end.checksums(options.checksum, [part], lambda: False)
+    if isinstance(answer, NoChecksum) and not answer.is_of_file:
+        raise choice.not_honoured(answer)

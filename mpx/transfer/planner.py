@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
-from mpx.endpoints.local.special_source import named_source
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.open_descriptor import named_descriptor
@@ -56,7 +55,7 @@ def pair_up(
     seen: dict[str, str] = {}
     infos = _described(sources, source_end, options)
     for source, wanted, described in zip(sources, targets or [None] * len(sources), infos, strict=True):
-        info = named_source(source, described, source_end)
+        info = source_end.special_source(source) if described.kind is Kind.OTHER else described
         if info.kind is Kind.FOLDER and not options.recursive:
             named = named_at(source_end, source)
             raise UsageError(f"{named} is a folder; to copy it with all that is in it, give -r")

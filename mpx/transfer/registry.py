@@ -13,6 +13,7 @@ from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
 from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
+from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import Location
 from mpx.net import tcp
@@ -62,13 +63,15 @@ def endpoint_at(
     writing: bool,
     note: OnNote = no_note,
     folders: LocalFolders | None = None,
+    trees: SourceTrees = ANYWHERE,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used.
 
-    `note` takes lines for the report; `folders` has the folders that a copy writes to on this host.
+    `note` takes lines for the report; `folders` has the folders that a copy writes to on this host, and
+    `trees` those that it reads.
     """
     if location.scheme == "file":
-        return LocalEndpoint(location, writing=writing, folders=folders)
+        return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 

@@ -26,13 +26,13 @@ def rehearse(
     say: Callable[[str], None],
 ) -> MpxError | None:
     """Say what would be done, line by line; return the first error. Raises Interrupted."""
-    here = RetryingEndpoint(ends.source, options.retries, failure.by_user)
-    there = RetryingEndpoint(ends.destination, options.retries, failure.by_user)
-    listed = tasks(pairs, here, options, note=report.note)
+    source = RetryingEndpoint(ends.source, options.retries, failure.by_user)
+    destination = RetryingEndpoint(ends.destination, options.retries, failure.by_user)
+    listed = tasks(pairs, source, options, note=report.note)
     notes = SentNotes(ends.destination.location)
     first_error: MpxError | None = None
     for group in grouped(listed):
-        for task in decide(group, here, there, options, notes=notes):
+        for task in decide(group, source, destination, options, notes=notes):
             failure.check_user()
             say(_line(task, report))
             first_error = first_error or task.error

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, pairwise
 
-from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine import checksum
 from mpx.engine.checksum_choice import FOR_LONG
 from mpx.engine.endpoint import Endpoint, Part
@@ -38,12 +37,14 @@ class ResumeVerifier:
         open_far: Callable[[], Endpoint],
         *,
         far_is_source: bool,
+        writes_here: bool,
         forgot: Callable[[FileTransfer], None],
         note: OnNote,
         stop: Callable[[], bool],
     ) -> None:
         self._open_far = open_far
         self._far_is_source = far_is_source
+        self._writes_here = writes_here
         self._forgot = forgot
         self._note = note
         self._stop = stop
@@ -89,7 +90,7 @@ class ResumeVerifier:
 
     def _present_bytes(self, file: FileTransfer, far: Endpoint) -> int | None:
         """Return the size of the partial file; it may have holes, but nothing beyond it arrived."""
-        if self._far_is_source or isinstance(far, LocalEndpoint):
+        if self._writes_here:
             try:
                 with file.written.opened() as fd:
                     return os.fstat(fd).st_size

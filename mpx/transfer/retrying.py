@@ -89,15 +89,15 @@ class RetryingEndpoint:
             skipped, again = 0, hashlib.sha256()
             try:
                 for entry in self._end.entries(name):
-                    told = f"{entry[0]}\0".encode("utf-8", "surrogateescape")
+                    line = f"{entry[0]}\0".encode("utf-8", "surrogateescape")
                     if skipped < count:
                         skipped += 1
-                        again.update(told)
+                        again.update(line)
                         continue
                     self._check_same(name, seen.digest(), again.digest())
                     count, skipped = count + 1, skipped + 1
-                    seen.update(told)
-                    again.update(told)
+                    seen.update(line)
+                    again.update(line)
                     retry.progressed()
                     ends = 0
                     yield entry

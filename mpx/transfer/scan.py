@@ -76,12 +76,13 @@ class Scan(threading.Thread):
         self._pairs, self._ends, self._options = pairs, ends, options
         self._queue, self._failure, self._committer = queue, failure, committer
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
+        self._committed = records.committed
         self._file_start = file_start
-        self._here = RetryingEndpoint(ends.source, options.retries, failure.stopping)
-        self._there = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
-        self._folded_names = FoldedNames(ends.destination, self._there)
+        self._source = RetryingEndpoint(ends.source, options.retries, failure.stopping)
+        self._destination = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
+        self._folded_names = FoldedNames(ends.destination, self._destination)
         self._folders = DestinationFolders(
-            pairs, ends.destination, self._there, self._folded_names, ends.folders
+            pairs, ends.destination, self._destination, self._folded_names, ends.folders
         )
         if options.links != "follow" and not ends.far_is_source:
             for source, _, info in pairs:
@@ -92,7 +93,7 @@ class Scan(threading.Thread):
         """List until the end, or until the copy stops."""
         with self._failure.guard():
             avoid = self._folders.make_tops()
-            listed = tasks(self._pairs, self._here, self._options, avoid, self._report.note)
+            listed = tasks(self._pairs, self._source, self._options, avoid, self._report.note)
             for group in grouped(listed):
                 if self._failure.cancel.is_set():
                     return
@@ -133,7 +134,8 @@ class Scan(threading.Thread):
             self._fail(task, error)
 
     def _prepare(self, group: Sequence[Task]) -> None:
-        named = [check_names(task, self._here, self._there) for task in group]
+        missing = [task for task in group if not self._is_committed(task)]
+        named = [check_names(task, self._source, self._destination) for task in missing]
         folders = [task for task in named if is_open(task) and task.info.kind is Kind.FOLDER]
         for task, error in self._folders.make(folders):
             self._fail(task, error)
@@ -150,7 +152,7 @@ class Scan(threading.Thread):
                 rest.append(task)
         ready = []
         is_new = self._folders.is_in_new
-        for task in decide(rest, self._here, self._there, self._options, is_new, self._sent):
+        for task in decide(rest, self._source, self._destination, self._options, is_new, self._sent):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:
@@ -165,6 +167,10 @@ class Scan(threading.Thread):
         for file in files:
             self._put(file)
 
+    def _is_committed(self, task: Task) -> bool:
+        """Tell whether an earlier attempt of this copy has given a file its final name, and counted it."""
+        return is_open(task) and task.info.kind is Kind.FILE and task.target in self._committed
+
     def _has_to_wait(self, task: Task) -> bool:
         """Tell whether the destination may take the name of a file for that of another."""
         is_file = task.info.kind is Kind.FILE and is_open(task)
@@ -176,7 +182,7 @@ class Scan(threading.Thread):
         if known and task.skip is Skip.SAME and not self._ends.writes_here and known.partial != task.target:
             for name in (known.partial, aside_name(known.partial, task.target)):
                 try:
-                    self._there.ask(partial(self._ends.destination.remove, name))
+                    self._destination.ask(partial(self._ends.destination.remove, name))
                 except DestinationError as error:
                     self._report.note(stays(name, error), Severity.NOTICE)
             self._journal.done([task.target])
@@ -201,7 +207,7 @@ class Scan(threading.Thread):
             return
         make = partial(self._ends.destination.make_link, task.target, task.info.link_target)
         try:
-            made = self._there.ask(make)
+            made = self._destination.ask(make)
         except (DestinationError, UsageError) as error:
             self._fail(task, error)
             return

@@ -32,6 +32,7 @@ class Timeline:
         self._decided: dict[str, tuple[float, int]] = {}  # time and bytes at the latest decision on a path
         self._window: deque[tuple[float, int]] = deque()
         self._reason = ""
+        self._earlier_bytes = report.bytes.moved + report.bytes.resumed  # of an attempt before this
 
     def measured(self, now_s: float, samples: Mapping[str, Sample]) -> None:
         """Take what has moved so far, and pass it on as progress."""
@@ -58,6 +59,7 @@ class Timeline:
 
     def _progress(self, now_s: float, arrived: int, streams: int) -> Progress:
         files, size = self._report.files, self._report.bytes
+        before_bytes = self._earlier_bytes + size.skipped
         (since, before), (until, latest) = self._window[0], self._window[-1]
         return Progress(
             elapsed_s=now_s,
@@ -65,7 +67,7 @@ class Timeline:
             files_done=files.moved + files.resumed + files.skipped,
             files_failed=files.failed,
             bytes_total=size.total,
-            bytes_done=min(size.total, size.skipped + self._queue.resumed_bytes + arrived),
+            bytes_done=min(size.total, before_bytes + self._queue.resumed_bytes + arrived),
             goodput_bps=(latest - before) * 8 / (until - since) if until > since else 0.0,
             streams=streams,
             is_listed=self._queue.is_listed,

@@ -266,9 +266,9 @@ class _TreeWalk:
             (name, info.size_bytes, info.modified_s, info.mode, info.identity, is_folded, led_to),
         )
 
-    def _keep(self, folder: _Folder, where: list[bytes], told: tuple[Any, ...]) -> None:
+    def _keep(self, folder: _Folder, where: list[bytes], record: tuple[Any, ...]) -> None:
         """Pack what waits; raises _NoEnd when too much does."""
-        kept = marshal.dumps(told)
+        kept = marshal.dumps(record)
         self._waiting_bytes += len(kept) + _WAITING_COSTS_BYTES
         if self._waiting_bytes > MOST_WAITING_BYTES:
             raise _NoEnd(

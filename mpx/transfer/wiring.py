@@ -60,6 +60,7 @@ class Attempt:
         verifier = ResumeVerifier(
             ends.open_far,
             far_is_source=ends.far_is_source,
+            writes_here=ends.writes_here,
             forgot=committer.forgot,
             note=report.note,
             stop=lambda: failure.is_stopping,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from apt import run_cell
 from apt.cell import Cell, Link
-from apt.code import PARTS, agree, code, told
+from apt.code import PARTS, agree, code, described
 from apt.row import account
 from apt.store import FAILED, INVALID, Result, Store
 from apt.transfer import Tool, ToolFailed
@@ -163,8 +163,11 @@ def test_the_code_of_mpx_is_nothing_to_other_tools(other: str, ours: bool, stock
 
 def test_it_is_said_whether_runs_are_of_several_codes() -> None:
     one = [("auto", "m.l.b"), ("guc", "m2.l.b")]
-    assert told(one) == "code: mpx m, lab l, bench b"
-    assert told([*one, ("fixed-4", "m")]) == "of SEVERAL codes: mpx m, lab l and unknown, bench b and unknown"
+    assert described(one) == "code: mpx m, lab l, bench b"
+    assert (
+        described([*one, ("fixed-4", "m")])
+        == "of SEVERAL codes: mpx m, lab l and unknown, bench b and unknown"
+    )
 
 
 @pytest.fixture

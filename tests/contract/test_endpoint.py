@@ -9,7 +9,7 @@ import pytest
 import xxhash
 from sites import AWKWARD, Site
 
-from mpx.engine.endpoint import Endpoint, Kind, Part
+from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 
 MODIFIED_S = 1_234_567_890
@@ -84,6 +84,19 @@ def test_stat_of_a_fifo(site: Site, end: Endpoint) -> None:
     info = end.stat(site.name("fifo"))
     assert info is not None
     assert info.kind is Kind.OTHER
+
+
+def test_only_here_a_fifo_can_be_a_source(site: Site, end: Endpoint) -> None:
+    os.mkfifo(site.folder / "fifo")
+    if end.location.scheme == "file":
+        assert end.special_source(site.name("fifo")) == FileInfo(Kind.FILE, None)
+    else:
+        with pytest.raises(SourceError, match="not a regular file at"):
+            end.special_source(site.name("fifo"))
+
+
+def test_no_endpoint_here_needs_a_fallback(end: Endpoint) -> None:
+    assert end.why_fallback() == ""
 
 
 def test_stats_answers_in_order(site: Site, end: Endpoint) -> None:

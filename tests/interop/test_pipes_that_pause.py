@@ -130,7 +130,7 @@ def test_a_fifo_without_a_writer_is_no_slow_server(
     far: FarServer, here: Path, quick_watch: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However short the time-out is."""
-    monkeypatch.setattr("mpx.endpoints.local.source_stream.WRITER_WAIT_S", 60 / QUICKER + 1)
+    monkeypatch.setattr("mpx.engine.source_stream.WRITER_WAIT_S", 60 / QUICKER + 1)
     os.mkfifo(here / "fifo")
     with pytest.raises(mpx.SourceError, match="nobody has opened the fifo"):
         mpx.copy(str(here / "fifo"), f"{far.url}out", ONCE_MORE)

@@ -1,11 +1,13 @@
 """What a carrier tells the tuner, from what the kernel tells of its streams."""
 
+import pytest
 from unit.made_up_context import a_context
 
+from mpx.engine import worker_carrier
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.session_worker import SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.engine.worker_carrier import WorkerCarrier
+from mpx.engine.worker_carrier import LOST_S, WorkerCarrier
 
 
 class Worker(SessionWorker):
@@ -36,3 +38,33 @@ def test_a_sample_adds_up_what_the_kernel_tells() -> None:
     assert (told.limited_by_receiver, told.limited_by_sender) == (0.4, 0.1)
     assert told.queue_s is not None and abs(told.queue_s - 0.05) < 1e-9
     assert told.window_bps == 2000 * 8 / 0.1
+
+
+def test_it_is_still_once_what_went_out_has_arrived_or_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tuner lets 100 bytes through and waits for them."""
+
+    class Clock:
+        now_s = 0.0
+
+        @classmethod
+        def monotonic(cls) -> float:
+            return cls.now_s
+
+    monkeypatch.setattr(worker_carrier, "time", Clock)
+    worker = Worker()
+    carrier = Carrier(worker)
+
+    def is_still(at_s: float, moved_bytes: int) -> bool:
+        Clock.now_s, worker.now = at_s, StreamTotals(1, moved_bytes)
+        return carrier.samples()[DEFAULT_PATH].still
+
+    gate = carrier._context.gate
+    gate.open(100)
+    assert gate.take(60) == 60
+    assert not is_still(10.0, 60)  # there is more to let through
+    assert gate.take(60) == 40
+    assert not is_still(11.0, 60)
+    assert not is_still(12.0, 80)
+    assert not is_still(12.0 + LOST_S, 80)
+    assert is_still(12.1 + LOST_S, 80)  # the rest is lost
+    assert is_still(14.0, 100)

@@ -22,11 +22,13 @@ from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote, Report
 from mpx.transfer.commit import Committer
+from mpx.transfer.commit_session import CommitSession
 from mpx.transfer.ends import Ends
 from mpx.transfer.journal import Journal
 from mpx.transfer.journal_reader import read_files
 from mpx.transfer.records import Records
 from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.verify_queue import GROUP
 
 FILES = 900
 SESSIONS = 4
@@ -275,4 +277,80 @@ def test_what_is_proven_in_the_end_is_no_mismatch(is_same: bool, folder: Path) -
         play.committer.compared(section, "adler32", is_same)
     assert (play.report.checksum["result"] == "mismatch") == (not is_same)
     assert isinstance(play.committer.first_error, IntegrityError) == (not is_same)
+    play.journal.close()
+
+
+def a_large_file(play: Play, size_bytes: int) -> FileTransfer:
+    """Return one that is being moved, and of which there is nothing on a disk."""
+    file = FileTransfer("source", "final", "final.part", FileInfo(Kind.FILE, size_bytes, 1e9, 0o644))
+    play.journal.begin(file.final, file.partial, size_bytes, 1e9)
+    play.committer.began(file)
+    play.queue.put(file)
+    assert play.queue.take() is file
+    file.take_all()
+    return file
+
+
+def test_what_is_sent_again_makes_no_file_whole_that_was_given_up(folder: Path) -> None:
+    """One part is damaged, and another cannot be compared before that has come again."""
+    play = Play(folder)
+    file = a_large_file(play, 2 * SECTION_BYTES)
+    file.landed(0, file.size_bytes)
+    assert file.claim_whole()
+    play.committer.whole(file)
+    damaged, untold = play.committer._verify_queue.take(0).sections
+    play.committer.compared(damaged, "adler32", False)
+    assert file.todo_bytes == SECTION_BYTES
+    play.committer.compared(untold, "adler32", IntegrityError("it cannot be read"))
+    assert file.is_given_up and file.todo_bytes == 0 and play.report.files.failed == 1
+    file.landed(damaged.start, damaged.end)
+    assert not file.claim_whole()
+    play.journal.close()
+
+
+def test_what_was_lost_and_has_come_again_is_in_the_journal(folder: Path) -> None:
+    """Both are news of one moment: what was lost is written before what has arrived."""
+    play = Play(folder)
+    file = a_large_file(play, 6_000_000)
+    file.landed(0, file.size_bytes)
+    play.committer.journal_arrivals()
+    file.redo(1000, 2000)
+    file.landed(1000, 2000)
+    play.committer.journal_arrivals()
+    play.journal.close()
+    with StateFolder() as state:
+        (name,) = state.names(".journal")
+        (read,) = read_files(state, name)
+    assert list(read.arrived) == [(0, file.size_bytes)]
+
+
+def test_a_session_that_has_nothing_in_hand_takes_what_waits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a further one only where those that are idle are fewer than the batches that wait."""
+    begun: list[CommitSession] = []
+
+    def start(session: CommitSession) -> None:
+        begun.append(session)
+
+    monkeypatch.setattr(CommitSession, "start", start)
+    play = Play(folder)
+    play.committer.start()
+    (first,) = begun
+
+    def bring_a_batch() -> None:
+        for _ in range(GROUP):
+            file = FileTransfer("source", "final", "final.part", FileInfo(Kind.FILE, 10, 1e9, 0o644))
+            file.landed(0, 10)
+            play.committer.whole(file)
+
+    bring_a_batch()
+    assert begun == [first]  # which is idle
+    first.is_idle = False
+    play.committer.took()
+    assert len(begun) == 2
+    play.committer.took()
+    assert len(begun) == 2  # as that is idle
+    bring_a_batch()
+    assert len(begun) == 3
     play.journal.close()

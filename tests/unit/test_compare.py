@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
-from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo, Kind, Part
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_stream import SourceStream
 from mpx.errors import MpxError, NoChecksum, SourceError
 from mpx.files.source_trees import SourceTrees
 from mpx.location import Location

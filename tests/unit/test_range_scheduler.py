@@ -74,3 +74,13 @@ def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> Non
     gc.collect()
     assert forgotten() is None
     channel.cut()
+
+
+def test_no_byte_too_many_is_asked_of_a_file_or_of_any() -> None:
+    scheduler = RangeScheduler(a_context())
+    file, other = a_file(1000), a_file(1000)
+    assert not scheduler.asks_exactly(file)
+    assert scheduler.try_exactly(file) and not scheduler.try_exactly(file)
+    assert scheduler.asks_exactly(file) and not scheduler.asks_exactly(other)
+    scheduler.ask_exactly()
+    assert scheduler.asks_exactly(other)

@@ -47,10 +47,18 @@ def a_prover(
     open_far: Callable[[], Asked],
     *,
     far_is_source: bool,
+    writes_here: bool = True,
     forgot: Callable[[FileTransfer], None] = lambda _: None,
     note: OnNote = no_note,
 ) -> ResumeVerifier:
-    return ResumeVerifier(open_far, far_is_source=far_is_source, forgot=forgot, note=note, stop=lambda: False)
+    return ResumeVerifier(
+        open_far,
+        far_is_source=far_is_source,
+        writes_here=writes_here,
+        forgot=forgot,
+        note=note,
+        stop=lambda: False,
+    )
 
 
 def proven(source: Path, partial: bytes, journaled: RangeSet | None = None) -> tuple[FileTransfer, Asked]:
@@ -120,6 +128,24 @@ def test_of_a_partial_file_here_only_what_is_no_hole_is_compared(tmp_path: Path)
     assert move.missing_within(0, huge).size == huge - move.arrived_bytes
     assert 0 < move.arrived_bytes < 2 * SIZE
     assert any("comparing" in note for note in notes)
+
+
+@pytest.mark.parametrize("writes_here", [True, False])
+def test_a_partial_file_is_looked_for_where_it_is_written(source: Path, writes_here: bool) -> None:
+    """Here by the file that was opened, at a server by its name."""
+    described: list[str] = []
+
+    class Server(Asked):
+        def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+            described.append(name)
+            return super().stat(name, follow=follow)
+
+    partial = source.with_name("partial")
+    partial.write_bytes(CONTENT[: SIZE // 2])
+    file = FileTransfer(str(source), "final", str(partial), FileInfo(Kind.FILE, SIZE))
+    a_prover(Server, far_is_source=False, writes_here=writes_here)(file)
+    assert file.missing_within(0, SIZE).size <= SIZE - SIZE // 2 + SMALLEST_PIECE
+    assert described == ([] if writes_here else [str(partial)])
 
 
 def test_proving_is_given_up_when_the_copy_stops(source: Path) -> None:

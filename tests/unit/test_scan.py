@@ -19,6 +19,7 @@ from mpx.errors import Interrupted, MpxError, NoSpace, SourceError
 from mpx.location import Location
 from mpx.report import Report
 from mpx.transfer.commit import Committer
+from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
 from mpx.transfer.file_start import FileStart
 from mpx.transfer.journal import Journal
@@ -61,10 +62,12 @@ class Scanned:
         self.journal = Journal(self.report.source, self.report.destination)
         self.proven: list[str] = []
 
-    def run(self, queue: FileQueue | None = None, *, gone: str = "") -> MemoryCarrier:
+    def run(
+        self, queue: FileQueue | None = None, *, gone: str = "", committed: CommittedNames | None = None
+    ) -> MemoryCarrier:
         """Scan and move until all is settled, or the copy fails; return the carrier."""
         self.queue = queue or self.queue
-        records = Records(self.report, self.journal, SentNotes(HERE))
+        records = Records(self.report, self.journal, SentNotes(HERE), committed or CommittedNames())
         choice = ChecksumChoice("none", lambda _: False)
         committer = Committer(
             self.ends, self.options, choice, self.queue, self.failure, records, connected=lambda: None
@@ -127,6 +130,22 @@ def test_a_short_queue_is_filled_as_the_carrier_empties_it(scanned: Scanned) -> 
     queue = FileQueue(scanned.failure.cancel, limit=2, most_unsettled=3)
     carrier = scanned.run(queue)
     assert len(carrier.targets) == 100 and queue.listed_files == 100
+
+
+@pytest.mark.parametrize("overwrite", ["different", "always", "never"])
+def test_what_this_copy_has_committed_is_left_out_after_a_fallback(folder: Path, overwrite: str) -> None:
+    scanned = Scanned(folder, overwrite=overwrite)
+    for name in ("a", "b"):
+        (scanned.source / name).write_bytes(b"content")
+    committed = CommittedNames()
+    committed.add([str(scanned.target / "a")])
+    assert len(scanned.run(committed=committed).targets) == 2  # both, before there is a fallback
+    committed.start_over()
+    scanned.report.start_over()
+    carrier = scanned.run(FileQueue(scanned.failure.cancel), committed=committed)
+    assert carrier.targets == {str(scanned.target / "b"): b"content"}
+    assert scanned.report.files.total == 1 and not scanned.report.skipped
+    scanned.close()
 
 
 def test_a_file_that_is_in_the_way_fails_alone(scanned: Scanned) -> None:

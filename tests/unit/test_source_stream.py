@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_stream import SourceStream
 from mpx.errors import Interrupted, SourceError
 from mpx.files.fifo_writer import FifoWriter
 
@@ -100,8 +100,8 @@ def test_a_file_that_waits_for_what_is_to_come_is_an_error(
 ) -> None:
     """As /proc/kmsg does, which calls itself a regular file; to read that would take it from others."""
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr("mpx.endpoints.local.source_stream.stat.S_ISREG", lambda _: True)
-    monkeypatch.setattr("mpx.endpoints.local.source_stream.stat.S_ISFIFO", lambda _: False)
+    monkeypatch.setattr("mpx.engine.source_stream.stat.S_ISREG", lambda _: True)
+    monkeypatch.setattr("mpx.engine.source_stream.stat.S_ISFIFO", lambda _: False)
     file = a_file(tmp_path / "pipe")
     with pytest.raises(SourceError, match="has no end"):
         opened(file).read(memoryview(bytearray(10)))
@@ -110,7 +110,7 @@ def test_a_file_that_waits_for_what_is_to_come_is_an_error(
 
 def test_a_fifo_that_nobody_opens_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr("mpx.endpoints.local.source_stream.WRITER_WAIT_S", 0.1)
+    monkeypatch.setattr("mpx.engine.source_stream.WRITER_WAIT_S", 0.1)
     file = a_file(tmp_path / "pipe")
     with pytest.raises(SourceError, match=r"nobody has opened the fifo .*/pipe for writing in 0.1 s; start"):
         opened(file).read(memoryview(bytearray(10)))
@@ -171,7 +171,7 @@ def test_a_writer_who_has_come_may_take_his_time(
     with (tmp_path / "pipe").open("wb") as out:
         reading.start()
         eventually(seen.is_set)
-        monkeypatch.setattr("mpx.endpoints.local.source_stream.WRITER_WAIT_S", 0.0)
+        monkeypatch.setattr("mpx.engine.source_stream.WRITER_WAIT_S", 0.0)
         out.write(CONTENT)
     reading.join()
     assert joined(came) == CONTENT

@@ -9,6 +9,7 @@ from mpx import CopyOptions, copy
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import FileInfo
 from mpx.errors import MpxError, PartialFailure, SourceError
+from mpx.files.source_trees import SourceTrees
 from mpx.location import Location
 
 
@@ -29,18 +30,19 @@ def swap(folder: Path, secret: Path) -> None:
 
 
 def test_what_is_below_is_read_by_no_link(tree: Path) -> None:
-    end = LocalEndpoint(Location("file", str(tree)), writing=False)
-    end.trees.add(f"{tree}/")
+    trees = SourceTrees()
+    trees.add(f"{tree}/")
+    end = LocalEndpoint(Location("file", str(tree)), writing=False, trees=trees)
     assert [name for name, _ in end.entries(str(tree))] == ["a"]
     assert [name for name, _ in end.entries(str(tree / "a/b"))] == ["file"]
-    assert os.read(end.trees.open(str(tree / "a/b/file"), os.O_RDONLY), 9) == b"public"
+    assert os.read(trees.open(str(tree / "a/b/file"), os.O_RDONLY), 9) == b"public"
     swap(tree / "a", tree.with_name("secret"))
     for name in ("a", "a/b"):
         with pytest.raises(SourceError, match="symbolic link"):
             list(end.entries(str(tree / name)))
     with pytest.raises(OSError, match="symbolic link"):
-        end.trees.open(str(tree / "a/b/file"), os.O_RDONLY)
-    assert os.read(end.trees.open(str(tree.with_name("secret") / "b/file"), os.O_RDONLY), 9) == b"secret"
+        trees.open(str(tree / "a/b/file"), os.O_RDONLY)
+    assert os.read(trees.open(str(tree.with_name("secret") / "b/file"), os.O_RDONLY), 9) == b"secret"
 
 
 @pytest.mark.parametrize("links", ["keep", "skip"])

@@ -145,15 +145,15 @@ def _cut(
         gone |= also
     owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
     responses = [
-        [told[at : at + steps] for told in grid.responses]
+        [response[at : at + steps] for response in grid.responses]
         for grid, at in places
         if grid.responses is not None
     ]
     whole = bridged(rows)
     seconds = np.arange(int(steps * STEP_S))
     sampled = [grid.paper_ms.take(int(at * STEP_S) + seconds, mode="clip") for grid, at in places]
-    told = [grid.example for grid, _ in places]
-    streams = np.array([float(each.own_streams) for each in told])
+    examples = [grid.example for grid, _ in places]
+    streams = np.array([float(each.own_streams) for each in examples])
     found = Labelled(
         ProbeWindows(
             whole,
@@ -161,16 +161,16 @@ def _cut(
             whole.min(axis=1),
             np.stack(owns) if owns else None,
             np.maximum(streams, 1),
-            *(np.stack(told) for told in zip(*responses, strict=True)),
+            *(np.stack(column) for column in zip(*responses, strict=True)),
         ),
         np.stack(sampled),
-        np.array([each.mix for each in told]),
-        np.array([each.run for each in told]),
-        np.array([each.link for each in told]),
-        np.array([not each.nuisance for each in told]),
-        np.array([each.rtt_s for each in told]),
-        np.array([each.base_s for each in told]),
-        np.array([each.queue_bdp for each in told]),
+        np.array([each.mix for each in examples]),
+        np.array([each.run for each in examples]),
+        np.array([each.link for each in examples]),
+        np.array([not each.nuisance for each in examples]),
+        np.array([each.rtt_s for each in examples]),
+        np.array([each.base_s for each in examples]),
+        np.array([each.queue_bdp for each in examples]),
     )
     return found.where(enough(rows))
 

@@ -24,7 +24,7 @@ def figures_of(kind: Kind, judged: Judged) -> dict[str, Any]:
     known = said.where(judged.is_known)
     folds, links = (len(np.unique(of)) for of in (judged.fold, judged.windows.link))
     confusion = likeliest_scores(known).confusion()
-    told = alarms(said)
+    wrong = alarms(said)
     found: dict[str, Any] = {
         "kind": kind.name,
         "window_s": kind.window_s,
@@ -38,9 +38,9 @@ def figures_of(kind: Kind, judged: Judged) -> dict[str, Any]:
         "most confused": [f"{true} for {said}: {share:.1%}" for true, said, share in worst_pairs(confusion)],
         "calibration error": round(calibration_error(known.probabilities, known.judged.mix), 4),
         "false alarms of unknown": {
-            "mean": round(told.mean, 4),
-            "most of a link": round(told.most, 4),
-            "links with over a tenth": round(told.links_with_many, 4),
+            "mean": round(wrong.mean, 4),
+            "most of a link": round(wrong.most, 4),
+            "links with over a tenth": round(wrong.links_with_many, 4),
             "aimed at": FALSE_ALARMS,
         },
     }
@@ -86,10 +86,10 @@ def _all(known: Heard, rows: Booleans) -> Mapping[str, Any]:
 
 
 def _both(scores: Scores) -> Mapping[str, Any]:
-    return {"six": _told(scores.six), "three": _told(scores.three)}
+    return {"six": _as_json(scores.six), "three": _as_json(scores.three)}
 
 
-def _told(accuracy: Accuracy) -> dict[str, Any] | None:
+def _as_json(accuracy: Accuracy) -> dict[str, Any] | None:
     if not accuracy.windows:
         return None
     return {name: round(getattr(accuracy, name), 4) for name in ("mean", "least", "most")}

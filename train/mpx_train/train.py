@@ -114,11 +114,11 @@ def kind_of(example: Example) -> str:
 def _lines(figures: dict[str, Any]) -> list[str]:
     lines = [f"{figures['kind']}, {figures['window_s']:g} s, {figures['windows']} windows of unseen links:"]
     for base in BASES:
-        for condition, told in figures[base].items():
+        for condition, figure in figures[base].items():
             for classes in ("six", "three"):
-                if said := told["said"][classes]:
+                if said := figure["said"][classes]:
                     spread = f"{said['least']:.2f} to {said['most']:.2f}"
-                    likeliest = f"{told['likeliest'][classes]['mean']:.3f} without {UNKNOWN}"
+                    likeliest = f"{figure['likeliest'][classes]['mean']:.3f} without {UNKNOWN}"
                     lines.append(
                         f"  {base}, {condition}, {classes}: {said['mean']:.3f} ({spread}), {likeliest}"
                     )

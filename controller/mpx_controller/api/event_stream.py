@@ -25,7 +25,7 @@ class EventStream(StreamingResponse):
     def __init__(self, controller: Controller, owner: str) -> None:
         self._listeners = controller.listeners
         self._queue = self._listeners.add(owner)
-        super().__init__(_told(self._queue, owner), media_type="text/event-stream")
+        super().__init__(_as_text(self._queue, owner), media_type="text/event-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer until the caller has gone."""
@@ -35,7 +35,7 @@ class EventStream(StreamingResponse):
             self._listeners.remove(self._queue)
 
 
-async def _told(queue: "asyncio.Queue[Event]", owner: str) -> AsyncIterator[str]:
+async def _as_text(queue: "asyncio.Queue[Event]", owner: str) -> AsyncIterator[str]:
     while True:
         try:
             event = await asyncio.wait_for(queue.get(), ALIVE_S)

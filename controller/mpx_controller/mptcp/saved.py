@@ -15,7 +15,7 @@ from mpx_controller.steering import Ends
 Saved = tuple[list[MptcpConnection], int, dict[FourTuple, Subflow]]
 
 
-def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[str, Any]:
+def mptcp_as_json(known: MultipathTcp, path_as_json: Callable[[Path], Any]) -> dict[str, Any]:
     """Return the connections that have subflows, and the subflows."""
     return {
         "last": known.connections.last,
@@ -27,7 +27,7 @@ def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[st
         "subflows": [
             [
                 *(four, each.hardware, each.ends.source_port, each.ends.sink_port),
-                *(path_told(each.home), each.is_used),
+                *(path_as_json(each.home), each.is_used),
             ]
             for four, each in known.subflows.items()
         ],
@@ -35,7 +35,7 @@ def mptcp_told(known: MultipathTcp, path_told: Callable[[Path], Any]) -> dict[st
 
 
 def read_mptcp(value: Mapping[str, Any], path_read: Callable[[Iterable[Any]], Path]) -> Saved:
-    """Return what `mptcp_told` was given; raises ValueError, KeyError or TypeError if it is broken."""
+    """Return what `mptcp_as_json` was given; raises ValueError, KeyError or TypeError if it is broken."""
     connections = [
         MptcpConnection(
             int(number),

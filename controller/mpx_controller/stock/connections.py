@@ -21,12 +21,12 @@ class Connections:
     """Lists the TCP connections of the network namespace it is made in; raises OSError where it cannot."""
 
     def __init__(self) -> None:
-        self._asking = sock_diag.opened()
+        self._netlink = sock_diag.opened()
 
     def now(self) -> list[Connection]:
         """Return all that live; raises OSError."""
-        return [Connection(each.local, each.remote) for each in sock_diag.listed(self._asking, _ALIVE)]
+        return [Connection(each.local, each.remote) for each in sock_diag.listed(self._netlink, _ALIVE)]
 
     def close(self) -> None:
         """Ask no more."""
-        self._asking.close()
+        self._netlink.close()

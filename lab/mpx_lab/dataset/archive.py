@@ -33,16 +33,16 @@ def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
         raise UsageError(
             f"{file} is also given as an archive to leave out, and would be overwritten; name another file"
         )
-    before = dict(told for each in kept for told in _members(each))
+    before = dict(member for each in kept for member in _members(each))
     runs = [run for run in runs_of(folder) if not _is_in(before, run.folder, "run.json")]
     with tarfile.open(file, "w:xz", preset=9) as tar:
         for run in runs:
             for name, data in _parts(run):
                 _add(tar, f"{run.folder.name}/{name}", data)
         for place in sorted(folder.glob(f"*.{INVALID}")):
-            for told in (REASON, "run.json"):
-                if (place / told).exists() and not _is_in(before, place, told):
-                    _add(tar, f"{place.name}/{told}", (place / told).read_bytes())
+            for name in (REASON, "run.json"):
+                if (place / name).exists() and not _is_in(before, place, name):
+                    _add(tar, f"{place.name}/{name}", (place / name).read_bytes())
     return len(runs)
 
 
@@ -55,8 +55,8 @@ def _members(file: Path) -> Iterator[tuple[str, bytes]]:
                 yield member.name, data.read()
 
 
-def _is_in(before: Mapping[str, bytes], place: Path, told: str) -> bool:
-    return before.get(f"{place.name}/{told}") == (place / told).read_bytes()
+def _is_in(before: Mapping[str, bytes], place: Path, name: str) -> bool:
+    return before.get(f"{place.name}/{name}") == (place / name).read_bytes()
 
 
 def _parts(run: RecordedRun) -> Iterator[tuple[str, bytes]]:

@@ -46,8 +46,8 @@ def collect(
             in_a_row = in_a_row + 1 if why else 0
             done_s += wall_s([recipe], at_once)
             left_s = (time.monotonic() - began_s) * (to_do_s / done_s - 1)
-            told = f"no run counts ({why})" if why else "measured"
-            say(f"{number} of {len(recipes)}, {left_s / 60:.0f} min left: {recipe.name} {told}")
+            outcome = f"no run counts ({why})" if why else "measured"
+            say(f"{number} of {len(recipes)}, {left_s / 60:.0f} min left: {recipe.name} {outcome}")
             if in_a_row == IN_A_ROW:
                 raise MpxError(
                     f"{IN_A_ROW} recipes in a row had no valid run, the last because {why}; fix that, "

@@ -65,10 +65,10 @@ def dataset_command(
     missing = [recipe for recipe in wanted if not dataset.has(recipe)]
     stale = sum(map(dataset.is_stale, missing))
     hours = wall_s(missing, at_once) / 3600
-    told = "hours of simulated time" if simulated else "hours at least"
+    unit = "hours of simulated time" if simulated else "hours at least"
     click.echo(
         f"{len(wanted) - len(missing)} of {len(wanted)} runs are there, {dataset.thrown_out()} more did not "
-        f"count, {stale} are of an older recipe; missing: {hours:.1f} {told}"
+        f"count, {stale} are of an older recipe; missing: {hours:.1f} {unit}"
     )
     if only_list or not missing:
         return

@@ -39,7 +39,7 @@ def wrong_with(recipe: Recipe, run: RecordedRun) -> Iterator[str]:
             after_s = getattr(parse(each.spec), "after", 0.0)
             yield from _burst(run, each.name, each.from_s + after_s)
     for name in run.flows():
-        left_out = _told(run, name).get("left_out", 0)
+        left_out = _summary(run, name).get("left_out", 0)
         if left_out and not name.startswith(
             MIX
         ):  # the mix "short flows" has its label also where some were left out
@@ -55,7 +55,7 @@ def _mix(run: RecordedRun, name: str, spec: str, planned_s: float, ends_s: float
         if not has_begun or (first_s is not None and first_s > planned_s + LATE_S):
             yield f"not begun: {name} did not begin within {LATE_S:g} s of its time"
         return
-    connections = _told(run, name).get("connections", [])
+    connections = _summary(run, name).get("connections", [])
     there = [
         one for one in connections if one["opened_s"] <= planned_s + LATE_S and one["closed_s"] >= ends_s
     ]
@@ -107,11 +107,11 @@ def _burst(run: RecordedRun, name: str, planned_s: float) -> Iterator[str]:
         yield f"burst late: {name} did not begin at {planned_s:.1f} s"
 
 
-def _told(run: RecordedRun, name: str) -> dict[str, Any]:
+def _summary(run: RecordedRun, name: str) -> dict[str, Any]:
     """Return the summary that a generator wrote at its end; empty where it ended too early."""
     file = run.folder / "flows" / f"{name}.json"
-    told: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return told
+    summary: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return summary
 
 
 def _rows(run: RecordedRun, name: str, kind: str) -> list[dict[str, str]]:

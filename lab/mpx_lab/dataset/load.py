@@ -70,10 +70,10 @@ def load_dataset(folder: Path) -> list[Example]:
 
 
 def _examples(run: RecordedRun) -> Iterator[Example]:
-    told: dict[str, Any] = run.about["parameters"]
-    link = told["link"]
+    parameters: dict[str, Any] = run.about["parameters"]
+    link = parameters["link"]
     single, train = _network_share(run.probes("single")), _network_share(run.probes("train"))
-    for number, series in enumerate(told["series"], 1):
+    for number, series in enumerate(parameters["series"], 1):
         from_s, until_s = series["from_s"], series["from_s"] + series["seconds"]
         probes = _cut(single, from_s, until_s)
         _check_whole(probes, series["seconds"])
@@ -81,7 +81,7 @@ def _examples(run: RecordedRun) -> Iterator[Example]:
         yield Example(
             run=run.folder.name,
             link=link["id"],
-            mix=told["mix"],
+            mix=parameters["mix"],
             part=series["part"],
             nuisance=", ".join(series["nuisance"]),
             rtt_s=link["rtt_s"],

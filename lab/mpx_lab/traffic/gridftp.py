@@ -134,9 +134,9 @@ class GridFtpSender:
                 edges.line(now_s(), 0, 1)
                 with (
                     contextlib.suppress(BrokenPipeError),
-                    copy.stdin as told,
+                    copy.stdin as names,
                 ):  # its message says why it ended
-                    told.write("".join(files).encode())
+                    names.write("".join(files).encode())
                 with self._pulsing(copy.pid, pulses) as tell:
                     while copy.poll() is None and not ending.wait(next_tick(now_s(), self._epoch_s)):
                         write(log, watch.look())
@@ -155,15 +155,15 @@ class GridFtpSender:
         if log is None:
             yield lambda: None
             return
-        asked_s = told_s = 0.0
+        asked_s = logged_s = 0.0
 
         def tell() -> None:
-            nonlocal asked_s, told_s
+            nonlocal asked_s, logged_s
             if now_s() < asked_s + TELL_S:
                 return
             asked_s = now_s()
-            for response in watch.responses(told_s) or ():
-                told_s = max(told_s, response.t_s + TINY_S)
+            for response in watch.responses(logged_s) or ():
+                logged_s = max(logged_s, response.t_s + TINY_S)
                 log.line(response.t_s, f"{response.share:.4f}", f"{response.kept:.4f}")
 
         with Borrowed(pid, self._address[1]) as borrowed:

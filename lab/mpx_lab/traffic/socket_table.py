@@ -33,7 +33,7 @@ class SocketTable:
 
     def __init__(self) -> None:
         try:
-            self._asking = sock_diag.opened()
+            self._netlink = sock_diag.opened()
             self._ended = sock_diag.opened(_GROUPS)
         except OSError as error:
             raise MpxError(
@@ -44,7 +44,7 @@ class SocketTable:
     def open(self) -> list[Connection]:
         """Return the connections that there are, listening sockets left out."""
         try:
-            return list(_decoded(sock_diag.listed(self._asking, _NOT_LISTENING, _WANTED)))
+            return list(_decoded(sock_diag.listed(self._netlink, _NOT_LISTENING, _WANTED)))
         except OSError as error:
             raise MpxError(f"sock_diag: {error.strerror}") from None
 
@@ -64,7 +64,7 @@ class SocketTable:
 
     def close(self) -> None:
         """Close the netlink sockets."""
-        self._asking.close()
+        self._netlink.close()
         self._ended.close()
 
 

@@ -33,21 +33,21 @@ class ChecksumQuestions:
         What one form does not give is asked for in the next. Raises Interrupted, ConnectionLost,
         TransferTimeout.
         """
-        told: list[str | Exception] = [self._none(algorithm) for _ in parts]
+        results: list[str | Exception] = [self._none(algorithm) for _ in parts]
         left = list(range(len(parts)))
         for form in forms(self._session().features, algorithm):
             some = [i for i in left if form.fits(parts[i])]
             if not some or self._refusals.get(form, 0) >= MOST_REFUSALS:
                 continue
             for i, answer in zip(some, self._answers(form, [parts[i] for i in some], stop), strict=True):
-                told[i] = answer
+                results[i] = answer
                 if isinstance(answer, str):
                     self._answering.add(form)
                 if not isinstance(answer, NoChecksum):
                     left.remove(i)
                 elif form not in self._answering:
                     self._refusals[form] = self._refusals.get(form, 0) + 1
-        return told
+        return results
 
     def _none(self, algorithm: str) -> NoChecksum:
         return NoChecksum(
@@ -64,8 +64,8 @@ class ChecksumQuestions:
         elif form.verb == "CKSM" and self._tells_progress is None:
             first = [command("OPTS", "CKSM", "Markers=1;")]
         longest_bytes = max(part.end - part.start for part in parts)
-        is_told = form.verb == "CKSM" and form.takes_parts and self._tells_progress
-        extra_s = 0.0 if is_told else longest_bytes / SLOWEST_BYTES_S
+        is_reported = form.verb == "CKSM" and form.takes_parts and self._tells_progress
+        extra_s = 0.0 if is_reported else longest_bytes / SLOWEST_BYTES_S
         replies = self._session().replies([*first, *questions], extra_s, longest_bytes)
         prepared = next(replies) if first else None
         if prepared is not None and form.verb == "CKSM":

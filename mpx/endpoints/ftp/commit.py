@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import ClientSession
-from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully, told_size
+from mpx.endpoints.ftp.stored_size import stated_size, stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp, aside_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Stamp, aside_name
 from mpx.engine.source_change import AGAIN
 from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
 from mpx.report import OnNote
@@ -66,7 +66,7 @@ class ServerCommit:
             ]
             results |= self._only_said([file for old, new, file in named if not _is_moved(old, new)])
             results |= self._misfits(
-                [f for _, new, f in named if not results[f] and told_size(new) != f.size_bytes]
+                [f for _, new, f in named if not results[f] and stated_size(new) != f.size_bytes]
             )
         results |= self._replace(in_the_way, results, note)
         self._tidy([file for file in moved if file.was_tried], results)
@@ -254,6 +254,24 @@ class ServerCommit:
         elif _TIMES in refused:
             note(f"{_TIMES} are not kept: {peer} has no MFMT, and no MDTM that sets them")
             self.sets_times = False
+
+
+def unseal(
+    session: ClientSession, described: Sequence[tuple[str, str, FileInfo | MpxError | None]]
+) -> dict[str, int]:
+    """Let the owner write in folders that do not let him; return the modes that those had, by name.
+
+    Each folder comes with its name as the server takes it, and what it is there.
+    """
+    sealed = [
+        (name, full, found.mode)
+        for name, full, found in described
+        if isinstance(found, FileInfo) and found.mode is not None and found.mode & OPEN != OPEN
+    ]
+    replies = session.pipeline(
+        [command("SITE", "CHMOD", f"{(mode | OPEN) & 0o777:04o}", full) for _, full, mode in sealed]
+    )
+    return {name: mode for (name, _, mode), reply in zip(sealed, replies, strict=True) if reply.is_ok}
 
 
 def _kept(file: Commit, error: Exception | None) -> NotRenamed:

@@ -22,8 +22,8 @@ def stat_lists(session: ClientSession, full: str) -> bool | None:
     leading dot.
     """
     lines = [command("CWD", full), command("STAT", "-a", "."), command("STAT", ".")]
-    entered, *told = session.pipeline(lines)
-    found = [_lists(reply) for reply in told] if entered.is_ok else []
+    entered, *replies = session.pipeline(lines)
+    found = [_lists(reply) for reply in replies] if entered.is_ok else []
     return True if True in found else False if False in found else None
 
 

@@ -15,11 +15,11 @@ _LINKS = ("os.unix=slink", "os.unix=symlink")  # ProFTPD says the latter, Pure-F
 
 def kind_of(entry: Entry) -> Kind | None:
     """Return what the facts say that a name is; None where they do not, or in words that nobody knows."""
-    told = entry.facts.get("type", "").lower()
-    known = _KINDS.get(told)
-    if known is None and told.startswith(_LINKS):
+    given = entry.facts.get("type", "").lower()
+    known = _KINDS.get(given)
+    if known is None and given.startswith(_LINKS):
         return Kind.LINK
-    return Kind.OTHER if known is None and _SPECIAL.match(told) else known
+    return Kind.OTHER if known is None and _SPECIAL.match(given) else known
 
 
 def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:

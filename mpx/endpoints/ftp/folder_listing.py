@@ -236,8 +236,8 @@ class FolderListing:
             entry = parse_facts(line)
         except ValueError:
             return self._unreadable(full, line) if line.strip() else None
-        told = entry.facts.get("type", "").lower()
-        if told in ("cdir", "pdir"):
+        given = entry.facts.get("type", "").lower()
+        if given in ("cdir", "pdir"):
             count = entry.facts.get("x.count", "")
             self.promised = max(self.promised, int(count) if re.fullmatch("[0-9]{1,9}", count) else 0)
             return None
@@ -260,8 +260,8 @@ class FolderListing:
             is_first, self._has_begun = not self._has_begun, self._has_begun or bool(line.strip())
             return None if is_first or not line.strip() else self._unreadable(full, line)
         self._has_begun = True
-        told, info = found
-        name = self._name(full, told, info.kind)
+        given, info = found
+        name = self._name(full, given, info.kind)
         if not isinstance(name, str):
             return name
         why = self._doubt(full, line) if isinstance(line, CutLine) else ""
@@ -269,17 +269,17 @@ class FolderListing:
             return _Open(name, info, True, why)
         return name, info
 
-    def _name(self, full: str, told: str, kind: Kind | None) -> str | Listed | None:
+    def _name(self, full: str, given: str, kind: Kind | None) -> str | Listed | None:
         """Return the name that a line gives; None for the folder itself and the one above it."""
-        name = told.rstrip("/") if kind is Kind.FOLDER else told
+        name = given.rstrip("/") if kind is Kind.FOLDER else given
         if name in (".", "..") and kind in (Kind.FOLDER, None):
             return None
         if name.startswith("/") and posixpath.dirname(name) == full.rstrip("/"):
             name = posixpath.basename(name)  # some servers give whole paths
         if "/" in name or name in ("", ".", ".."):
-            return told, PartialFailure(
+            return given, PartialFailure(
                 f"invalid file name in the listing of {full} by {self._session.peer}; ignored: "
-                f"{quoted(told[:255])}"
+                f"{quoted(given[:255])}"
             )
         return name
 
@@ -330,24 +330,24 @@ class FolderListing:
         modified_s = entry.info.modified_s
         if modified_s is None and modified.code == 213:
             modified_s = parse_time(modified.text)
-        told = replace(entry.info, modified_s=modified_s)
+        info = replace(entry.info, modified_s=modified_s)
         if entry.is_kind_known and not entry.why:
-            return replace(told, size_bytes=told.size_bytes if size_bytes is None else size_bytes)
+            return replace(info, size_bytes=info.size_bytes if size_bytes is None else size_bytes)
         described = self._described(more[1]) if len(more) > 1 else None
         if described and described.kind is not Kind.OTHER:
-            told = replace(described, modified_s=described.modified_s or modified_s)
+            info = replace(described, modified_s=described.modified_s or modified_s)
         elif more[0].is_ok:
-            told = replace(told, kind=Kind.FOLDER, size_bytes=0)
+            info = replace(info, kind=Kind.FOLDER, size_bytes=0)
         elif size_bytes is not None or modified.code == 213:
-            told = replace(told, kind=Kind.FILE)
+            info = replace(info, kind=Kind.FILE)
         elif described and not entry.why:
             return described
         else:
             what = entry.why or f"{self._session.peer} does not say what {name} is"
             return PartialFailure(f"{what}; asked about it, it says: {size.reason}")
-        if told.kind is Kind.FILE and size_bytes is not None:
-            told = replace(told, size_bytes=size_bytes)
-        return told
+        if info.kind is Kind.FILE and size_bytes is not None:
+            info = replace(info, size_bytes=size_bytes)
+        return info
 
     @staticmethod
     def _described(reply: Reply) -> FileInfo | None:

@@ -25,11 +25,11 @@ def stored_sizes(session: ClientSession, names: Sequence[str]) -> list[int | Non
     if unknown and "MLST" in session.features:
         replies = session.pipeline([command("MLST", names[i]) for i in unknown])
         for i, reply in zip(unknown, replies, strict=True):
-            sizes[i] = told_size(reply)
+            sizes[i] = stated_size(reply)
     return sizes
 
 
-def told_size(reply: Reply) -> int | None:
+def stated_size(reply: Reply) -> int | None:
     """Read the size in an answer to SIZE or MLST; None where it tells none."""
     if (size_bytes := size_of(reply)) is not None:
         return size_bytes

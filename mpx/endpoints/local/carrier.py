@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from mpx.choices import NONE
-from mpx.endpoints.local.source_stream import SourceStream, is_made_up
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.file_transfer import FileTransfer
@@ -16,6 +15,7 @@ from mpx.engine.holes import HoleReader, is_sparse, next_data
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.ranges import Range
 from mpx.engine.source_change import AGAIN
+from mpx.engine.source_stream import SourceStream, is_made_up
 from mpx.engine.tuner import Sample
 from mpx.errors import DestinationError, IntegrityError, Interrupted, SourceError, UsageError
 from mpx.files.local_error import local_error

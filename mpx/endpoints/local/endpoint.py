@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from mpx.endpoints.local.settling import settle_file, stamp_file
+from mpx.endpoints.local.special_source import special_source
 from mpx.engine import checksum
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile
-from mpx.files.source_trees import SourceTrees
+from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.location import Location
 from mpx.report import Note, OnNote
 from mpx.text import quoted
@@ -64,12 +65,19 @@ def _encoded(name: str) -> bytes:
 class LocalEndpoint:
     """The file system of this host."""
 
-    def __init__(self, location: Location, *, writing: bool, folders: LocalFolders | None = None) -> None:
-        """`folders`: those that the copy writes to, shared by all that write."""
+    def __init__(
+        self,
+        location: Location,
+        *,
+        writing: bool,
+        folders: LocalFolders | None = None,
+        trees: SourceTrees = ANYWHERE,
+    ) -> None:
+        """`folders`: those that a copy writes to, shared by all that write; `trees`: those that it reads."""
         self.location = location
         self._writing = writing
         self._folders = folders or LocalFolders()
-        self.trees = SourceTrees()  # that are read without following links
+        self._trees = trees
 
     def _error(self, error: OSError, name: str) -> MpxError:
         return local_error(error, name, writing=self._writing)
@@ -81,9 +89,9 @@ class LocalEndpoint:
                 f"the name {quoted(name)} has more than {LONGEST_NAME_BYTES} bytes; rename the file"
             )
 
-    def can_mode_e(self) -> bool:
-        """See Endpoint. Files of this host need no connections."""
-        return False
+    def why_fallback(self) -> str:
+        """See Endpoint. There is one way only."""
+        return ""
 
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint. Files of this host need no connections."""
@@ -118,6 +126,10 @@ class LocalEndpoint:
             raise self._error(error, name) from None
         return _info(status, target)
 
+    def special_source(self, name: str) -> FileInfo:
+        """See Endpoint."""
+        return special_source(name)
+
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint."""
         found: list[FileInfo | MpxError | None] = []
@@ -141,7 +153,7 @@ class LocalEndpoint:
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint."""
         try:
-            folder = self.trees.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = self._trees.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise self._error(error, name) from None
         try:

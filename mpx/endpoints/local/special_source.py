@@ -6,7 +6,7 @@ Below a folder such files are skipped, as opening one may wait, or do something,
 import os
 import stat
 
-from mpx.engine.endpoint import Endpoint, FileInfo, Kind
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import SourceError, UsageError
 from mpx.files.local_error import local_error
 from mpx.files.open_descriptor import named_descriptor
@@ -15,17 +15,11 @@ from mpx.files.standard_descriptors import held_descriptors
 _ENDLESS = frozenset(os.makedev(1, minor) for minor in (5, 7, 8, 9))  # /dev/zero, full, random, urandom
 
 
-def named_source(name: str, info: FileInfo, end: Endpoint) -> FileInfo:
-    """Describe a source that the user has named: a pipe or device here as a file of unknown size.
+def special_source(name: str) -> FileInfo:
+    """Describe a pipe or device that the user has named as a file of unknown size.
 
     Raises SourceError for what cannot be read as a file, UsageError for a device without an end.
     """
-    if info.kind is not Kind.OTHER:
-        return info
-    if end.location.scheme != "file":
-        raise SourceError(
-            f"{name} is not a regular file at {end.location.host}, and FTP transfers only these"
-        )
     opened = named_descriptor(name)
     if opened and opened[0] == os.getpid() and opened[1] in held_descriptors:
         raise SourceError(f"{name} was closed when mpx was started; there is nothing to read")

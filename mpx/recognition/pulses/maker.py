@@ -119,12 +119,12 @@ class PulseMaker:
         now_s = self._clock()
         while self._waiting:
             pulse = self._waiting[0]
-            told = response(pulse, _within(probes, pulse.from_s - AROUND_S, pulse.until_s))
-            if told is None and pulse.until_s >= now_s - LOST_S:
+            found = response(pulse, _within(probes, pulse.from_s - AROUND_S, pulse.until_s))
+            if found is None and pulse.until_s >= now_s - LOST_S:
                 break
             self._waiting.popleft()
-            if told:
-                self._responses.append(told)
+            if found:
+                self._responses.append(found)
         while self._responses and self._responses[0].t_s < now_s - KEEP_S:
             self._responses.popleft()
         return [each for each in self._responses if each.t_s >= from_s]

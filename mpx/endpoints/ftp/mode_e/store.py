@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.mode_e.end_of_data import EndOfData
-from mpx.endpoints.local.source_stream import SourceStream, is_made_up
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_stream import SourceStream, is_made_up
 
 
 class Store:

@@ -8,8 +8,8 @@ from typing import Protocol
 from mpx.endpoints.ftp.data_address import unreachable
 from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.endpoints.ftp.mode_e.store import Store
-from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.source_stream import SourceStream
 from mpx.engine.stream import BUFFER_BYTES, UNSENT_S, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error

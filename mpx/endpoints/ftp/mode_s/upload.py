@@ -10,10 +10,10 @@ from collections.abc import Callable
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import command
-from mpx.endpoints.local.source_stream import SourceStream
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
+from mpx.engine.source_stream import SourceStream
 from mpx.errors import IntegrityError
 from mpx.files.local_error import local_error
 from mpx.net.tcp_info import unacknowledged_bytes

@@ -20,13 +20,13 @@ from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.wire import command
-from mpx.endpoints.local.source_stream import is_made_up
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.source_stream import is_made_up
 from mpx.engine.stream import BUFFER_BYTES, StreamTotals
 from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, OffsetsUnproven, TransferTimeout
 from mpx.files.local_error import local_error
