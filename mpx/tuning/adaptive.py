@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.engine.tuner import START, Decision, Sample
-from mpx.tuning.measurement import Meter
-from mpx.tuning.search import RAMP_RTT, RAMP_S, Search, Step
+from mpx.tuning.measurement import Meter, Span
+from mpx.tuning.search import QUICK, RAMP, Search, Step
 from mpx.units import counted
 
 START_RTT_S = 0.04  # START streams up to that RTT; beyond it in proportion, ...
 MOST_AT_START = 16  # ... but no more
 ALL = 0.85  # that share of the streams asked for are all, as some pause between two files or pieces
-PATIENCE_S, PATIENCE_RTT = 3.5, 20.0  # two lost SYNs, then streams that are not open are given up ...
+PATIENCE = Span(3.5, 20.0)  # two lost SYNs, then streams that are not open are given up ...
 RETRY_S = 30.0  # ... for that long
 ALIKE = 0.95  # paths whose streams carry that share of what the best carry are as good: the smallest grows
 ENDING = 3.0  # no step when less is left than that many times what is moved until it shows
@@ -92,7 +92,7 @@ class AutoTuner:
             return True, []
         if any(sample.changing for sample in samples.values()):
             self._complete_s = now_s  # they will open, however slow the server is
-        patience_s = max(PATIENCE_S, PATIENCE_RTT * self._meter.rtt_s)
+        patience_s = PATIENCE.at(self._meter.rtt_s)
         waited_s = now_s - max(self._changed_s, self._complete_s)
         if waited_s < patience_s or any(s.streams == 0 for s in samples.values()):
             return False, []
@@ -116,11 +116,10 @@ class AutoTuner:
     def _is_ending(self, samples: Mapping[str, Sample]) -> bool:
         """Whether too little is left for a step to pay: it costs a ramp, and some time until it shows."""
         rtt_s = self._meter.rtt_s
-        measured = self._meter.reading(max(RAMP_S, RAMP_RTT * rtt_s) / 2)
+        measured = self._meter.reading(QUICK.at(rtt_s))
         left_bits = 8 * sum(s.bytes_left for s in samples.values())
-        return measured is not None and left_bits < ENDING * measured.goodput_bps * (
-            RAMP_RTT * rtt_s + SHOWS_S
-        )
+        shows_s = RAMP.at(rtt_s) + SHOWS_S
+        return measured is not None and left_bits < ENDING * measured.goodput_bps * shows_s
 
     def _limits(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[int, int]:
         """Return the fewest and the most streams that there can be now."""

@@ -7,11 +7,25 @@ from dataclasses import dataclass
 from mpx.engine.tuner import Sample
 
 UNKNOWN_RTT_S = 0.05  # until the RTT is known
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time: so many seconds or so many RTT, whichever is longer."""
+
+    seconds: float
+    rtts: float
+
+    def at(self, rtt_s: float) -> float:
+        """Return how many seconds it is where the RTT is `rtt_s`."""
+        return max(self.seconds, self.rtts * rtt_s)
+
+
 SEGMENT_BYTES = 1448  # payload of a full segment on Ethernet
-KEPT_S, KEPT_RTT = 5.0, 50.0  # samples are kept for the longer of these
+KEPT = Span(5.0, 50.0)  # samples are kept so long
 STALL_S, STALL_GAPS = 0.5, 4.0  # a silence of that length, and of so many usual gaps, is a stall
 GAP_WEIGHT = 0.2  # of the last gap in the usual one
-QUEUE_S, QUEUE_RTT = 0.001, 0.02  # a queue is longer than the longer of these ...
+QUEUE = Span(0.001, 0.02)  # a queue is longer than this ...
 LATE_ACK_S = (
     0.08  # ... and than that over the segments of a window: two of them wait 40 ms for one acknowledgement
 )
@@ -67,7 +81,7 @@ class Meter:
             self._gap_s += GAP_WEIGHT * (silent_s - self._gap_s)
             self._arrived_s = now_s
         self._samples.append((now_s, samples))
-        while now_s - self._samples[0][0] > max(KEPT_S, KEPT_RTT * self.rtt_s):
+        while now_s - self._samples[0][0] > KEPT.at(self.rtt_s):
             self._samples.popleft()
 
     def reading(self, length_s: float) -> Reading | None:
@@ -110,7 +124,7 @@ class Meter:
         segments, the smoothed RTT is longer than the path by a part of these.
         """
         segments = max(1.0, stream_bps * self.rtt_s / 8 / SEGMENT_BYTES)
-        return max(QUEUE_S, QUEUE_RTT * self.rtt_s, LATE_ACK_S / segments)
+        return max(QUEUE.at(self.rtt_s), LATE_ACK_S / segments)
 
 
 def _mean(values: list[float] | list[int] | list[bool]) -> float:

@@ -8,13 +8,13 @@ seen the path full, or more streams that brought hardly more; then it only has t
 import math
 from dataclasses import dataclass
 
-from mpx.tuning.measurement import Meter, Reading
+from mpx.tuning.measurement import Meter, Reading, Span
 from mpx.units import counted
 
-RAMP_S, RAMP_RTT = 0.3, 12.0  # new streams are judged after the longer of these ...
-QUICK_S, QUICK_RTT = 0.3, 7.0  # ... by what they carried in the last of it
-SLOW_S, SLOW_RTT = 2.0, 20.0  # all other comparisons take means over the longer of these
-REST_S, REST_RTT = 3.0, 40.0  # no trial before the longer of these, and none of fewer streams lasts longer
+RAMP = Span(0.3, 12.0)  # new streams are judged after this ...
+QUICK = Span(0.3, 7.0)  # ... by what they carried in the last of it
+SLOW = Span(2.0, 20.0)  # all other comparisons take means over this
+REST = Span(3.0, 40.0)  # no trial before, and none of fewer streams lasts longer
 FIRST_STEP, STEP = 4.0, 2.0  # factors of the number of streams while more of them carry more
 WINDOW_STEP, FEW = 1.5, 16  # the factor from FEW streams on where windows limit them: a queue overflows soon
 UP, DOWN = 1.4, 0.7  # factors of trials
@@ -77,11 +77,11 @@ class Search:
         `least`, `most`: how many there can be.
         """
         rtt_s = meter.rtt_s
-        quick = meter.reading(max(QUICK_S, QUICK_RTT * rtt_s))
-        if quick is None or age_s < max(RAMP_S, RAMP_RTT * rtt_s):
+        quick = meter.reading(QUICK.at(rtt_s))
+        if quick is None or age_s < RAMP.at(rtt_s):
             return None
-        slow = meter.reading(max(SLOW_S, SLOW_RTT * rtt_s))
-        rest_s = max(REST_S, REST_RTT * rtt_s)
+        slow = meter.reading(SLOW.at(rtt_s))
+        rest_s = REST.at(rtt_s)
         if self._trial is not None:
             return self._judge_fewer(age_s, n, quick, slow, rest_s, self._trial)
         if self._rise is not None:
