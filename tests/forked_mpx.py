@@ -27,6 +27,7 @@ from typing import BinaryIO, NoReturn, Self
 LONGEST = 1 << 20  # bytes of what is asked for: the words, and the environment
 HEAVY = ("mpx.__main__", "mpx.ops_classifier", "mpx.recognition", "mpx.serve", "mpx.probing.plot")
 CONTROLLER = b"controller"
+PATIENT = "MPX_TEST_PATIENT"  # a variable of the environment: it may take its time after a signal
 # What `mpx controller` imports, and what that imports once it runs.
 OF_CONTROLLERS = (
     "mpx_controller.command",
@@ -143,6 +144,22 @@ class Forked:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """What it says on stdout and stderr until it ends; raises subprocess.TimeoutExpired."""
+        if self.stdin:
+            self.stdin.close()
+        said: dict[int, bytes] = {}
+        pipes = [pipe for pipe in (self.stdout, self.stderr) if pipe]
+        numbers = [pipe.fileno() for pipe in pipes]
+        readers = [threading.Thread(target=_read, args=(pipe, said), daemon=True) for pipe in pipes]
+        for thread in readers:
+            thread.start()
+        self.wait(timeout)
+        for thread in readers:
+            thread.join()
+        out, err, *_ = [*(said[number] for number in numbers), b""]
+        return out, err
+
     def kill(self) -> None:
         """End it with SIGKILL."""
         self.send_signal(signal.SIGKILL)
@@ -199,8 +216,12 @@ def serve(channel: socket.socket, kind: bytes) -> None:
                 asked, descriptors, *_ = socket.recv_fds(channel, LONGEST, 4)
                 if not asked:
                     return
+                has_all, is_open = os.pipe()
                 if not (pid := os.fork()):
-                    _become(json.loads(asked), descriptors)
+                    _become(json.loads(asked), [*descriptors, has_all, is_open])
+                os.close(is_open)
+                os.read(has_all, 1)  # returns once it has no descriptor of this process any more
+                os.close(has_all)
                 answers = socket.socket(fileno=descriptors.pop())
                 answers.send(str(pid).encode())
                 waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, answers))
@@ -232,6 +253,10 @@ def _become(asked: tuple[list[str], str, dict[str, str]], descriptors: Sequence[
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
+        if os.environ.pop(PATIENT, None):
+            from mpx.signals import Signals
+
+            Signals.__init__.__defaults__ = (None,)  # grace_s
         sys.argv = ["mpx", *words]
         from mpx.__main__ import main
 

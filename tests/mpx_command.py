@@ -13,12 +13,6 @@ import forked_mpx
 # Another account could not reach an interpreter below /root; root without these is stopped as anybody is.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
 FORKED = (("copy",), ("list",), ("probe",), ("unfinished",), ("controller",))
-PATIENT = """
-from mpx.signals import Signals
-Signals.__init__.__defaults__ = (None,)  # grace_s
-from mpx.__main__ import main
-main()
-"""
 WITHIN_S = 240  # a command that takes longer hangs
 
 
@@ -67,13 +61,13 @@ def mpx(
 
 
 @contextmanager
-def running(*words: object, patient: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+def running(*words: object, patient: bool = False) -> Iterator[forked_mpx.Forked]:
     """A run of mpx on its way; killed if it still is at the end.
 
     `patient`: it may take its time after a signal, as a busy machine needs more than users are to wait.
     """
-    started = [sys.executable, "-c", PATIENT, *encoded(words)] if patient else command(*words)
-    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    environment = {**os.environ, **({forked_mpx.PATIENT: "1"} if patient else {})}
+    with forked_mpx.Forked(encoded(words), environment=environment, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:

@@ -41,13 +41,8 @@ class Copy:
 
     def __init__(self, folder: Path, source: object, destination: object, *options: str) -> None:
         self._folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mpx", *_words(folder, source, destination, *options)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=_environment(folder),
-        )
+        words = [os.fsencode(word) for word in _words(folder, source, destination, *options)]
+        self.process = forked_mpx.Forked(words, environment=_environment(folder), stderr=subprocess.PIPE)
 
     def kill(self) -> None:
         """End it with SIGKILL, unless it has ended before."""
@@ -60,7 +55,7 @@ class Copy:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
-        return _done(self._folder, self.process.returncode, stderr)
+        return _done(self._folder, self.process.wait(), stderr.decode())
 
 
 def copy(folder: Path, source: object, destination: object, *options: str) -> Done:
