@@ -83,6 +83,7 @@ class Forked:
     ) -> None:
         self.args = list(words)
         self.returncode: int | None = None
+        self.peak_kib = 0  # the most memory that it had, known once it has ended
         self.stdin: BinaryIO | None = None
         self.stderr: BinaryIO | None = None
         told = [os.fsdecode(word) for word in words]
@@ -132,7 +133,7 @@ class Forked:
         if self.returncode is None:
             self._ends.settimeout(timeout)
             try:
-                self.returncode = int(self._ends.recv(100))
+                self.returncode, self.peak_kib = map(int, self._ends.recv(100).split())
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
             self._ends.close()
@@ -233,9 +234,9 @@ def _tell_end(waiting: selectors.BaseSelector, key: selectors.SelectorKey) -> No
     pid, answers = key.data
     waiting.unregister(key.fd)
     os.close(key.fd)
-    _, status = os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
     with contextlib.suppress(OSError), answers:  # who asked may not wait any more
-        answers.send(str(os.waitstatus_to_exitcode(status)).encode())
+        answers.send(f"{os.waitstatus_to_exitcode(status)} {used.ru_maxrss}".encode())
 
 
 def _become(asked: tuple[list[str], str, dict[str, str]], descriptors: Sequence[int]) -> NoReturn:
