@@ -141,7 +141,7 @@ def _check_plot(file: str) -> None:
 
 
 def _silence_libraries() -> None:
-    """Keep off the terminal what matplotlib and what it imports log or warn of, such as its cache of fonts."""
+    """Keep off the terminal what matplotlib and its imports log or warn of, such as a cache of fonts."""
     logging.getLogger().addHandler(logging.NullHandler())
     warnings.simplefilter("ignore")
 

@@ -8,6 +8,7 @@ from interop.long_path import LongPath
 from interop.mpx_process import measured
 
 MOST_BYTES = 150_000_000
+MOST_OF_A_LISTING = 60_000_000  # it takes half of that, however many names there are
 NAMES = int(os.environ.get("MPX_MEMORY_NAMES", "50000"))  # a million by hand
 
 
@@ -53,4 +54,4 @@ def test_listing_many_names(tmp_path: Path) -> None:
                 os.utime(first, (1e9, 1e9))
     peak = peak_bytes(tmp_path, "-r", source, target)
     print(f"\n{peak / 1e6:.0f} MB after listing {NAMES} names at both ends")
-    assert peak < MOST_BYTES
+    assert peak < MOST_OF_A_LISTING
