@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import socket
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,11 @@ OF_THE_USER = (
     *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
     *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
 )
+
+# Under nohup, or in the background of a script, they would be ignored by all that tests start.
+for _number, _handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 gc.disable()  # while tests are collected, as nothing of that is garbage
 

@@ -12,13 +12,7 @@ import forked_mpx
 
 # Another account could not reach an interpreter below /root; root without these is stopped as anybody is.
 AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-FORKED = (("copy",), ("list",), ("probe",), ("unfinished",))
-PATIENT = """
-from mpx.signals import Signals
-Signals.__init__.__defaults__ = (None,)  # grace_s
-from mpx.__main__ import main
-main()
-"""
+FORKED = (("copy",), ("list",), ("probe",), ("unfinished",), ("controller",))
 WITHIN_S = 240  # a command that takes longer hangs
 
 
@@ -32,10 +26,10 @@ class Ended:
 
 
 def command(*words: object) -> list[str | bytes]:
-    return [sys.executable, "-m", "mpx", *_encoded(words)]
+    return [sys.executable, "-m", "mpx", *encoded(words)]
 
 
-def _encoded(words: tuple[object, ...]) -> list[bytes]:
+def encoded(words: tuple[object, ...]) -> list[bytes]:
     return [word if isinstance(word, bytes) else os.fsencode(str(word)) for word in words]
 
 
@@ -48,11 +42,11 @@ def mpx(
 ) -> Ended:
     """Run mpx to its end; `ordinary`: whom permissions stop, also where tests run as root.
 
-    Commands for files are forked (forked_mpx.py), those that need a start of their own are not.
+    Commands for files and controllers are forked (forked_mpx.py), those that need a start of their own not.
     """
     everything = {**os.environ, **(environment or {})}
     if words[:1] in FORKED and not environment and not (ordinary and os.geteuid() == 0):
-        told = forked_mpx.run(_encoded(words), stdin, str(folder or Path.cwd()), everything, WITHIN_S)
+        told = forked_mpx.run(encoded(words), stdin, str(folder or Path.cwd()), everything, WITHIN_S)
         return Ended(told[0], _text(told[1]), _text(told[2]))
     done = subprocess.run(
         [*(AS_ANYBODY if ordinary and os.geteuid() == 0 else []), *command(*words)],
@@ -67,13 +61,13 @@ def mpx(
 
 
 @contextmanager
-def running(*words: object, patient: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+def running(*words: object, patient: bool = False) -> Iterator[forked_mpx.Forked]:
     """A run of mpx on its way; killed if it still is at the end.
 
     `patient`: it may take its time after a signal, as a busy machine needs more than users are to wait.
     """
-    started = [sys.executable, "-c", PATIENT, *_encoded(words)] if patient else command(*words)
-    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    environment = {**os.environ, **({forked_mpx.PATIENT: "1"} if patient else {})}
+    with forked_mpx.Forked(encoded(words), environment=environment, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import urllib.request
 import xmlrpc.client
 from collections.abc import Iterator
@@ -10,15 +9,15 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from mpx_command import command
+from forked_mpx import Forked
+from mpx_command import encoded
 
 
 class Running:
     """`mpx controller` as a process of its own."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, process: Forked) -> None:
         self.process = process
-        assert process.stdout is not None
         self.urls = json.loads(process.stdout.readline())
         self.rpc = xmlrpc.client.ServerProxy(self.urls["xmlrpc"])
 
@@ -59,14 +58,14 @@ def controller(
     capacities = state.with_name("capacities.json")
     if not capacities.exists():
         capacities.write_text("[]")  # tests replace it once their network is there
-    asked = command(
+    asked = (
         *("controller", "--config", file, "--listen", f"127.0.0.1:{port}", "--api", "127.0.0.1:0"),
         *("--state", state, "--capacities", capacities),
         *words,
     )
     with (
         errors.open("w") if errors else nullcontext() as log,
-        subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        Forked(encoded(asked), stderr=log.fileno() if log else None) as process,
     ):
         try:
             yield Running(process)

@@ -1,6 +1,8 @@
 """`mpx probe`: reads the command line, prints what was found, draws it."""
 
 import json
+import logging
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,13 +130,20 @@ def _check_plot(file: str) -> None:
     """Raise UsageError now rather than after the window."""
     if Path(file).suffix.lower() not in _FORMATS:
         raise UsageError(f"--plot {file}: no such format; end the name in .png, .svg or .pdf")
+    check_writable(file)
+    _silence_libraries()
     try:
         import mpx.probing.plot  # noqa: F401
     except ImportError as error:
         raise UsageError(
             f"--plot needs matplotlib ({error}); install it with mpx, in its sources: pip install '.[plot]'"
         ) from None
-    check_writable(file)
+
+
+def _silence_libraries() -> None:
+    """Keep off the terminal what matplotlib and its imports log or warn of, such as a cache of fonts."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    warnings.simplefilter("ignore")
 
 
 def _show_what_is_known(result: ProbeResult, as_json: bool, plot: str | None) -> None:

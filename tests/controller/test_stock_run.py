@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 from hypothesis import given
 from hypothesis import strategies as st
 from mpx_command import command, mpx, refused
@@ -153,8 +154,10 @@ with control, data:
 
 
 def test_streams_are_placed_as_they_come_and_go(
-    book: tuple[Book, str], eventually: Callable[..., None]
+    book: tuple[Book, str], eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Of its 2048 ports others may take one, as all is between this host and itself.
+    monkeypatch.setenv(SENDS, "{},{}".format(*free_ports(10)))
     words = command("controller", "run", "--url", book[1], *OURS, 0, "--")
     words += [sys.executable, "-c", SENDER, "{streams}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

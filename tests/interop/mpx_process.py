@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,6 @@ from typing import Any
 import forked_mpx
 
 ENDS_WITHIN_S = 240  # a command that takes longer hangs
-_MEASURE = """
-import resource, subprocess, sys
-code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
 
 
 @dataclass(frozen=True)
@@ -41,13 +34,8 @@ class Copy:
 
     def __init__(self, folder: Path, source: object, destination: object, *options: str) -> None:
         self._folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mpx", *_words(folder, source, destination, *options)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=_environment(folder),
-        )
+        words = [os.fsencode(word) for word in _words(folder, source, destination, *options)]
+        self.process = forked_mpx.Forked(words, environment=_environment(folder), stderr=subprocess.PIPE)
 
     def kill(self) -> None:
         """End it with SIGKILL, unless it has ended before."""
@@ -60,7 +48,7 @@ class Copy:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
-        return _done(self._folder, self.process.returncode, stderr)
+        return _done(self._folder, self.process.wait(), stderr.decode())
 
 
 def copy(folder: Path, source: object, destination: object, *options: str) -> Done:
@@ -88,16 +76,15 @@ def _done(folder: Path, code: int, stderr: str) -> Done:
     return Done(code, stderr, json.loads(report.read_text()) if report.exists() else {})
 
 
-def measured(*words: object) -> tuple[int, str, int]:
-    """Run mpx to its end; return its exit code, what it says, and the most memory that it had, in KiB.
-
-    It is begun by a small process, as a child has the memory of who begins it until it runs its program.
-    """
-    command = [sys.executable, "-c", _MEASURE, sys.executable, "-m", "mpx", *map(str, words)]
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=ENDS_WITHIN_S, start_new_session=True
-    )
-    return done.returncode, done.stderr, int(done.stdout)
+def measured(*words: object, environment: dict[str, str] | None = None) -> tuple[int, str, int]:
+    """Run mpx to its end; return its exit code, what it says, and the most memory that it had, in KiB."""
+    told = [os.fsencode(str(word)) for word in words]
+    with forked_mpx.Forked(told, environment=environment, stderr=subprocess.PIPE) as process:
+        try:
+            _, stderr = process.communicate(ENDS_WITHIN_S)
+        finally:
+            process.kill()
+    return process.wait(), stderr.decode(), process.peak_kib
 
 
 def assert_clear(done: Done, code: int, *words: str) -> None:

@@ -153,13 +153,13 @@ def test_a_list_of_many_and_a_huge_folder(there: Site, here: Path) -> None:
         assert (here / f"down/big/{i}").read_bytes() == (here / f"big/{i}").read_bytes()
 
 
-def test_a_thousand_small_files_with_contents(far: Site, here: Path) -> None:
-    for i in range(1000):
+def test_many_small_files_with_contents(far: Site, here: Path) -> None:
+    for i in range(300):
         make(here / f"up/{i % 7}/{i}", i * 37 % 5000)
     up = api.copy(str(here / "up"), far.url_of("tree"), TREE)
     down = api.copy(far.url_of("tree"), str(here / "down"), TREE)
     for report in (up, down):
-        assert (report.files.moved, report.files.failed) == (1000, 0)
+        assert (report.files.moved, report.files.failed) == (300, 0)
         assert report.checksum["result"] == "verified"
     done = subprocess.run(["diff", "-r", here / "up", here / "down"], capture_output=True, check=False)
     assert done.stdout == b""

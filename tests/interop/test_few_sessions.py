@@ -360,13 +360,15 @@ def test_who_found_no_session_asks_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert both.is_set()
 
 
-def test_list_and_probe_need_one_session(kind: Serving, tmp_path: Path) -> None:
+def test_list_and_probe_need_one_session(
+    kind: Serving, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
     with kind(tmp_path, 1) as (url, root):
         (root / "a").write_bytes(CONTENT)
         listed = run("list", url)
         assert listed.out.split() == ["a"], listed.err
-        probed = run("probe", "--window", "1s", url)
-        assert probed.code == 0, probed.err
+        # A busy server may count the session that has just ended for a while.
+        eventually(lambda: run("probe", "--window", "1s", url).code == 0)
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])

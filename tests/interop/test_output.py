@@ -27,8 +27,18 @@ def run(command: str, folder: Path, **environment: str) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize("stdout", ["> /dev/full", ">&-", "| true; exit ${PIPESTATUS[0]}"])
-@pytest.mark.parametrize("stderr", ["", "2> /dev/full", "2>&-"])
-@pytest.mark.parametrize("options", ["", "-v", "--progress json", "--progress plain"])
+@pytest.mark.parametrize(
+    ("stderr", "options"),
+    [
+        *(("", options) for options in ("", "-v", "--progress json", "--progress plain")),
+        *((stderr, "--progress plain") for stderr in ("2> /dev/full", "2>&-")),
+        *(
+            pytest.param(stderr, options, marks=pytest.mark.long)
+            for stderr in ("2> /dev/full", "2>&-")
+            for options in ("", "-v", "--progress json")
+        ),
+    ],
+)
 def test_a_copy_does_not_mind_its_output(tmp_path: Path, stdout: str, stderr: str, options: str) -> None:
     (tmp_path / "one").write_bytes(b"1" * 100_000)
     done = run(f"{MPX} copy {options} one two {stderr} {stdout}", tmp_path)

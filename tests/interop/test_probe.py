@@ -127,11 +127,37 @@ def test_a_picture(far: Site, here: Path) -> None:
     assert "<svg" in (here / "rtt.svg").read_text()
 
 
-def test_without_matplotlib_the_extra_is_named(far: Site, here: Path) -> None:
+def with_modules_of(folder: Path) -> dict[str, str]:
+    """An environment in which Python imports from this folder first."""
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+
+
+def test_without_matplotlib_the_extra_is_named_if_the_folder_is_there(here: Path) -> None:
     (here / "matplotlib.py").write_text("raise ImportError('No module named matplotlib')\n")
-    path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    ended = mpx("probe", "--plot", here / "rtt.svg", far.url, environment={"PYTHONPATH": path})
-    refused(ended, 2, ".[plot]", "matplotlib")
+    environment = with_modules_of(here)
+    for folder, named in ((here, (".[plot]", "matplotlib")), ("/no/such/folder", ("/no/such/folder",))):
+        ended = mpx("probe", "--plot", f"{folder}/rtt.svg", "127.0.0.1:1", environment=environment)
+        refused(ended, 2, *named)
+
+
+def test_what_matplotlib_says_does_not_reach_the_user(closed_port: int, here: Path) -> None:
+    (here / "matplotlib").mkdir()
+    (here / "matplotlib" / "__init__.py").write_text(
+        "import logging, warnings\n"
+        "logging.getLogger(__name__).warning('building the font cache')\n"
+        "warnings.warn('a backend')\n"
+    )
+    (here / "matplotlib" / "figure.py").write_text(
+        "import warnings\n"
+        "from unittest.mock import MagicMock\n"
+        "class Figure(MagicMock):\n"
+        "    def savefig(self, out, format):\n"
+        "        warnings.warn('a glyph is missing')\n"
+        "        out.write(b'drawn')\n"
+    )
+    words = ("probe", "--window", "100ms", "--plot", here / "rtt.svg", f"127.0.0.1:{closed_port}")
+    copied(mpx(*words, environment=with_modules_of(here)))
+    assert (here / "rtt.svg").read_bytes() == b"drawn"
 
 
 def test_nothing_heavy_is_imported_without_need() -> None:

@@ -13,7 +13,7 @@ from steered import Eventually, Make, filled, ofctl, ready
 
 CONFIG = """
 [path_sets]
-lease_s = 3
+lease_s = 15
 [api]
 requests_per_s = 10000
 """
@@ -23,6 +23,7 @@ import socket, sys, threading
 to, port = sys.argv[1], int(sys.argv[2])
 with socket.create_connection((to, 5001), 30, ("", port)) as connection:
     connection.sendall((1 << 40).to_bytes(8, "big"))
+    print("sending", flush=True)
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     while not ended.wait(0.1):
@@ -54,13 +55,12 @@ def test_who_sends_keeps_the_lease_and_who_rests_does_not(
             return number
 
         words = [sys.executable, "-c", TRICKLE, lab.host("src").address_of("dst"), "4000"]
-        busy = assigned(4000)
-        with lab.host("src").popen(words, stdin=subprocess.PIPE) as process:
-            for _ in range(3):
-                idle = assigned(4001)
-                eventually(lambda number=idle: not is_there(running, number))
-                assert is_there(running, busy)
-            assert process.stdin is not None
+        with lab.host("src").popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin is not None and process.stdout is not None
+            assert process.stdout.readline() == b"sending\n"
+            busy, idle = assigned(4000), assigned(4001)
+            eventually(lambda: not is_there(running, idle))
+            assert is_there(running, busy)  # assigned before, so it would have ended before
             process.stdin.close()
             process.wait(30)
         eventually(lambda: not is_there(running, busy))

@@ -1,6 +1,7 @@
 """Machines whose time passes only while they wait, and a lab on one."""
 
 import io
+import json
 import os
 import shutil
 from pathlib import Path
@@ -84,11 +85,14 @@ def _text(file: Path) -> str:
 
 
 LAB = """
-    import tempfile, time
+    import json, tempfile, time
+    from contextlib import ExitStack
     from pathlib import Path
     from mpx_lab.lab import Lab
     from mpx_lab.record import Run
+    from mpx_lab.record_reader import RecordedRun
     from mpx_lab.judged import judged
+    from mpx_lab.series import goodput_bps
     from mpx_lab.topology import Topology, wan
     from mpx_lab.traffic.background import Background
 
@@ -98,24 +102,68 @@ LAB = """
         folder = Path(tempfile.mkdtemp()) / "run"
         with Run(folder, "test", {}) as run, judged(lab, run):
             where = (src, dst, dst.addresses[0], run.flows, run.epoch_s)
-            with Background("tcp(congestion=cubic)", "flow", *where):
+            with Background("tcp(congestion=cubic, streams=2)", "flow", *where):
                 time.sleep(5)
                 before = lab.link("wan").stats().a_to_b
+                began_s = time.monotonic() - run.epoch_s
                 time.sleep(20)
                 after = lab.link("wan").stats().a_to_b
+                ended_s = time.monotonic() - run.epoch_s
                 lab.link("wan").change(rate_bps=10_000_000)
                 slow = lab.link("wan").stats().a_to_b
                 time.sleep(20)
                 last = lab.link("wan").stats().a_to_b
+            with ExitStack() as both:
+                back = (dst, src, src.addresses[0], *where[3:])
+                for (name, spec), way in zip({others}.items(), (where, back)):
+                    both.enter_context(Background(spec, name, *way))
+                time.sleep(10)
         print((after.delivered.bytes - before.delivered.bytes) * 8 / 20e6)
         print((last.delivered.bytes - slow.delivered.bytes) * 8 / 20e6)
         print(after.dropped_queue.frames, last.shape.rate_bps)
         print(run.validity.valid, run.validity.reasons, lab.lost_elsewhere())
+        seen = RecordedRun.open(folder)
+        print(goodput_bps(seen.goodput("flow"), began_s, ended_s))
+        flow = json.loads((folder / "flows" / "flow.json").read_text())
+        acked = sum(connection["bytes_acked"] for connection in flow["connections"])
+        print(acked / sum(sample.size_bytes for sample in seen.goodput("flow")))
+        for name in {others}:
+            phases = [(float(row["t_s"]), int(row["on"])) for row in seen.rows(f"flows/{name}.phases.csv")]
+            arrived = [(sample.t_s, sample.size_bytes) for sample in seen.goodput(name)]
+            print(json.dumps([phases, arrived]))
 """
+OTHERS = {
+    "new": "tcp-square(on=400ms, off=600ms)",
+    "square": "udp-square(rate=1Mbit/s, on=400ms, off=600ms)",
+}
 
 
-def test_a_lab_there_carries_what_its_links_are_told_and_is_never_late(run: Run) -> None:
-    first, then, counted, judged = run(LAB)
+def assert_on_and_off(phases: list[list[float]], arrived: list[list[float]]) -> None:
+    """It sends for 0.4 s of each second, and nothing arrives in between; looks are 0.1 s apart."""
+    assert len(phases) > 18
+    assert [on for _, on in phases[:4]] == [1, 0, 1, 0]
+    at_s = [t_s for t_s, _ in phases]
+    assert [off - on for on, off in zip(at_s[:-2:2], at_s[1::2], strict=False)] == pytest.approx(
+        [0.4] * ((len(at_s) - 1) // 2), abs=0.06
+    )
+    assert [then - on for on, then in zip(at_s[::2], at_s[2::2], strict=False)] == pytest.approx(
+        [1.0] * ((len(at_s) - 1) // 2), abs=0.06
+    )
+    for off_s, again_s in zip(at_s[1::2], at_s[2::2], strict=False):
+        assert not sum(size for t_s, size in arrived if off_s + 0.3 < t_s < again_s)
+        assert sum(size for t_s, size in arrived if off_s - 0.4 < t_s < off_s + 0.2) > 10_000
+
+
+def test_a_lab_there_carries_what_its_links_and_generators_are_told_and_is_never_late(run: Run) -> None:
+    first, then, counted, judged, goodput, acked, *others = run(LAB.replace("{others}", repr(OTHERS)))
+    assert 0.93 * 20e6 < float(goodput) < 0.97 * 20e6
+    assert float(acked) == pytest.approx(1, abs=0.01)
+    new, square = map(json.loads, others)
+    at_s = [t_s for t_s, _ in square[0]]
+    on_s = sum(off - on for on, off in zip(at_s[::2], at_s[1::2], strict=False))
+    assert sum(size for _, size in square[1]) * 8 / on_s == pytest.approx(1e6, rel=0.05)
+    assert_on_and_off(*square)
+    assert_on_and_off(*new)
     assert 19.9 < float(first) < 20.01
     assert 9.95 < float(then) < 10.01
     dropped, rate_bps = map(int, counted.split())

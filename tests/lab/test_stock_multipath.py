@@ -14,11 +14,10 @@ from mpx_lab.stock_server import stock_server
 from mpx_lab.topologies import named
 
 LINKS = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")  # each is one of four paths
-SIZE = 40_000_000
-SHARE = (
-    0.03  # of the file at least: the path was used. The tools deal blocks to whoever is first, so one path
-)
-# has 0.07 to 0.56 of it; what nobody uses carries less than 0.0001.
+SIZE = 8_000_000
+SCALE = 0.05  # 5 Mbit/s on each of the four paths: a busy machine fills them too, so all are needed
+# Of the file at least: the path was used. The tools deal blocks of 256 kB to whoever is first.
+SHARE = 0.03
 NETMGR = Path(mpx_controller.stock.__file__).parent / "netmgr"
 
 
@@ -87,7 +86,7 @@ def site(lab_id: str, tmp_path: Path) -> Iterator[Site]:
     folder.mkdir()
     folder.chmod(0o777)  # the server is nobody
     shutil.copytree(NETMGR, folder / "netmgr", ignore=shutil.ignore_patterns("__pycache__"))
-    with many_paths(named("thesis-a"), lab_id, tmp_path) as lab:
+    with many_paths(named("thesis-a").scaled(SCALE), lab_id, tmp_path) as lab:
         yield Site(lab, folder)
 
 

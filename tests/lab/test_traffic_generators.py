@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 from mpx_lab.dataset.acknowledged import acknowledged
 from mpx_lab.record_reader import RecordedRun
-from mpx_lab.series import Sample, goodput_bps
 from mpx_lab.traffic.background import Background
 from mpx_lab.traffic.spec import GENERATORS
 from two_hosts import (
-    RATE_BPS,
     HostInNamespace,
     left_running,
     made_two_hosts,  # noqa: F401  a fixture
-    shape,
     starts_and_is_killed,
 )
 
@@ -27,7 +24,6 @@ from mpx.errors import MpxError
 
 Hosts = tuple[HostInNamespace, HostInNamespace]
 Eventually = Callable[..., None]
-UDP_RATE_BPS = 10e6
 
 
 def arrived(recorded: RecordedRun) -> int:
@@ -55,65 +51,64 @@ def summary(recorded: RecordedRun) -> dict[str, object]:
     return read
 
 
-def longer_than(duration_s: float) -> Callable[[RecordedRun], bool]:
-    def enough(recorded: RecordedRun) -> bool:
-        looks = recorded.goodput("bg")
-        return bool(looks) and looks[-1].t_s - looks[0].t_s > duration_s
-
-    return enough
-
-
 def edges(recorded: RecordedRun, stream: int = 0) -> list[tuple[float, int]]:
     rows = recorded.rows("flows/bg.phases.csv")
     return [(float(row["t_s"]), int(row["on"])) for row in rows if int(row["stream"]) == stream]
 
 
-def test_tcp_fills_the_link_and_says_how(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
+def kernels(recorded: RecordedRun) -> list[dict[str, str]]:
+    """What the kernel of the sender said of its streams so far."""
+    file = "flows/bg.tcp.csv"
+    return recorded.rows(file) if (recorded.folder / file).exists() else []
+
+
+def test_tcp_says_how_it_fills_the_link(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
+    """At which rate it does is seen in simulated time (test_simulated.py)."""
+
+    def enough(recorded: RecordedRun) -> bool:
+        wide = {row["stream"] for row in kernels(recorded) if int(row["cwnd_packets"]) > 10}
+        return arrived(recorded) > 10_000_000 and len(wide) == 2
+
     spec = "tcp(congestion=cubic, streams=2)"
-    recorded = carried(two_hosts, tmp_path, spec, longer_than(3), eventually)
-    series = recorded.goodput("bg")
-    assert 0.5 * RATE_BPS < goodput_bps(series, series[0].t_s + 1, series[-2].t_s) < 1.05 * RATE_BPS
+    recorded = carried(two_hosts, tmp_path, spec, enough, eventually)
     streams = recorded.streams("bg")
     assert sorted(streams) == [0, 1]
     assert sum(sample.size_bytes for stream in streams.values() for sample in stream) == arrived(recorded)
-    kernel = recorded.rows("flows/bg.tcp.csv")
+    kernel = kernels(recorded)
     assert {row["stream"] for row in kernel} == {"0", "1"}
-    assert max(int(row["cwnd_packets"]) for row in kernel) > 10
     assert max(float(row["rtt_s"]) for row in kernel) > 0
     assert {row["bbr_pacing_gain"] for row in kernel} == {""}
     connections = summary(recorded)["connections"]
     assert isinstance(connections, list)
     assert [connection["congestion"] for connection in connections] == ["cubic", "cubic"]
-    # Reset at the end, so what was on its way then has no acknowledgement any more.
+    # Reset at the end: what was on its way then has no acknowledgement any more, or was not read any more.
     acked = sum(connection["bytes_acked"] for connection in connections)
-    assert 0.5 * arrived(recorded) < acked < 1.01 * arrived(recorded) + 1000
+    assert 0.5 * arrived(recorded) < acked < 1.9 * arrived(recorded)
 
 
 def test_bbr_says_in_which_state_it_is(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
-    recorded = carried(two_hosts, tmp_path, "tcp(congestion=bbr)", longer_than(1), eventually)
-    gains = {float(row["bbr_pacing_gain"]) for row in recorded.rows("flows/bg.tcp.csv")}
-    assert gains
-    assert gains <= {2.887, 0.344, 1.25, 0.75, 1.0}
+    def gains(recorded: RecordedRun) -> set[float]:
+        return {float(row["bbr_pacing_gain"]) for row in kernels(recorded) if row["bbr_pacing_gain"]}
+
+    def enough(recorded: RecordedRun) -> bool:
+        return len(gains(recorded)) > 1
+
+    recorded = carried(two_hosts, tmp_path, "tcp(congestion=bbr)", enough, eventually)
+    assert gains(recorded) <= {2.887, 0.344, 1.25, 0.75, 1.0}
 
 
 def test_tcp_square_goes_and_comes_as_new_connections(
     two_hosts: Hosts, tmp_path: Path, eventually: Eventually
 ) -> None:
+    """That nothing comes in its pauses is seen in simulated time (test_simulated.py)."""
+
     def twice(recorded: RecordedRun) -> bool:
         file = recorded.folder / "flows" / "bg.phases.csv"
         return file.exists() and len(edges(recorded)) >= 5
 
-    rate_bps = 10e6  # so slow that what is unsent when "on" ends would take much of the pause
-    shape(two_hosts[0], rate_bps)
     recorded = carried(two_hosts, tmp_path, "tcp-square(on=400ms, off=600ms)", twice, eventually)
-    seen = edges(recorded)
-    assert [on for _, on in seen[:5]] == [1, 0, 1, 0, 1]
-    series = recorded.goodput("bg")
-    for (on_s, _), (off_s, _), (again_s, _) in zip(seen[0::2], seen[1::2], seen[2::2], strict=False):
-        while_on = goodput_bps(series, on_s, off_s + 0.1)
-        pause = goodput_bps(series, off_s + 0.25, again_s - 0.15)  # looks are 100 ms apart
-        assert while_on > 0.2 * rate_bps
-        assert pause < 0.01 * rate_bps
+    assert [on for _, on in edges(recorded)[:5]] == [1, 0, 1, 0, 1]
+    assert arrived(recorded) > 0
     connections = summary(recorded)["connections"]
     assert isinstance(connections, list)
     assert len(connections) >= 3
@@ -123,13 +118,20 @@ def test_rpc_has_no_more_blocks_under_way_than_slots(
     two_hosts: Hosts, tmp_path: Path, eventually: Eventually
 ) -> None:
     spec = "rpc(streams=2, block=20kB, slots=3)"
-    recorded = carried(two_hosts, tmp_path, spec, longer_than(3), eventually)
+
+    def segment(recorded: RecordedRun) -> int:
+        return max((int(row["mss_bytes"]) for row in kernels(recorded)), default=0)
+
+    def sent(recorded: RecordedRun) -> int:
+        looked = [(int(row["unacked_packets"]), int(row["unsent_bytes"])) for row in kernels(recorded)]
+        return max((unacked * segment(recorded) + unsent for unacked, unsent in looked), default=0)
+
+    def enough(recorded: RecordedRun) -> bool:  # more than the slots: they were answered
+        return arrived(recorded) > 20 * 20_000 and len(recorded.streams("bg")) == 2 and sent(recorded) > 0
+
+    recorded = carried(two_hosts, tmp_path, spec, enough, eventually)
     assert sorted(recorded.streams("bg")) == [0, 1]
-    assert arrived(recorded) > 20 * 20_000  # more than the slots: they were answered
-    kernel = recorded.rows("flows/bg.tcp.csv")
-    segment = max(int(row["mss_bytes"]) for row in kernel)
-    sent = [int(row["unacked_packets"]) * segment + int(row["unsent_bytes"]) for row in kernel]
-    assert 0 < max(sent) <= 3 * 20_000 + 4 * segment  # not all segments are full
+    assert sent(recorded) <= 3 * 20_000 + 4 * segment(recorded)  # not all segments are full
 
 
 def test_udt_brings_data_without_tcp(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
@@ -138,18 +140,18 @@ def test_udt_brings_data_without_tcp(two_hosts: Hosts, tmp_path: Path, eventuall
     assert [on for _, on in edges(recorded)] == [1, 0]
 
 
-def test_udp_brings_its_rate(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
-    recorded = carried(two_hosts, tmp_path, "udp(rate=10Mbit/s)", longer_than(3), eventually)
+def test_udp_brings_all_it_sends(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
+    """At which rate is seen in simulated time (test_simulated.py)."""
+
+    def enough(recorded: RecordedRun) -> bool:
+        return arrived(recorded) > 1_000_000
+
+    recorded = carried(two_hosts, tmp_path, "udp(rate=10Mbit/s)", enough, eventually)
     told = summary(recorded)
     sent, size = told["datagrams_sent"], told["datagram_bytes"]
     assert isinstance(sent, int)
     assert isinstance(size, int)
     assert arrived(recorded) == sent * size  # the link has room for all
-    began_s, ended_s = edges(recorded)[0][0], edges(recorded)[-1][0]
-    given_up = told["datagrams_given_up"]
-    assert isinstance(given_up, int)
-    offered = (sent + given_up) * size * 8 / (ended_s - began_s)
-    assert offered == pytest.approx(UDP_RATE_BPS, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -157,32 +159,26 @@ def test_udp_brings_its_rate(two_hosts: Hosts, tmp_path: Path, eventually: Event
     ["udp-square(rate=10Mbit/s, on=400ms, off=600ms)", "udp-bursty(rate=10Mbit/s, burst=400ms, period=1s)"],
 )
 def test_udp_on_and_off(two_hosts: Hosts, tmp_path: Path, eventually: Eventually, spec: str) -> None:
+    """When they are on and off is seen in simulated time (test_simulated.py)."""
+
     def three_periods(recorded: RecordedRun) -> bool:
         file = recorded.folder / "flows" / "bg.phases.csv"
         return file.exists() and len(edges(recorded)) >= 7
 
     recorded = carried(two_hosts, tmp_path, spec, three_periods, eventually)
-    seen = edges(recorded)[:7]
-    assert [on for _, on in seen] == [1, 0, 1, 0, 1, 0, 1]
-    # A busy machine delays an edge, hardly all of them: the best of three periods is as the pattern says.
-    times_s = [at_s for at_s, _ in seen]
-    on_s = [off - on for on, off in zip(times_s[0::2], times_s[1::2], strict=False)]
-    period_s = [after - on for on, after in zip(times_s[0::2], times_s[2::2], strict=False)]
-    assert min(on_s, key=lambda each: abs(each - 0.4)) == pytest.approx(0.4, abs=0.1)
-    assert min(period_s, key=lambda each: abs(each - 1.0)) == pytest.approx(1.0, abs=0.1)
-    series = recorded.goodput("bg")
-    assert sum_between(series, seen[1][0] + 0.15, seen[2][0] - 0.15) == 0
+    assert [on for _, on in edges(recorded)[:7]] == [1, 0, 1, 0, 1, 0, 1]
     assert arrived(recorded) > 0
-
-
-def sum_between(series: list[Sample], begin_s: float, end_s: float) -> int:
-    """Sum the looks that lie wholly in between."""
-    return sum(sample.size_bytes for sample in series if begin_s + 0.11 < sample.t_s < end_s)
 
 
 def test_short_flows_come_as_the_seed_says(two_hosts: Hosts, tmp_path: Path, eventually: Eventually) -> None:
     spec = "short-flows(load=0.3, of=50Mbit/s, largest=200kB, congestion=cubic, seed=5)"
-    recorded = carried(two_hosts, tmp_path, spec, longer_than(2.5), eventually)
+
+    def ended(recorded: RecordedRun) -> list[dict[str, str]]:
+        file = "flows/bg.flows.csv"
+        rows = recorded.rows(file) if (recorded.folder / file).exists() else []
+        return [row for row in rows if row["duration_s"]]
+
+    recorded = carried(two_hosts, tmp_path, spec, lambda so_far: len(ended(so_far)) > 20, eventually)
     flows = recorded.rows("flows/bg.flows.csv")
     told = summary(recorded)
     assert told["broken"] == told["left_out"] == 0
@@ -191,7 +187,7 @@ def test_short_flows_come_as_the_seed_says(two_hosts: Hosts, tmp_path: Path, eve
     assert told["finished"] == len(finished) > 20
     sizes = sum(int(row["size_bytes"]) for row in finished)
     assert sizes <= arrived(recorded) <= sum(int(row["size_bytes"]) for row in flows)
-    again = carried(two_hosts, tmp_path / "again", spec, longer_than(1), eventually)
+    again = carried(two_hosts, tmp_path / "again", spec, lambda so_far: len(ended(so_far)) > 10, eventually)
     by_due = sorted(flows, key=lambda row: float(row["due_s"]))
     by_due_again = sorted(again.rows("flows/bg.flows.csv"), key=lambda row: float(row["due_s"]))
     assert [row["size_bytes"] for row in by_due[:10]] == [row["size_bytes"] for row in by_due_again[:10]]
@@ -211,7 +207,7 @@ def test_gridftp_is_a_real_copy(two_hosts: Hosts, tmp_path: Path, eventually: Ev
         len({row["stream"] for row in sent if row["congestion"] == "cubic"}) >= 3
     )  # numbered as they are seen
     acked = sum(sample.size_bytes for sample in acknowledged(sent))
-    assert 0.5 * arrived(recorded) < acked < 1.01 * arrived(recorded) + 1000
+    assert 0.5 * arrived(recorded) < acked < 1.9 * arrived(recorded)
     kept = {file.name for file in (tmp_path / "flows").iterdir()}
     assert not {"bg.sink", "bg.source"} & kept
 
