@@ -4,8 +4,8 @@ import contextlib
 import gc
 import os
 import shutil
-import socket
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
