@@ -117,6 +117,7 @@ class SessionWorker(threading.Thread):
             while not queue.is_settled and not failure.cancel.is_set():
                 try:
                     if not self.step():
+                        self.context.events.reconnecting.end(self.name)
                         self.pause()
                         failure.cancel.wait(IDLE_S)
                 except self.retried as error:

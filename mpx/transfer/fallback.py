@@ -13,7 +13,7 @@ from mpx.transfer.option_checks import check_source_ports, sessions_for_files
 from mpx.transfer.transport import Transport
 from mpx.units import counted
 
-WHOLE_FILES = "each file is downloaded again, in one stream from its first byte"
+WHOLE_FILES = "each file that has no final name yet is downloaded again, in one stream from its first byte"
 
 
 def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:

@@ -85,11 +85,6 @@ def read_journal(folder: StateFolder, name: str) -> Contents:
     return contents
 
 
-def read_files(folder: StateFolder, name: str) -> list[Unfinished]:
-    """Return the unfinished files of a journal; nothing for a missing or foreign one. Raises NotOurs."""
-    return list(read_journal(folder, name).files.values())
-
-
 def _apply(record: dict[str, Any], contents: Contents) -> None:
     files = contents.files
     if "file" in record:

@@ -129,17 +129,16 @@ class Search:
             return None
         rise = measured.goodput_bps / before.goodput_bps
         carries_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
-        believed_bps = (
-            self._path_bps or 0.0
-        )  # new streams carry more than their share for a while: not at once less
-        self._path_bps = max(carries_bps, (carries_bps + believed_bps) / 2)
+        # New streams carry more than their share for a while, so one step does not show that it is much less.
+        self._path_bps = max(carries_bps, (carries_bps + (self._path_bps or 0.0)) / 2)
         if not gained:
             self._wait_s = min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
         if (before.is_quick and rise > LOST) or bend > NEAR * n:
             return None  # soon after a step the streams before may have been above their share still
-        return Step(bend, _reason(n, measured, f"{_streams(bend)} carry as much"))
+        why = f"{_streams(bend)} carry {'more' if rise < AS_MUCH else 'as much'}"
+        return Step(bend, _reason(n, measured, why))
 
     def _try(
         self, now_s: float, n: int, measured: Reading, meter: Meter, least: int, most: int

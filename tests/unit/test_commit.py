@@ -25,7 +25,7 @@ from mpx.transfer.commit import Committer
 from mpx.transfer.commit_session import CommitSession
 from mpx.transfer.ends import Ends
 from mpx.transfer.journal import Journal
-from mpx.transfer.journal_reader import read_files
+from mpx.transfer.journal_reader import read_journal
 from mpx.transfer.records import Records
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.verify_queue import GROUP
@@ -254,7 +254,7 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     play.journal.close()
     with StateFolder() as state:
         (name,) = state.names(".journal")
-        (file,) = read_files(state, name)
+        (file,) = read_journal(state, name).files.values()
         assert '"arrived"' in (state.path / name).read_text()
     assert file.arrived.size == 0
 
@@ -320,7 +320,7 @@ def test_what_was_lost_and_has_come_again_is_in_the_journal(folder: Path) -> Non
     play.journal.close()
     with StateFolder() as state:
         (name,) = state.names(".journal")
-        (read,) = read_files(state, name)
+        (read,) = read_journal(state, name).files.values()
     assert list(read.arrived) == [(0, file.size_bytes)]
 
 

@@ -24,6 +24,7 @@ class MadeUpSession:
 
     retrieves: tuple[PartialRetrieve, ...] = ()
     congestion = ""
+    is_changing = False
 
     def __init__(self) -> None:
         self.connections = 0
@@ -144,3 +145,33 @@ def test_connections_that_are_wanted_while_others_are_asked_for_are_not_forgotte
     assert session.connects == [2, 2, 2]
     retrieve_another()
     assert session.connects == [2, 2, 2]
+
+
+def test_the_next_retrieve_is_asked_for_before_the_last_one_has_ended(tmp_path: Path) -> None:
+    """However long that is, the server never waits for us."""
+    context = a_context()
+    scheduler = RangeScheduler(context)
+    where = parse_location("ftp://127.0.0.1:1/")
+    worker = DownloadWorker(
+        0, where, SessionOptions(), context, scheduler, "default", lambda _: [], lambda: True
+    )
+    file = FileTransfer("f", "f", str(tmp_path / ".f.part"), FileInfo(Kind.FILE, 200_000_000))
+    start, end = file.take(50_000_000)  # type: ignore[misc]
+    first = PartialRetrieve(file, start, end, file.open(file.partial, os.O_RDWR | os.O_CREAT), NoChannel())
+    session = MadeUpSession()
+    session.connections, session.retrieves = 2, (first,)
+    worker.session, worker.target = session, 2
+    worker._ahead.connected(2)
+    worker._ahead._goodput = 2e6
+    scheduler.put_back(file)
+    taken = file.todo_bytes
+    worker._feed()
+    assert file.todo_bytes == taken  # more than is to be ahead is still to come
+    first.to_write(start, end - 500_000)
+    worker._feed()
+    assert file.todo_bytes < taken
+    assert not worker.is_changing
+    worker.target = 3
+    assert worker.is_changing
+    worker.target = 0
+    assert not worker.is_changing

@@ -18,7 +18,6 @@ from mpx.transfer import journal
 from mpx.transfer.destination_lock import DestinationLock
 from mpx.transfer.journal import Journal, leftovers
 from mpx.transfer.journal_reader import Unfinished, boot_id, read_journal
-from mpx.transfer.journal_reader import read_files as files_of
 
 SOURCE, DESTINATION = "/data/\udcff file", "ftp://host:2811/data/file"
 
@@ -44,7 +43,7 @@ def interrupted(*arrived: tuple[int, int]) -> Path:
 
 def read_files(path: Path) -> list[Unfinished]:
     with StateFolder() as folder:
-        return files_of(folder, path.name)
+        return list(read_journal(folder, path.name).files.values())
 
 
 def test_what_arrived_is_known_to_the_next_run() -> None:

@@ -9,7 +9,7 @@ from mpx.engine.endpoint import FileInfo, Kind
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location
 from mpx.transfer.journal import leftovers
-from mpx.transfer.journal_reader import boot_id, read_files
+from mpx.transfer.journal_reader import boot_id, read_journal
 from mpx.transfer.sent_notes import Sent, SentNotes
 
 _folder = tempfile.TemporaryDirectory()
@@ -56,7 +56,7 @@ def parse(data: bytes) -> None:
     for left in leftovers():
         assert isinstance(left.source, str)
     with StateFolder() as folder:
-        files = read_files(folder, _journal.name)
+        files = read_journal(folder, _journal.name).files.values()
     for file in files:
         assert isinstance(file.final, str)
         assert isinstance(file.partial, str)

@@ -85,7 +85,10 @@ class DownloadCarrier(WorkerCarrier):
         super().__init__(context)
         self._congestions = congestions  # that the server can be asked to send with
         scheduler = RangeScheduler(context)
-        sessions, ports = context.options.max_sessions, context.streams.listen_ports
+        # What a chunk of GridFTP-APT brings is to be shared by all of its streams.
+        alone = context.options.tuner == "paper"
+        sessions = len(context.streams.paths.names) if alone else context.options.max_sessions
+        ports = context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
             sessions = ports[1] - ports[0] + 1
             context.supervisor.note(
@@ -138,7 +141,7 @@ class DownloadCarrier(WorkerCarrier):
     def _may_switch(self) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time."""
         active = sum(worker.target > 0 and not worker.gone for worker in self._downloads)
-        return sum(session.is_switching for session in self._sessions) < max(1, active // 2)
+        return sum(worker.is_switching for worker in self._downloads) < max(1, active // 2)
 
     def _others(self, worker: "DownloadWorker") -> "list[Pending]":
         return [entry for other in self._downloads if other is not worker for entry in other.under_way()]

@@ -51,9 +51,9 @@ class DownloadSession:
     """A session of a worker, logged in. Used by the worker's thread, unless a method says otherwise.
 
     `retrieves` is changed by that thread with `_guard` held, and others hold it to read it. The channels are
-    a tuple that it replaces whole, so others may read it at any time (`open_connections`, `is_switching`,
-    `is_changing`, `data_port`, `cut`); `_guard` is held where it changes together with `_past`, so that
-    counters are added up once.
+    a tuple that it replaces whole, so others may read it at any time (`open_connections`, `connections`,
+    `is_switching`, `is_changing`, `data_port`, `cut`); `_guard` is held where it changes together with
+    `_past`, so that counters are added up once.
     """
 
     def __init__(
@@ -95,7 +95,8 @@ class DownloadSession:
     @property
     def connections(self) -> int:
         """How many connections further retrieves will use; 0 before the first channel."""
-        return self._channels[-1].parallelism if self._channels else 0
+        channels = self._channels
+        return channels[-1].parallelism if channels else 0
 
     def open_connections(self) -> list[socket.socket]:
         """Return those that data may come over now."""
@@ -110,7 +111,7 @@ class DownloadSession:
     def is_switching(self) -> bool:
         """Whether nothing has come yet over the newest connections."""
         channels = self._channels
-        return not channels or channels[-1].totals().bytes == 0
+        return bool(channels) and channels[-1].totals().bytes == 0
 
     @property
     def is_changing(self) -> bool:

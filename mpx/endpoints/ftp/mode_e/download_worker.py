@@ -1,8 +1,8 @@
-"""Downloads in MODE E, the workers: each keeps partial retrieves queued at its session, half a second ahead.
+"""Downloads in MODE E, the workers: each has the next partial retrieve queued before the last one ends.
 
 The server cannot add connections to a running retrieve, so the number of streams changes by sessions:
 a further one is opened beside the others, an unneeded one is not fed any more. Only when there are as
-many sessions as allowed does each get more connections, one session at a time.
+many sessions as allowed does each get more connections, at most half of them at a time.
 """
 
 import os
@@ -73,6 +73,7 @@ class DownloadWorker(SessionWorker):
             self.host, options.timeout_s, lambda: not others(self), context.events.inbound.is_set
         )
         self._ahead = ReadAhead()
+        self._is_between = False  # it has left a session, and the next has no connections yet
         self._login_s = 0.0  # how long it took to open the session
         self._renewed = 0  # `_renewals` when the connections that there are were asked for
         self._most_ahead = MOST_AHEAD
@@ -98,7 +99,15 @@ class DownloadWorker(SessionWorker):
     def is_changing(self) -> bool:
         """Whether other connections than those that carry data are wanted; from any thread."""
         session, target = self.session, self.target
-        return session is not None and (session.is_changing or 0 != session.connections != target)
+        if session is None or not target:
+            return False
+        return session.is_changing or 0 != session.connections != target
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether nothing has come yet over its newest connections; from any thread."""
+        session = self.session
+        return self._is_between if session is None or not session.connections else session.is_switching
 
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
@@ -185,8 +194,7 @@ class DownloadWorker(SessionWorker):
         """Queue retrieves until enough is ahead."""
         target = self.target  # others change it meanwhile
         self._leave_early(target)
-        waiting = sum(retrieve.size_bytes for retrieve in self._retrieves if not retrieve.is_done)
-        room = self._ahead.most_bytes - waiting
+        room = self._ahead.most_bytes - self._waiting_bytes()
         while target and room > 0 and len(self._retrieves) < self._most_ahead:
             piece = self._next_piece()
             if piece is None:
@@ -198,17 +206,26 @@ class DownloadWorker(SessionWorker):
         if self.session:
             self.session.flush()
 
-    def _leave_early(self, target: int) -> None:
-        """Drop a session that is to have more connections, if its retrieves take much longer than a login.
+    def _waiting_bytes(self) -> int:
+        """Return how many bytes are to come, as far as it matters: the first retrieve comes, others wait."""
+        undone = [retrieve for retrieve in self._retrieves if not retrieve.is_done]
+        return sum(each.size_bytes for each in undone[1:]) + sum(each.missing().size for each in undone[:1])
 
-        Where it is to have fewer, those that there are do no harm meanwhile.
+    def _leave_early(self, target: int) -> None:
+        """Drop a session that is to have more or new connections, if its retrieves take long beside a login.
+
+        Where it is to have fewer, those that there are do no harm meanwhile. Where sessions are few others
+        would take its place.
         """
         session = self.session
         if session is None or not 0 < session.connections <= target or not self._is_due(session, target):
             return
+        if is_session_wanted(self._options):
+            return
         missing_bytes = sum(retrieve.missing().size for retrieve in session.retrieves)
         if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch():
             self.drop()
+            self._is_between = True
 
     def _is_due(self, session: DownloadSession, connections: int) -> bool:
         return session.connections != connections or self._renewals != self._renewed
@@ -310,6 +327,7 @@ class DownloadWorker(SessionWorker):
 
     def drop(self) -> None:
         """See SessionWorker. What the session was to bring goes back to the scheduler."""
+        self._is_between = False
         session = self.session
         if session is None:
             return
