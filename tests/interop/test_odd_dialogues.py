@@ -257,7 +257,9 @@ def test_mode_s_where_mode_e_is_not_to_be_had(verb: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("code", [500, 501, 504, 550, 451])
-@pytest.mark.parametrize("streams", [{"streams": 4}, {"initial_streams": 16, "max_sessions": 2}])
+@pytest.mark.parametrize(
+    "streams", [{"streams": 4, "max_sessions": 1}, {"initial_streams": 16, "max_sessions": 2}]
+)
 def test_one_connection_for_each_session_where_more_are_refused(
     streams: dict[str, int], code: int, tmp_path: Path
 ) -> None:

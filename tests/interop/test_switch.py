@@ -187,7 +187,7 @@ def test_a_server_that_refuses_what_it_has_announced_goes_on_as_before_and_that_
         report = copied(f"{server.url}there", str(tmp_path / "here"))
     assert cmp(tmp_path / "here", served / "there", shallow=False)
     assert any(
-        "refuses to send with bbr, and goes on unchanged: Not any more." in note for note in report.notes
+        "refuses to send with bbr, and goes on unchanged: Not any more" in note for note in report.notes
     )
     told = [event.congestion for event in report.timeline]
     assert told[:3] == ["cubic", "bbr", "cubic"]

@@ -222,7 +222,8 @@ def test_a_server_that_refuses_several_connections_gets_one_for_each_session(
         return b"OPTS NONSENSE x\r\n" if line.startswith(b"OPTS RETR") else line
 
     with ControlRelay(port_of(stock), to_server=no_parallelism) as relay:
-        report = api.copy(f"{through(relay, stock)}a", str(here / "b"), api.CopyOptions(streams=3, retries=0))
+        options = api.CopyOptions(streams=3, max_sessions=1, retries=0)
+        report = api.copy(f"{through(relay, stock)}a", str(here / "b"), options)
     assert (here / "b").read_bytes() == content
     assert any("one connection for each session" in note for note in report.notes), report.notes
 

@@ -116,7 +116,8 @@ class DownloadCarrier(WorkerCarrier):
             living = [worker for worker in self._downloads if not worker.gone and worker.path == path]
             sessions = min(streams, len(living))
             total = sessions if self._context.events.one_connection.is_set() else streams
-            shares = resized([worker.target for worker in living[:sessions]], total)
+            has_begun = any(worker.has_begun for worker in living)
+            shares = resized([worker.target * has_begun for worker in living[:sessions]], total)
             for worker, share in zip(living, shares + [0] * (len(living) - sessions), strict=True):
                 worker.target = share
 

@@ -96,6 +96,11 @@ class DownloadWorker(SessionWorker):
         self._renewals += 1
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it has asked for connections; from any thread."""
+        return self._ahead.connections > 0
+
+    @property
     def is_changing(self) -> bool:
         """Whether other connections than those that carry data are wanted; from any thread."""
         session, target = self.session, self.target
@@ -212,15 +217,15 @@ class DownloadWorker(SessionWorker):
         return sum(each.size_bytes for each in undone[1:]) + sum(each.missing().size for each in undone[:1])
 
     def _leave_early(self, target: int) -> None:
-        """Drop a session that is to have more or new connections, if its retrieves take long beside a login.
+        """Drop a session that is to send otherwise, if its retrieves take long beside a login.
 
-        Where it is to have fewer, those that there are do no harm meanwhile. Where sessions are few others
-        would take its place.
+        Where it is to have fewer connections, those that there are do no harm meanwhile. Where sessions are
+        few others would take its place.
         """
         session = self.session
-        if session is None or not 0 < session.connections <= target or not self._is_due(session, target):
+        if session is None or not 0 < session.connections <= target or is_session_wanted(self._options):
             return
-        if is_session_wanted(self._options):
+        if not self._is_due(session, target) and session.congestion == self.congestion:
             return
         missing_bytes = sum(retrieve.missing().size for retrieve in session.retrieves)
         if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch():

@@ -23,7 +23,7 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self.rtt_s = 0.0
-        self._connections = 0  # of the session
+        self.connections = 0  # of the session
         self._guard = threading.Lock()
         self._goodput = 0.0  # bytes/s, smoothed; guarded by `_guard`
         self._measured = (time.monotonic(), 0)
@@ -45,7 +45,7 @@ class ReadAhead:
 
     def connected(self, connections: int) -> None:
         """Scale the expected goodput with the number of connections."""
-        before, self._connections = self._connections or connections, connections
+        before, self.connections = self.connections or connections, connections
         with self._guard:
             self._goodput *= connections / before
 
@@ -58,7 +58,7 @@ class ReadAhead:
     def piece_bytes(self) -> int:
         """How many bytes the next retrieve is to bring."""
         size = self.goodput * max(PIECE_S, self.rtt_s) or FIRST_PIECE
-        shared = BLOCKS_EACH * BLOCK_BYTES * self._connections if self._connections > 1 else 0
+        shared = BLOCKS_EACH * BLOCK_BYTES * self.connections if self.connections > 1 else 0
         return int(min(max(size, shared, SMALLEST_PIECE), LARGEST_PIECE))
 
     @property
