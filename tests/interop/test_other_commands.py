@@ -145,11 +145,11 @@ def test_unfinished_names_only_files_that_have_bytes(
     stock: Site, here: Path, eventually: Callable[..., None]
 ) -> None:
     for i in range(20):
-        make(here / f"tree/small{i:02}", 1000)
-    make(here / "tree/large", 6_000_000)
+        make(stock.folder / f"tree/small{i:02}", 1000)
+    make(stock.folder / "tree/large", 6_000_000)
     for i in range(50):
-        make(here / f"tree/tail{i:02}", 3_000_000)
-    words = ("copy", "-q", "-r", "--files", "1", "--rate", "8Mbit/s", here / "tree", stock.url_of("tree"))
+        make(stock.folder / f"tree/tail{i:02}", 3_000_000)
+    words = ("copy", "-q", "-r", "--files", "1", "--rate", "8Mbit/s", stock.url_of("tree"), here / "tree")
     with subprocess.Popen(command(*words)) as process:
         journals = Path(os.environ["MPX_STATE_DIR"])
         eventually(lambda: any(b'"arrived"' in path.read_bytes() for path in journals.glob("*.journal")))
