@@ -97,7 +97,7 @@ def test_a_session_that_is_to_change_is_left_if_its_retrieves_take_long(
         scheduler,
         "default",
         lambda _: [],
-        lambda: may_switch,
+        lambda _: may_switch,
     )
     file = FileTransfer("f", "f", str(tmp_path / ".f.part"), FileInfo(Kind.FILE, 8_000_000))
     piece = file.take(8_000_000)
@@ -120,7 +120,7 @@ def test_connections_that_are_wanted_while_others_are_asked_for_are_not_forgotte
     context, numbers = a_context(), iter(range(10))
     where = parse_location("ftp://127.0.0.1:1/")
     worker = DownloadWorker(
-        0, where, SessionOptions(), context, RangeScheduler(context), "default", lambda _: [], lambda: True
+        0, where, SessionOptions(), context, RangeScheduler(context), "default", lambda _: [], lambda _: True
     )
     session = MadeUpSession()
     worker.session, worker.target = session, 2
@@ -153,7 +153,7 @@ def test_the_next_retrieve_is_asked_for_before_the_last_one_has_ended(tmp_path: 
     scheduler = RangeScheduler(context)
     where = parse_location("ftp://127.0.0.1:1/")
     worker = DownloadWorker(
-        0, where, SessionOptions(), context, scheduler, "default", lambda _: [], lambda: True
+        0, where, SessionOptions(), context, scheduler, "default", lambda _: [], lambda _: True
     )
     file = FileTransfer("f", "f", str(tmp_path / ".f.part"), FileInfo(Kind.FILE, 200_000_000))
     start, end = file.take(50_000_000)  # type: ignore[misc]

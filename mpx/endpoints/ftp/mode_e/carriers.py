@@ -139,8 +139,13 @@ class DownloadCarrier(WorkerCarrier):
         """The open sessions."""
         return [session for worker in self._downloads if (session := worker.session)]
 
-    def _may_switch(self) -> bool:
-        """Tell whether one more session may change its connections: at most half of them at a time."""
+    def _may_switch(self, anew: bool) -> bool:
+        """Tell whether one more session may change its connections: at most half of them at a time.
+
+        `anew`: by another session, which a server that has refused some might not admit.
+        """
+        if anew and any(worker.gone for worker in self._downloads):
+            return False
         active = sum(worker.target > 0 and not worker.gone for worker in self._downloads)
         return sum(worker.is_switching for worker in self._downloads) < max(1, active // 2)
 

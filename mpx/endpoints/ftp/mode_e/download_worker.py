@@ -48,11 +48,12 @@ class DownloadWorker(SessionWorker):
         scheduler: RangeScheduler,
         path: str,
         others: Callable[["DownloadWorker"], list[Pending]],
-        may_switch: Callable[[], bool],
+        may_switch: Callable[[bool], bool],
     ) -> None:
         """`path`: which its connections take. `others`: what other workers have under way.
 
-        `may_switch`: whether this session may change its connections now, as not all do at once.
+        `may_switch`: whether this session may change its connections now, as not all do at once; told True:
+        by another session.
         """
         super().__init__("download", number, location.host, context)
         self.path = path
@@ -228,7 +229,7 @@ class DownloadWorker(SessionWorker):
         if not self._is_due(session, target) and session.congestion == self.congestion:
             return
         missing_bytes = sum(retrieve.missing().size for retrieve in session.retrieves)
-        if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch():
+        if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch(True):
             self.drop()
             self._is_between = True
 
@@ -282,7 +283,7 @@ class DownloadWorker(SessionWorker):
         in all the copy, ConnectionLost if there are elsewhere.
         """
         before, renewals = session.connections, self._renewals  # more may be asked for meanwhile
-        if before and not (self._is_due(session, connections) and self._may_switch()):
+        if before and not (self._is_due(session, connections) and self._may_switch(False)):
             return
         try:
             session.connect(connections)
