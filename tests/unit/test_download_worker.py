@@ -11,6 +11,7 @@ from unit.made_up_context import a_context
 from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.endpoints.ftp.session import SessionOptions
+from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, RangeScheduler
@@ -74,25 +75,28 @@ class NoChannel:
 
 
 @pytest.mark.parametrize(
-    ("rate", "target", "may_switch", "is_left"),
+    ("rate", "target", "may_switch", "is_wanted", "is_left"),
     [
-        (1e6, 4, True, True),
-        (1e6, 1, True, False),  # more than are wanted do no harm
-        (1e6, 0, True, False),
-        (1e6, 2, True, False),  # its connections are as many as wanted
-        (1e6, 4, False, False),  # others change theirs
-        (20e6, 4, True, False),  # what is under way comes soon
+        (1e6, 4, True, False, True),
+        (1e6, 1, True, False, False),  # more than are wanted do no harm
+        (1e6, 0, True, False, False),
+        (1e6, 2, True, False, False),  # its connections are as many as wanted
+        (1e6, 4, False, False, False),  # others change theirs
+        (1e6, 4, True, True, False),  # another would take its place
+        (20e6, 4, True, False, False),  # what is under way comes soon
     ],
 )
 def test_a_session_that_is_to_change_is_left_if_its_retrieves_take_long(
-    tmp_path: Path, rate: float, target: int, may_switch: bool, is_left: bool
+    tmp_path: Path, rate: float, target: int, may_switch: bool, is_wanted: bool, is_left: bool
 ) -> None:
-    context = a_context()
+    context, pool = a_context(), SessionPool()
+    if is_wanted:
+        pool._waiting.append(object())
     scheduler = RangeScheduler(context)
     worker = DownloadWorker(
         0,
         parse_location("ftp://127.0.0.1:1/"),
-        SessionOptions(),
+        SessionOptions(pool=pool),
         context,
         scheduler,
         "default",

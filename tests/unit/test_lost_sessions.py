@@ -138,6 +138,20 @@ def test_who_was_admitted_before_tries_again(context: CarrierContext) -> None:
     assert notes(context) == ["trying again after: lost"] and not worker.asked_s
 
 
+def test_who_finds_no_work_after_a_loss_is_not_reconnecting(context: CarrierContext) -> None:
+    attempts: list[int] = []
+
+    class Idle(Losing):
+        def step(self) -> bool:
+            attempts.append(self.context.events.reconnecting.attempt)
+            return len(attempts) != 2 and super().step()
+
+    worker = Idle(context, losses=1)
+    worker.opened()
+    worker.run()
+    assert attempts == [0, 1, 0]
+
+
 def test_who_stands_aside_asks_less_often_each_time(context: CarrierContext) -> None:
     worker = Losing(context, number=1, losses=1)
     worker.refusals = 5
