@@ -281,11 +281,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.peers
-def test_a_real_server_with_a_full_disk(
-    tmp_path: Path, with_password: None, small_disk: Path, eventually: Callable[..., None]
-) -> None:
+def test_a_real_server_with_a_full_disk(tmp_path: Path, with_password: None, small_disk: Path) -> None:
     source = make(tmp_path / "up", 6_000_000)
     with PyFtpdLib(small_disk) as server:
-        with pytest.raises((ConnectionLost, NoSpace)):  # it says: 426 None; transfer aborted.
+        # It says "426 None; transfer aborted.", or nothing at all where closing its file fails once more.
+        with pytest.raises((ConnectionLost, NoSpace)):
             copy(str(source), server.url + "up", options())
-        eventually(lambda: server.log_path.read_text().count(" STOR ") == 3)  # it logs what has ended
+        assert not (small_disk / "up").exists()
