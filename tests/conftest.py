@@ -69,12 +69,12 @@ def peer() -> Callable[[str], str]:
 
 @pytest.fixture
 def eventually() -> Callable[..., None]:
-    """`eventually(condition)` returns when the condition holds, and fails when it does not in 120 s.
+    """`eventually(condition)` returns when the condition holds, and fails when it does not in 240 s.
 
     What lasts is looked at less often, as some conditions cost more than what is waited for.
     """
 
-    def wait(condition: Callable[[], object], within_s: float = 120) -> None:
+    def wait(condition: Callable[[], object], within_s: float = 240) -> None:
         began_s = time.monotonic()
         while not condition():
             waited_s = time.monotonic() - began_s

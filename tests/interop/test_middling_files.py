@@ -58,6 +58,7 @@ def test_streams_change_from_file_to_file(tmp_path: Path, monkeypatch, direction
         options = mpx.CopyOptions(recursive=True, max_sessions=sessions)
         report = mpx.copy(*pair, options)
     assert report.files.moved == FILES
-    assert report.notes == ([SERVER_CHOOSES] if direction == "down" else [])
+    notes = [note for note in report.notes if not note.startswith("background classified")]  # if it lasts
+    assert notes == ([SERVER_CHOOSES] if direction == "down" else [])
     for i in range(FILES):
         assert (target / f"f{i}").read_bytes() == content[i:] + content[:i]

@@ -161,7 +161,7 @@ def test_streams_leave_a_path_that_loses_everything_and_take_it_again_when_it_an
         copying = Copying(lab, tmp_path, "--rate", "400kbit/s", "--streams", "8", *words)
         eventually(lambda: carried(lab, up=True)[2] > 50_000 and on_it() > 1)
         link.change(loss=1.0)
-        eventually(lambda: on_it() == 1)  # the session that asks whether it is there
+        eventually(lambda: on_it() <= 1)  # perhaps the session that asks whether it is there
         link.change(loss=0.0)
         before = carried(lab, up=True)[2]
         eventually(lambda: on_it() > 1 and carried(lab, up=True)[2] - before > 50_000)

@@ -110,16 +110,17 @@ def test_zeros_replace_what_came_damaged(tmp_path: Path, monkeypatch: pytest.Mon
     size = 70 * MIB
     source = sparse(tmp_path / "source", size, [(0, os.urandom(MIB))])
     landed = FileTransfer.landed
-    damaged = []
+    damaged, one_at_a_time = [], threading.Lock()
 
     def spoiling(file: FileTransfer, start: int, end: int) -> int:
-        if end == size and not damaged:
-            damaged.append(True)
-            (part,) = partials(tmp_path)
-            with part.open("r+b") as out:
-                out.seek(30 * MIB)
-                out.write(b"not zeros")
-        return landed(file, start, end)
+        with one_at_a_time:
+            if file.arrived_bytes + end - start == size and not damaged:  # nothing is written after that
+                damaged.append(True)
+                (part,) = partials(tmp_path)
+                with part.open("r+b") as out:
+                    out.seek(30 * MIB)
+                    out.write(b"not zeros")
+            return landed(file, start, end)
 
     monkeypatch.setattr(FileTransfer, "landed", spoiling)
     report = mpx.copy(str(source), str(tmp_path / "copy"))
