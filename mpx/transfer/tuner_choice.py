@@ -19,13 +19,20 @@ def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...],
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
-def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> list[Decision]:
-    """Return how many streams each path begins with, and why."""
+def beginning(
+    options: CopyOptions, known: PathSet | None, *, yields: bool, is_local: bool = False
+) -> list[Decision]:
+    """Return how many streams each path begins with, and why.
+
+    `yields`: to other traffic; `is_local`: within this host, where files are moved by threads.
+    """
     streams = {DEFAULT_PATH: options.streams or first_streams(options)}
     if known:
         streams, why = first_by_path(options, known), "in the ratio of the predictions"
     elif options.streams is not None:
         why = "fixed by --streams"
+    elif is_local:
+        why = "of this host, each with a part of a file"
     else:
         why = "few, as the copy yields to others" if yields else "where the tuner starts"
     return [Decision(path, count, why) for path, count in streams.items()]
@@ -42,7 +49,7 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
     from mpx.tuning.adaptive import AutoTuner
 
-    return AutoTuner(options.initial_streams, options.max_streams)
+    return AutoTuner(options.initial_streams, options.max_streams, options.rate_bps)
 
 
 def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
@@ -58,7 +65,7 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
     first = first_by_path(options, known)
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
     return {
-        group: AutoTuner({name: first[name] for name in group}, max(room, len(group)))
+        group: AutoTuner({name: first[name] for name in group}, max(room, len(group)), options.rate_bps)
         for group, room in zip(known.groups, rooms, strict=True)
     }
 

@@ -26,14 +26,19 @@ class AutoTuner:
 
     Without it a path starts with 4, or more where its RTT is long, as each step takes longer there.
     `max_streams` bounds the sum over the group, but every path keeps at least one stream. The goodput of the
-    whole group counts; one path is changed at a time.
+    whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
     """
 
-    def __init__(self, initial: int | Mapping[str, int] | None = None, max_streams: int = 256):
+    def __init__(
+        self,
+        initial: int | Mapping[str, int] | None = None,
+        max_streams: int = 256,
+        rate_bps: float | None = None,
+    ):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
-        self._initial, self._max = initial, max_streams
-        self._meter, self._search = Meter(), Search()
+        self._initial, self._max, self._rate_bps = initial, max_streams, rate_bps
+        self._meter, self._search = Meter(), Search(rate_bps)
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step
         self._changed_s = 0.0
@@ -80,7 +85,7 @@ class AutoTuner:
             if not isinstance(wanted, int):
                 wanted = (wanted or {}).get(path, _start_with(samples[path].rtt_s))
             self._asked[path] = max(1, min(wanted, room))
-        self._search = Search()
+        self._search = Search(self._rate_bps)
         self._ceiling_until_s = self._floor_until_s = -math.inf
         self._moved(now_s)
         return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]

@@ -51,9 +51,10 @@ class _Before:
 
 
 class Search:
-    """The search on one group of paths."""
+    """The search on one group of paths; `rate_bps`: more than that is not sent, however many streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate_bps: float | None = None) -> None:
+        self._rate_bps = math.inf if rate_bps is None else rate_bps
         self._is_first = True  # no step was made yet
         self._path_bps: float | None = None  # what the path carries; None: more than was measured so far
         self._is_flat = False  # more streams than these carried hardly more
@@ -112,7 +113,8 @@ class Search:
         self, n: int, measured: Reading, factor: float, most: int, why: str, *, is_quick: bool = False
     ) -> Step | None:
         target = min(most, math.ceil(n * factor))
-        if target <= n or measured.resent > LOSSY:
+        is_enough = measured.goodput_bps >= SHORT * self._rate_bps
+        if target <= n or is_enough or measured.resent > LOSSY:
             return None
         self._is_first = False
         self._rise = _Before(n, measured.goodput_bps, is_quick)

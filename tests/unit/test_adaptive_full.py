@@ -19,6 +19,13 @@ def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> 
     assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == SHARING
 
 
+def test_no_streams_are_added_where_the_rate_that_is_permitted_is_reached() -> None:
+    path = Path(lambda n: min(2e8, 1e8 * n))
+    path.extra = {"queue_s": 0.0, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
+    assert {d.streams for _, d in drive(AutoTuner(4, rate_bps=2e8), {"p": path}, 60)} == {4}
+    assert max(d.streams for _, d in drive(AutoTuner(4, rate_bps=4e8), {"p": path}, 60)) > 4
+
+
 def test_what_others_take_of_a_full_path_is_left_to_them() -> None:
     """Sixteen streams beside twelve of others: each that goes takes its share along."""
     path = Path(lambda n: 1e9 * n / (n + 12))
