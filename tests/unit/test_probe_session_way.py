@@ -17,7 +17,7 @@ def test_the_session_of_mpx_serve(server: Server) -> None:
         noise = way.noise()
         assert noise.is_estimate
         assert "server" in noise.how
-        assert (way.sees_loss, way.retransmissions) == (False, 0)
+        assert not way.sees_loss  # the kernel may send a segment again on a busy machine
 
 
 def test_the_time_of_the_server_is_in_the_rtt_of_a_session_and_told() -> None:
