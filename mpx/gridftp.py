@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp import telnet_escape, wire
+from mpx.endpoints.ftp.asked_ahead import first_questions
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
@@ -41,6 +42,7 @@ class GridFtpEndpoint:
         self._session: ClientSession | None = None
         self._former: ClientSession | None = None  # that was let go; it knows how names are written
         self._features: dict[str, str] | None = None  # of the latest session: what the server can
+        self._ahead: Sequence[bytes] = ()  # what the first login asks as well
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
         self._server_commit: ServerCommit | None = None  # of that session
@@ -52,7 +54,8 @@ class GridFtpEndpoint:
         if self._session is not None and self._session.is_aborted:  # a listing was left in the middle
             self.close()
         if self._session is None:
-            self._session = open_session(self.location, self._options)
+            self._session = open_session(self.location, self._options, self._ahead)
+            self._ahead = ()
             self._features = self._session.features
         return self._session
 
@@ -71,12 +74,18 @@ class GridFtpEndpoint:
     def _unlisted(self, reply: Reply, name: str) -> MpxError:
         return cannot_list(reply, self.session.peer, name, self._refusal)
 
+    def foresee(self, names: Sequence[str]) -> None:
+        """See Endpoint. The questions go out in one write with the login."""
+        self._ahead = first_questions(names)
+
     def check_name(self, name: str) -> None:
         """See Endpoint. Asks nothing, as a listing may be under way."""
         (self._session or self._former or self.session).name(name)
 
     def why_fallback(self) -> str:
         """See Endpoint. The fallback is MODE S."""
+        if self.session.is_one_by_one:  # in MODE E a session is given the next transfer before the last ends
+            return f"{self.location.host} takes one command at a time"
         has_mode_e = self.session.call(command("MODE", "E")).is_ok
         return "" if has_mode_e else f"{self.location.host} has no MODE E"
 

@@ -107,6 +107,10 @@ class Endpoint(Protocol):
 
     location: Location
 
+    def foresee(self, names: Sequence[str]) -> None:
+        """Take the names that a copy describes first, so that no time is lost; called before all else."""
+        ...
+
     def check_name(self, name: str) -> None:
         """Raise UsageError for a name that cannot be used at this endpoint."""
         ...

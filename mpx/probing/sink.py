@@ -11,6 +11,7 @@ from contextlib import closing
 
 from mpx.endpoints.ftp.data_address import connect_data, passive_address
 from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.refusals import reply_error
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.wire import command
@@ -31,9 +32,8 @@ class Sink:
         options = SessionOptions(
             connect_timeout_s=_TIMEOUT_S, timeout_s=_TIMEOUT_S, address=address, stop=stop
         )
-        self._session = ClientSession(location, options)
+        self._session = log_in(ClientSession(location, options))
         try:
-            self._session.login()
             self._is_ours = sink.FEATURE in self._session.features
             self._check()
             self._prepare()

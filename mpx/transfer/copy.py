@@ -21,7 +21,7 @@ from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import check_checksum
-from mpx.transfer.planner import pair_up
+from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
 from mpx.transfer.scan import Pair
@@ -105,6 +105,8 @@ class _Copy:
         self.ends = ends = Ends(
             self.sources, self.destination, self.options, lambda: self.failure.is_stopping, self.report.note
         )
+        names = [source.name for source in self.sources]
+        ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))
         transport = self.choose_transport(ends)
         transport = self.find_paths(ends, transport)
         pairs = self.pair_up(ends, transport, targets)

@@ -26,6 +26,16 @@ def base_name(name: str) -> str:
     return posixpath.basename(name.rstrip("/"))
 
 
+def described_first(sources: Sequence[str], destination: str, *, far_is_source: bool) -> list[str]:
+    """Return which names at the server are described first: a copy of few files asks about no others."""
+    if far_is_source:
+        return list(sources)
+    there = destination.rstrip("/") or destination
+    if destination.endswith("/"):
+        return [there, *(posixpath.join(there, base_name(source)) for source in sources)]
+    return [there, posixpath.dirname(there)]
+
+
 def pair_up(
     sources: Sequence[str],
     targets: Sequence[str | None] | None,

@@ -8,7 +8,7 @@ from pathlib import Path
 from mpx.errors import UsageError
 from mpx.location import Location
 
-_ANONYMOUS = "mpx@"  # the password of who has none
+ANONYMOUS = "mpx@"  # the password of who has none
 _LARGEST_NETRC_BYTES = 1 << 20
 _IN_NO_COMMAND = frozenset("\r\n\0")
 
@@ -37,7 +37,7 @@ def _found(location: Location) -> tuple[str, str]:
         file = Path("~/.netrc").expanduser()
         about = file.stat()
         if about.st_rdev == os.stat(os.devnull).st_rdev:  # so people switch it off
-            return location.user or "anonymous", _ANONYMOUS
+            return location.user or "anonymous", ANONYMOUS
         if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_NETRC_BYTES:
             raise UsageError("cannot read ~/.netrc: it is not a regular file of at most 1 MiB; move it away")
         entry = netrc.netrc(file).authenticators(location.host)  # named, it is not asked who may read it
@@ -55,4 +55,4 @@ def _found(location: Location) -> tuple[str, str]:
                 f"~/.netrc holds a password for {location.host} and is not yours alone; chmod 600 ~/.netrc"
             )
         return entry[0] or location.user or "anonymous", entry[2] or ""
-    return location.user or "anonymous", _ANONYMOUS
+    return location.user or "anonymous", ANONYMOUS

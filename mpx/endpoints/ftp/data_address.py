@@ -3,7 +3,7 @@
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.refusals import reply_error
@@ -15,10 +15,14 @@ from mpx.net import tcp
 FIRST_PORT = 1024  # that data may go to
 
 
-def passive_address(session: ClientSession) -> tcp.Address:
-    """Ask for a port to connect to; raises ConnectionLost."""
+def passive_address(session: ClientSession, settings: Sequence[bytes] = ()) -> tcp.Address:
+    """Ask for a port to connect to, and send `settings` in the same write, whatever the answers to these.
+
+    They come behind, as firewalls and translators of addresses look for the port where a segment begins.
+    Raises ConnectionLost, TransferTimeout.
+    """
     with asking(session):
-        reply = session.call(passive_command(session))
+        reply, *_ = session.pipeline([passive_command(session), *settings])
     return passive_reply(session, reply)
 
 

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from mpx import choices
 from mpx.endpoints.ftp import wire
-from mpx.endpoints.ftp.command_window import CommandWindow
-from mpx.endpoints.ftp.credentials import credentials
+from mpx.endpoints.ftp.asked_ahead import AskedAhead
+from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
 from mpx.endpoints.ftp.framing import MarkerProgress
-from mpx.endpoints.ftp.refusals import ended_by, not_let_in
+from mpx.endpoints.ftp.refusals import ended_by
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import (
     ConnectionLost,
@@ -48,8 +48,10 @@ class Sessions(Protocol):
         """Whether there are fewer sessions than there is work for."""
         ...
 
-    def open(self, location: Location, options: "SessionOptions") -> "ClientSession":
-        """Return a session that is logged in."""
+    def open(
+        self, location: Location, options: "SessionOptions", ahead: Sequence[bytes] = ()
+    ) -> "ClientSession":
+        """Return a session that is logged in; `ahead`: see log_in."""
         ...
 
     def give_back(self, session: "ClientSession") -> None:
@@ -78,7 +80,7 @@ class SessionOptions:
 
 
 class ClientSession:
-    """A control channel that is logged in. One thread uses it, except for `abort`."""
+    """A control channel, logged in by `log_in`. One thread uses it, except for `abort`."""
 
     def __init__(self, location: Location, options: SessionOptions) -> None:
         self.location = location
@@ -86,13 +88,18 @@ class ClientSession:
         self.features: dict[str, str] = {}
         self.banner = ""
         self.rtt_s: float | None = None
+        self.is_rtt_new = False  # the login has measured it, and nobody has asked for it since
         self.home = "/"
         self.is_aborted = False
         self.doubles_escapes = False  # 0xFF is sent twice (telnet_escape.py)
         self.has_restarted = False  # REST was said, and some servers keep an offset for all that follows
         self.closed: Callable[[], None] = lambda: None  # is called once it is closed
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (data_address.py)
-        self._is_in = False  # by its greeting
+        self.is_in = False  # by its greeting
+        self.is_one_by_one = (
+            False  # the server has shown that it takes no command before the last is answered
+        )
+        self.ahead = AskedAhead()
         self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
         self._early: Reply | None = None  # the reply that was put back
         self._reader = wire.ReplyReader()
@@ -172,27 +179,7 @@ class ClientSession:
         if banner.code not in (220, _IS_IN):
             raise SessionEnded(f"{self.peer} refused the connection: {banner.reason}")
         self.banner = banner.text
-        self._is_in = banner.code == _IS_IN
-
-    def login(self, greeting_s: float | None = None) -> None:
-        """Read the banner, for which it waits so long, log in and learn what the server can.
-
-        Raises TransferTimeout if no banner comes, AuthenticationError if we are not let in.
-        """
-        self.greet(greeting_s)
-        user, password = credentials(self.location)
-        if not self._is_in:
-            reply = self.call(command("USER", user))
-            if reply.code == 331:
-                reply = self.call(command("PASS", password))
-            if not reply.is_ok:
-                raise not_let_in(reply, self.peer, user)
-        features, kind, folder = self.pipeline([command("FEAT"), command("TYPE", "I"), command("PWD")])
-        if features.code == 211:
-            self.features = wire.parse_features(features)
-        if not kind.is_ok:
-            raise ConnectionLost(f"{self.peer} refuses binary transfers: {kind.reason}")
-        self.home = wire.login_folder(folder)
+        self.is_in = banner.code == _IS_IN
 
     def name(self, name: str) -> str:
         """Return `name` as an absolute one: relative names are below the login directory.
@@ -212,6 +199,7 @@ class ClientSession:
 
     def send(self, *commands: bytes) -> None:
         """Send commands in one write; raises ConnectionLost."""
+        self.ahead.sent(commands)
         try:
             self._socket.settimeout(self.options.timeout_s)
             data = b"".join(commands)
@@ -309,12 +297,17 @@ class ClientSession:
         return reply
 
     def call(self, line: bytes) -> Reply:
-        """Send one command, return its final reply, and let its time count for the RTT."""
+        """Send one command, return its final reply, and let its time count for the RTT.
+
+        Nothing is sent where it was asked ahead.
+        """
+        if (known := self.ahead.answer(line)) is not None:
+            return known
         self._check_step()
         began = time.monotonic()
         self.send(line)
         reply = self.final_reply()
-        self._saw_rtt(time.monotonic() - began)
+        self.saw_rtt(time.monotonic() - began)
         return reply
 
     def replies(
@@ -326,7 +319,7 @@ class ClientSession:
         take the time-out and `extra_s`, and begins them anew as `final_reply` does.
         """
         self._check_step()
-        window = CommandWindow(commands)
+        window = CommandWindow(commands, 1 if self.is_one_by_one else MOST_COMMANDS)
         for _ in commands:
             if due := window.due():
                 self.send(*due)
@@ -343,17 +336,25 @@ class ClientSession:
                 raise ConnectionLost(f"{self.peer} sent an unexpected reply: {reply.code} {reply.reason}")
 
     def pipeline(self, commands: Sequence[bytes]) -> list[Reply]:
-        """As `replies`, all at once. Raises ConnectionLost too where they are longer than we ask for."""
+        """As `replies`, all at once, but for what was asked ahead.
+
+        Raises ConnectionLost too where they are longer than we ask for.
+        """
+        known = [self.ahead.answer(line) for line in commands]
+        asked = [line for line, answer in zip(commands, known, strict=True) if answer is None]
         kept, most = [], self._reader.taken_bytes + MOST_KEPT_BYTES
-        for reply in self.replies(commands):
+        for reply in self.replies(asked) if asked else ():
             kept.append(reply)
             if self._reader.taken_bytes > most:
                 raise ConnectionLost(f"{self.peer} answers more than {MOST_KEPT_BYTES} bytes at once")
-        return kept
+        fresh = iter(kept)
+        return [next(fresh) if answer is None else answer for answer in known]
 
     def measure_rtt(self) -> float:
-        """Return the smoothed RTT in seconds after one more NOOP."""
-        self.call(command("NOOP"))
+        """Return the smoothed RTT in seconds after one more exchange: that of the login, or else a NOOP."""
+        if not self.is_rtt_new:
+            self.call(command("NOOP"))
+        self.is_rtt_new = False
         return self.rtt_s or 0.0
 
     @property
@@ -375,7 +376,7 @@ class ClientSession:
         """Whether the route to the server lets nobody choose the congestion control."""
         return congestion_control.is_congestion_fixed(self._socket)
 
-    def _saw_rtt(self, took_s: float) -> None:
+    def saw_rtt(self, took_s: float) -> None:
         """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""
         self.rtt_s = took_s if self.rtt_s is None else (1 - RTT_WEIGHT) * self.rtt_s + RTT_WEIGHT * took_s
 

@@ -9,9 +9,11 @@ goes from hand to hand logged in, so that a turn costs no login.
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.retry import SessionsFull
@@ -86,18 +88,18 @@ class SessionPool:
         limit = self.limit
         return limit is not None and limit < TAKE_TURNS
 
-    def open(self, location: Location, options: SessionOptions) -> ClientSession:
+    def open(self, location: Location, options: SessionOptions, ahead: Sequence[bytes] = ()) -> ClientSession:
         """Return a session that is logged in: one that was given back, else a new one.
 
-        Waits for a turn where the server admits no more, if the options say so, else raises SessionsFull.
-        Raises Interrupted when stopped meanwhile, and as `ClientSession` and `ClientSession.login`.
+        A new one asks `ahead` with its login. Waits for a turn where the server admits no more, if the
+        options say so, else raises SessionsFull. Raises Interrupted when stopped meanwhile, and as `log_in`.
         """
         pauses = iter(PAUSES_S)
         while True:
             session = self._take(options)
             if session is not None:
                 return session
-            refusal = self._try(location, options)
+            refusal = self._try(location, options, ahead)
             if isinstance(refusal, ClientSession):
                 return refusal
             pause_s = next(pauses, None) if self._is_passing(refusal) else None
@@ -108,6 +110,8 @@ class SessionPool:
 
     def give_back(self, session: ClientSession) -> None:
         """Take a session back from who does not need it now. No command of it may be unanswered."""
+        session.ahead.forget_names()
+        session.is_rtt_new = False
         with self._changed:
             keeps = self.limit is not None or len(self._spare) < MOST_SPARE
             if session in self._sessions and not session.is_aborted and keeps:
@@ -168,16 +172,16 @@ class SessionPool:
 
     # --- opening -------------------------------------------------------------------------------------
 
-    def _try(self, location: Location, options: SessionOptions) -> "ClientSession | _Refusal":
+    def _try(
+        self, location: Location, options: SessionOptions, ahead: Sequence[bytes]
+    ) -> "ClientSession | _Refusal":
         """Open a session; return it, or how the server refused it. Raises UsageError and Interrupted."""
         greeting_s = GREETING_S if self._sessions else None
         began_s, session = time.monotonic(), None
         try:
             session = ClientSession(location, options)
-            session.login(greeting_s)
+            session = log_in(session, greeting_s, ahead)
         except BaseException as error:
-            if session is not None:
-                session.close()
             with self._changed:
                 self._opening -= 1
                 self._changed.notify_all()
@@ -238,17 +242,11 @@ class SessionPool:
         return True
 
 
-def open_session(location: Location, options: SessionOptions) -> ClientSession:
+def open_session(location: Location, options: SessionOptions, ahead: Sequence[bytes] = ()) -> ClientSession:
     """Return a session that is logged in, one of the pool if there is one; see SessionPool.open."""
     if options.pool is not None:
-        return options.pool.open(location, options)
-    session = ClientSession(location, options)
-    try:
-        session.login()
-    except BaseException:
-        session.close()
-        raise
-    return session
+        return options.pool.open(location, options, ahead)
+    return log_in(ClientSession(location, options), ahead=ahead)
 
 
 def is_session_wanted(options: SessionOptions) -> bool:

@@ -7,7 +7,7 @@ ERET, ESTO, markers) and what the Grid Community Toolkit 6.2 really says. Client
 import contextlib
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -253,6 +253,24 @@ def port_command(address: Address) -> bytes:
     if ipaddress.ip_address(host).version == 4:
         return command("PORT", format_host_port(address))
     return command("EPRT", f"|2|{host}|{port}|")
+
+
+def in_writes(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Cut commands into what goes out in one write: PORT and EPRT go alone.
+
+    What translates addresses, or opens ports for a connection, finds them only where a segment begins.
+    """
+    together: list[bytes] = []
+    for line in lines:
+        if line.startswith((b"PORT ", b"EPRT ")):
+            if together:
+                yield together
+            yield [line]
+            together = []
+        else:
+            together.append(line)
+    if together:
+        yield together
 
 
 # --- what a server can, and what it says of a file ---------------------------------------------------

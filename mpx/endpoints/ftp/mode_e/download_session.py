@@ -17,7 +17,7 @@ from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
-from mpx.endpoints.ftp.wire import Reply, command, port_command
+from mpx.endpoints.ftp.wire import Reply, command, in_writes, port_command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending
@@ -26,6 +26,7 @@ from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
 from mpx.net import mptcp, tcp
 
+_MODE_E = command("MODE", "E")
 _CONGESTION = "a congestion control"
 _ONE_CONNECTION, _MORE_CONNECTIONS = "one connection", "several connections"
 _OUR_PORT = "our data port"
@@ -72,7 +73,7 @@ class DownloadSession:
         self.retrieves: deque[PartialRetrieve] = deque()  # under way, the oldest first; see above
         self._host = location.host
         self._context = context
-        self._control = open_session(location, options)
+        self._control = open_session(location, options, (_MODE_E,))
         # The last one is current; earlier ones still have retrieves to finish. See above.
         self._channels: tuple[DownloadDataChannel, ...] = ()
         self._answers: deque[PartialRetrieve | str] = (
@@ -86,7 +87,7 @@ class DownloadSession:
         """Turn to MODE E; raises ConnectionLost."""
         control = self._control
         self.rtt_s = control.rtt_s or 0.0
-        mode = control.call(command("MODE", "E"))
+        mode = control.call(_MODE_E)
         if not mode.is_ok:
             raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.reason}")
 
@@ -210,10 +211,10 @@ class DownloadSession:
         self.believed_bytes += retrieve.believe()
 
     def flush(self) -> None:
-        """Send what is queued, in one write."""
+        """Send what is queued, in one write but for what has to be at the beginning of a segment."""
         lines, self._unsent = self._unsent, []
-        if lines:
-            self._control.send(*lines)
+        for together in in_writes(lines):
+            self._control.send(*together)
 
     def check(self) -> None:
         """Raise what broke a connection, if one is broken; what the server says of it comes first.

@@ -26,6 +26,8 @@ from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, UsageErro
 from mpx.location import Location
 from mpx.net import congestion_control
 
+_MODE_E = command("MODE", "E")
+_MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
 ALLOWED_S = 0.2  # a worker that may not take files looks so often whether there is something else to do
 
 
@@ -248,9 +250,8 @@ class UploadWorker(SessionWorker):
     def open_session(self) -> ClientSession:
         """See SessionWorker. It is in MODE E."""
         if self._session is None:
-            self._session = session = open_session(self._location, self._options)
-            setup = [command("MODE", "E"), command("TREV", "RESTART", 1), command("TREV", "PERF", 1)]
-            mode = session.pipeline(setup)[0]
+            self._session = session = open_session(self._location, self._options, (_MODE_E, *_MARKERS))
+            mode = session.call(_MODE_E)
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self.opened()
@@ -262,7 +263,8 @@ class UploadWorker(SessionWorker):
         if self._channel is not None and self._channel.is_deserted:
             self._leave_channel(politely=True)  # nothing could begin the next transfer there
         if self._channel is None:
-            self._channel = UploadDataChannel(passive_address(session), self.context, self.congestion)
+            address = passive_address(session, _MARKERS)
+            self._channel = UploadDataChannel(address, self.context, self.congestion)
         return session, self._channel
 
     def pause(self) -> None:

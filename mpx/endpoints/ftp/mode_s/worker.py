@@ -32,6 +32,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, OffsetsUn
 from mpx.files.local_error import local_error
 from mpx.location import Location
 
+_MODE_S = command("MODE", "S")
 PIECE_S = 5.0  # duration of a piece, so that its handshake and slow start weigh little
 FIRST_PIECE = 16 * 1024 * 1024
 WORTH_CONNECTING = 4 * 1024 * 1024  # a shorter piece would mostly wait for its connection
@@ -245,8 +246,8 @@ class StreamWorker(SessionWorker):
     def open_session(self) -> ClientSession:
         """See SessionWorker."""
         if self._session is None:
-            self._session = session = open_session(self._location, self._options)
-            session.call(command("MODE", "S"))
+            self._session = session = open_session(self._location, self._options, (_MODE_S,))
+            session.call(_MODE_S)
             self._is_open = self._was_tried = True
             self.opened()
         return self._session

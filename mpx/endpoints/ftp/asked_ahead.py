@@ -1,0 +1,62 @@
+"""Questions that go out in one write with a login, before anybody asks them, and the answers until then."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from mpx.endpoints.ftp.wire import Reply, command
+
+HOLDS_S = 2.0  # an answer; what a copy asks first it asks at once
+MOST_BYTES = 1000  # of questions, so that they and the login fit into one segment
+# With those to the login ten answers: as many segments as a server sends before it has to hear from us.
+MOST_QUESTIONS = 5
+_QUESTIONS = (b"MLST", b"SIZE", b"NOOP")  # that change nothing
+
+
+def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
+    """Return what a copy asks first of a server: whether it has MODE E, and what these names are.
+
+    Names are left out that a server may have to be asked about first: those that are not absolute, or not of
+    printable ASCII. So are those that there is no room for.
+    """
+    lines, room = [command("MODE", "E")], MOST_BYTES
+    for name in dict.fromkeys(names):
+        if name.startswith("/") and name.isascii() and name.isprintable():
+            asked = [command("MLST", name), command("SIZE", name)]
+            size_bytes = sum(map(len, asked))
+            if size_bytes <= room and len(lines) + len(asked) <= MOST_QUESTIONS:
+                lines += asked
+                room -= size_bytes
+    return tuple(lines)
+
+
+class AskedAhead:
+    """Answers that stand for some seconds, and until a command is sent that may change them."""
+
+    def __init__(self) -> None:
+        self._answers: dict[bytes, Reply] = {}
+        self._until_s = 0.0
+
+    def keep(self, questions: Sequence[bytes], answers: Sequence[Reply]) -> None:
+        """Keep the answers to questions that were just asked."""
+        self._answers = dict(zip(questions, answers, strict=True))
+        self._until_s = time.monotonic() + HOLDS_S
+
+    def answer(self, line: bytes) -> Reply | None:
+        """Return the answer to a command; None where it is to be asked."""
+        if self._answers and time.monotonic() > self._until_s:
+            self.forget()
+        return self._answers.get(line)
+
+    def forget(self) -> None:
+        """Have everything asked anew."""
+        self._answers = {}
+
+    def forget_names(self) -> None:
+        """Have everything asked anew but settings of the session: another uses it from now on."""
+        names = (b"MLST", b"SIZE")
+        self._answers = {line: said for line, said in self._answers.items() if not line.startswith(names)}
+
+    def sent(self, lines: Sequence[bytes]) -> None:
+        """Note what is being sent."""
+        if self._answers and not all(line.startswith(_QUESTIONS) for line in lines):
+            self.forget()

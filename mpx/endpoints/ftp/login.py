@@ -1,0 +1,153 @@
+"""Logging in: in one write where the server takes that, else one command after the other.
+
+A round trip for each of USER, PASS and FEAT makes a login the longest part of a small copy. Nearly all
+servers read one command after the other from what has arrived; a few end the session, refuse what came
+together, or lose it. These get a second connection on which each command waits for the answer to the last,
+and are known from then on, as long as this process lives.
+"""
+
+import time
+from collections.abc import Sequence
+
+from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
+from mpx.endpoints.ftp.refusals import not_let_in
+from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.errors import ConnectionLost, TransferTimeout
+
+QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost
+_OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
+_SETTINGS = (command("FEAT"), command("TYPE", "I"), command("PWD"))
+
+_Server = tuple[str, int]
+_one_by_one: set[_Server] = set()
+_ask_for_password: set[tuple[_Server, str]] = set()  # and from whom
+
+
+def log_in(
+    session: ClientSession, greeting_s: float | None = None, ahead: Sequence[bytes] = ()
+) -> ClientSession:
+    """Read the banner, log in and learn what the server can; return the session, or another in its place.
+
+    It waits `greeting_s` for the banner. `ahead`: questions that go out with the login; their answers are
+    kept for who asks them (AskedAhead). Raises TransferTimeout if no banner comes, AuthenticationError if we
+    are not let in, ConnectionLost; every session is closed then.
+    """
+    server = _server(session)
+    try:
+        session.greet(greeting_s)
+        if server in _one_by_one:
+            _step_by_step(session)
+            return session
+        try:
+            _at_once(session, ahead)
+        except (ConnectionLost, TransferTimeout) as error:
+            session.close()
+            session = _another(session, greeting_s, error)
+            _step_by_step(session)
+            _one_by_one.add(server)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _another(
+    session: ClientSession, greeting_s: float | None, error: ConnectionLost | TransferTimeout
+) -> ClientSession:
+    """Return another session with the same server, greeted; raises `error` where there is none to be had."""
+    try:
+        another = ClientSession(session.location, session.options)
+    except (ConnectionLost, TransferTimeout):
+        raise error from None
+    try:
+        another.greet(greeting_s)
+    except BaseException as failed:
+        another.close()
+        if isinstance(failed, (ConnectionLost, TransferTimeout)):
+            raise error from None
+        raise
+    return another
+
+
+def _at_once(session: ClientSession, ahead: Sequence[bytes]) -> None:
+    """Log in, all in one write; a password that is a secret goes only to a server that has asked for it.
+
+    One that wants encryption refuses the name already.
+    """
+    user, password = credentials(session.location)
+    is_asked = (_server(session), user) in _ask_for_password
+    login = [] if session.is_in else [command("USER", user), command("PASS", password)]
+    asked = None
+    if login and password != ANONYMOUS and not is_asked:
+        asked = session.call(login.pop(0))
+        if asked.code != 331:
+            _check_let_in(session, asked, user)
+            login = []
+    answers = _Answers(session, [*login, *_SETTINGS, *ahead])
+    if len(login) == 2:
+        asked = answers.next()
+        if asked.code != 331:
+            _check_let_in(session, asked, user)
+    if login:
+        let_in = answers.next()
+        if asked is not None and asked.code == 331:
+            _check_let_in(session, let_in, user)
+            _ask_for_password.add((_server(session), user))
+    _settle(session, [answers.next() for _ in _SETTINGS])
+    session.ahead.keep(ahead, [answers.next() for _ in ahead])
+
+
+def _check_let_in(session: ClientSession, reply: Reply, user: str) -> None:
+    """Raise AuthenticationError unless `user` is let in; ConnectionLost where it was not understood."""
+    if reply.is_ok:
+        return
+    if reply.code in _OF_THE_COMMAND:
+        raise ConnectionLost(f"{session.peer} does not understand the login: {reply.reason}")
+    raise not_let_in(reply, session.peer, user)
+
+
+class _Answers:
+    """The answers to commands that are sent together; the first one tells the RTT."""
+
+    def __init__(self, session: ClientSession, commands: Sequence[bytes]) -> None:
+        self._session = session
+        self._quiet_s = min(QUIET_S, session.options.timeout_s)
+        self._sent_s: float | None = time.monotonic()
+        session.send(*commands)
+
+    def next(self) -> Reply:
+        """Return the next one; raises TransferTimeout, ConnectionLost."""
+        reply = self._session.final_reply(self._quiet_s)
+        if self._sent_s is not None:
+            self._session.saw_rtt(time.monotonic() - self._sent_s)
+            self._session.is_rtt_new, self._sent_s = True, None
+        return reply
+
+
+def _server(session: ClientSession) -> _Server:
+    return session.location.host, session.location.port
+
+
+def _step_by_step(session: ClientSession) -> None:
+    """Log in with a round trip for each command."""
+    session.is_one_by_one = True
+    user, password = credentials(session.location)
+    if not session.is_in:
+        reply = session.call(command("USER", user))
+        if reply.code == 331:
+            reply = session.call(command("PASS", password))
+        if not reply.is_ok:
+            raise not_let_in(reply, session.peer, user)
+    _settle(session, session.pipeline(_SETTINGS))
+
+
+def _settle(session: ClientSession, replies: Sequence[Reply]) -> None:
+    """Take what the answers to the settings say of the server; raises ConnectionLost."""
+    features, kind, folder = replies
+    if features.code == 211:
+        session.features = wire.parse_features(features)
+    if not kind.is_ok:
+        raise ConnectionLost(f"{session.peer} refuses binary transfers: {kind.reason}")
+    session.home = wire.login_folder(folder)

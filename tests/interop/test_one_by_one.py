@@ -1,0 +1,118 @@
+"""Servers that take no command before the last is answered: they hang up, refuse or lose what comes."""
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from interop.storing_server import FEATURES, StoringDialogue, StoringServer
+from sites import make
+
+import mpx
+from mpx.endpoints.ftp import login
+from mpx.errors import AuthenticationError, TransferTimeout
+
+QUICK = mpx.CopyOptions(retries=1, timeout_s=5, connect_timeout_s=5)
+HOWEVER = ["closes", "421", "500", "loses", "reads nothing"]
+
+
+class OneByOne(StoringDialogue):
+    """Reads what has arrived, and takes it for one command."""
+
+    server: "OneByOneServer"
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError), self.control:
+            self.say("220 ready")
+            while data := self.control.recv(65536):
+                line, _, more = data.partition(b"\r\n")
+                if more:
+                    self.server.offended += 1
+                if more and self.server.how == "closes":
+                    return
+                if more and self.server.how == "421":
+                    self.say("421 one command at a time")
+                    return
+                if more and self.server.how == "reads nothing":
+                    continue
+                verb, _, argument = line.decode().partition(" ")
+                self.server.heard.append(verb)
+                if (reply := self.answer(verb, argument)) is not None:
+                    self.say(reply)
+                for _ in more.splitlines() if self.server.how == "500" else ():
+                    self.say("500 one command at a time")
+        self.close()
+
+    def _user(self, argument: str) -> str:
+        return self.server.says_to_user
+
+    def _pass(self, argument: str) -> str:
+        return "230 welcome"
+
+
+class OneByOneServer(StoringServer):
+    """Counts how often several commands came `how` it does not take them."""
+
+    dialogue = OneByOne
+    says_to_user = "331 who are you?"
+
+    def __init__(self, how: str, files: dict[str, bytes]) -> None:
+        super().__init__(files=files, features=(*FEATURES, "ERET", "PARALLEL"), checksums=True, mode_e=True)
+        self.how = how
+        self.offended = 0
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.endpoints.ftp.login.QUIET_S", 0.5)
+    monkeypatch.setattr("mpx.endpoints.ftp.login._one_by_one", set())
+
+
+@pytest.mark.parametrize("how", HOWEVER)
+def test_a_copy_goes_on_one_by_one(how: str, tmp_path: Path) -> None:
+    content = make(tmp_path / "up", 300_001).read_bytes()
+    with OneByOneServer(how, {"/down": content}) as server:
+        mpx.copy(tmp_path / "up", f"{server.url}/up", QUICK)
+        mpx.copy(f"{server.url}/down", tmp_path / "down", QUICK)
+        assert (tmp_path / "down").read_bytes() == server.files["/up"] == content
+        assert server.offended == 1  # and never again in this process
+
+
+def test_who_cannot_be_reached_again_is_not_known_by_it(tmp_path: Path) -> None:
+    """What the first connection was told is reported, and nothing is remembered."""
+    clients: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet_once() -> None:
+            clients.append(listener.accept()[0])
+            clients[0].sendall(b"220 ready\r\n")
+
+        thread = threading.Thread(target=greet_once)
+        thread.start()
+        url = f"ftp://127.0.0.1:{listener.getsockname()[1]}/file"
+        with pytest.raises(TransferTimeout, match="did not answer"):
+            mpx.copy(url, tmp_path / "file", mpx.CopyOptions(retries=0, timeout_s=0.3, connect_timeout_s=0.3))
+        thread.join()
+    clients[0].close()
+    assert not login._one_by_one
+
+
+def test_a_refused_login_is_no_reason_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second attempt with a wrong password may lock an account."""
+    monkeypatch.setenv("MPX_PASSWORD", "secret")
+    script = {"USER": lambda *_: "331 who?", "PASS": lambda *_: "530 Login incorrect."}
+    with StoringServer(script) as server:
+        with pytest.raises(AuthenticationError):
+            mpx.copy(f"{server.url.replace('//', '//me@')}/file", tmp_path / "file", QUICK)
+        assert server.heard.count("USER") == server.heard.count("PASS") == 1
+
+
+def test_no_password_for_a_server_that_wants_encryption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPX_PASSWORD", "secret")
+    with StoringServer({"USER": lambda *_: "530 Non-anonymous sessions must use encryption."}) as server:
+        with pytest.raises(AuthenticationError, match="in the clear only"):
+            mpx.copy(f"{server.url.replace('//', '//me@')}/file", tmp_path / "file", QUICK)
+        assert "PASS" not in server.heard

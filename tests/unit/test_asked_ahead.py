@@ -1,0 +1,59 @@
+"""Questions that go out with a login, how long their answers stand, and what goes out in one write."""
+
+import pytest
+
+from mpx.endpoints.ftp.asked_ahead import MOST_BYTES, AskedAhead, first_questions
+from mpx.endpoints.ftp.wire import Reply, command, in_writes
+
+MODE, MLST, SIZE = command("MODE", "E"), command("MLST", "/a"), command("SIZE", "/a")
+OK = Reply(200, ("ok",))
+
+
+def kept() -> AskedAhead:
+    ahead = AskedAhead()
+    ahead.keep([MODE, MLST, SIZE], [OK, OK, OK])
+    return ahead
+
+
+def test_what_is_asked_first() -> None:
+    assert first_questions(["/a", "/a"]) == (MODE, MLST, SIZE)
+    assert first_questions([]) == (MODE,)
+    assert len(first_questions(["/a", "/b", "/c", "/d"])) == 5
+
+
+@pytest.mark.parametrize("name", ["a", "", "/ä", "/a\nDELE b", "/a\x7f", "/\udcff", "/" + "x" * MOST_BYTES])
+def test_names_that_are_not_asked_ahead(name: str) -> None:
+    assert first_questions([name, "/a"]) == (MODE, MLST, SIZE)
+
+
+def test_answers_stand_while_only_questions_are_sent() -> None:
+    ahead = kept()
+    ahead.sent([command("SIZE", "/b"), command("NOOP")])
+    assert ahead.answer(MLST) is ahead.answer(MLST) is OK
+    assert ahead.answer(command("MLST", "/b")) is None
+    ahead.sent([command("SIZE", "/b"), command("DELE", "/a")])
+    assert ahead.answer(MLST) is ahead.answer(MODE) is None
+
+
+def test_answers_stand_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    ahead = kept()
+    now_s = 101.9
+    assert ahead.answer(MLST) is OK
+    now_s = 102.1
+    assert ahead.answer(MLST) is None
+
+
+def test_who_has_the_session_next_asks_about_names_itself() -> None:
+    ahead = kept()
+    ahead.forget_names()
+    assert (ahead.answer(MODE), ahead.answer(MLST), ahead.answer(SIZE)) == (OK, None, None)
+
+
+def test_ports_are_named_alone() -> None:
+    a, b, port, extended = b"OPTS\r\n", b"ERET\r\n", b"PORT 1\r\n", b"EPRT 2\r\n"
+    assert list(in_writes([a, b])) == [[a, b]]
+    assert list(in_writes([a, port, b, a])) == [[a], [port], [b, a]]
+    assert list(in_writes([port, extended])) == [[port], [extended]]
+    assert list(in_writes([])) == []
