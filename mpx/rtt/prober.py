@@ -111,17 +111,21 @@ class Prober(threading.Thread):
 
 
 def beside_listing(
-    lists: Endpoint, listing: threading.Thread, open_another: Callable[[], Endpoint]
+    lists: Endpoint,
+    listing: threading.Thread,
+    open_another: Callable[[], Endpoint],
+    *,
+    has_let_go: Callable[[], bool],
 ) -> Iterator[AbstractContextManager[Endpoint]]:
     """Yield the sessions for the default path: that of `lists` once `listing` has ended, before it another.
 
-    Where the listing takes less than a second, no other is opened.
+    Where the listing takes less than a second, no other is opened, unless its session was given to others.
     """
     listing.join(INTERVAL_S)
     if listing.is_alive():
         yield contextlib.closing(open_another())
     listing.join()
-    yield _closed_if_lost(lists)
+    yield contextlib.closing(open_another()) if has_let_go() else _closed_if_lost(lists)
 
 
 @contextlib.contextmanager

@@ -40,8 +40,13 @@ class Committer:
         failure: Failure,
         records: Records,
         connected: Callable[[], None],
+        *,
+        may_connect: Callable[[], bool],
     ) -> None:
-        """`connected` is called once there is a session, so that what moves can be finished."""
+        """`connected` is called once there is a session, so that what moves can be finished.
+
+        `may_connect`: whether who moves the files has a session, so that none is taken from it.
+        """
         self.connected = connected
         self._ends, self._choice, self._queue = ends, choice, queue
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
@@ -55,7 +60,15 @@ class Committer:
         self._most_sessions = options.max_sessions
         self._verify_queue = VerifyQueue(verifies=choice.verifies, sessions=options.max_sessions)
         self._work = CommitWork(
-            ends, choice, self._verify_queue, queue, failure, options.retries, self._report.note, self
+            ends,
+            choice,
+            self._verify_queue,
+            queue,
+            failure,
+            options.retries,
+            self._report.note,
+            self,
+            may_connect,
         )
 
     @property

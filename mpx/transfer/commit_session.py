@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,6 +74,7 @@ class CommitWork:
     retries: int
     note: OnNote
     outcomes: CommitOutcomes
+    may_connect: Callable[[], bool]  # before there is anything to do
 
 
 class CommitSession(threading.Thread):
@@ -171,7 +172,7 @@ class CommitSession(threading.Thread):
                 self._stay_connected()
             else:
                 self._close()
-        elif not self._was_connected and self._shared.queue.listed_files:
+        elif not self._was_connected and self._shared.queue.listed_files and self._shared.may_connect():
             self._connect()
 
     def _stay_connected(self) -> None:

@@ -74,6 +74,9 @@ class Scan(threading.Thread):
         super().__init__(name="mpx-scan", daemon=True)
         self._links = Spool()  # that are made at the end
         self._pairs, self._ends, self._options = pairs, ends, options
+        # How many tasks are still to come, where that is known: then nothing has to be listed.
+        self._to_come = None if any(info.kind is Kind.FOLDER for _, _, info in pairs) else len(pairs)
+        self.has_let_go = False  # of its session at the server, for whoever moves the files
         self._queue, self._failure, self._committer = queue, failure, committer
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
         self._committed = records.committed
@@ -97,6 +100,8 @@ class Scan(threading.Thread):
             for group in grouped(listed):
                 if self._failure.cancel.is_set():
                     return
+                if self._to_come is not None:
+                    self._to_come -= len(group)
                 self._prepare(group)
                 if self._folded_names.is_full:
                     self._put_folded()
@@ -164,6 +169,9 @@ class Scan(threading.Thread):
                 ready.append(task)
         files = [file for task in ready if (file := self._start(task))]
         self._check_room(files)
+        if files and self._to_come == 0:
+            self._ends.far.let_go()  # a session that is logged in saves the first worker a login
+            self.has_let_go = True
         for file in files:
             self._put(file)
 

@@ -55,7 +55,14 @@ class Attempt:
         self._is_local = ends.is_local
         self._queue, gate, self._events = FileQueue(failure.cancel), ChunkGate(), ServerEvents()
         self._committer = committer = Committer(
-            ends, options, transport.checksums, self._queue, failure, records, self._events.may_spread.set
+            ends,
+            options,
+            transport.checksums,
+            self._queue,
+            failure,
+            records,
+            self._events.may_spread.set,
+            may_connect=lambda: ends.is_local or self._events.admitted.is_set(),
         )
         verifier = ResumeVerifier(
             ends.open_far,
@@ -96,7 +103,9 @@ class Attempt:
         )
         self._prober = prober = Prober(
             "mpx-rtt",
-            beside_listing(ends.far, self._scan, ends.open_spare) if transport.rtt else (),
+            beside_listing(ends.far, self._scan, ends.open_spare, has_let_go=lambda: self._scan.has_let_go)
+            if transport.rtt
+            else (),
             first=transport.rtt,
             is_needed=lambda: ends.sessions.takes_turns,
         )

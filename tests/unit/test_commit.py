@@ -95,7 +95,14 @@ class Play:
         records = Records(self.report, self.journal, SentNotes(HERE))
         choice = ChecksumChoice("auto", offers)
         self.committer = Committer(
-            ends, options, choice, self.queue, self.failure, records, connected=lambda: None
+            ends,
+            options,
+            choice,
+            self.queue,
+            self.failure,
+            records,
+            connected=lambda: None,
+            may_connect=lambda: True,
         )
 
     def open(self) -> LocalEndpoint:

@@ -70,7 +70,14 @@ class Scanned:
         records = Records(self.report, self.journal, SentNotes(HERE), committed or CommittedNames())
         choice = ChecksumChoice("none", lambda _: False)
         committer = Committer(
-            self.ends, self.options, choice, self.queue, self.failure, records, connected=lambda: None
+            self.ends,
+            self.options,
+            choice,
+            self.queue,
+            self.failure,
+            records,
+            connected=lambda: None,
+            may_connect=lambda: True,
         )
         start = FileStart(
             self.ends, self.options, records, self.failure, prove=self.prove, checksum_for=choice.best
