@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from interop.scripted_server import Dialogue
 from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 from sites import make
 
@@ -66,7 +67,7 @@ class OneByOneServer(StoringServer):
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.endpoints.ftp.login.QUIET_S", 0.5)
-    monkeypatch.setattr("mpx.endpoints.ftp.login._one_by_one", set())
+    monkeypatch.setattr("mpx.endpoints.ftp.login._slow", {})
 
 
 @pytest.mark.parametrize("how", HOWEVER)
@@ -76,7 +77,29 @@ def test_a_copy_goes_on_one_by_one(how: str, tmp_path: Path) -> None:
         mpx.copy(tmp_path / "up", f"{server.url}/up", QUICK)
         mpx.copy(f"{server.url}/down", tmp_path / "down", QUICK)
         assert (tmp_path / "down").read_bytes() == server.files["/up"] == content
-        assert server.offended == 1  # and never again in this process
+        assert (
+            server.offended == 2
+        )  # with the login, and with a pair to make sure; never again in this process
+    assert list(login._slow.values()) == [True]
+
+
+def test_a_lost_login_does_not_make_a_server_slow(tmp_path: Path) -> None:
+    """What takes commands together after all is given them; only its logins go step by step from then on."""
+    content = make(tmp_path / "up", 300_001).read_bytes()
+    lost = iter([True])
+
+    def loses_one(dialogue: Dialogue, _: str) -> str:
+        if next(lost, False):
+            raise ConnectionError("lost")
+        return "331 who are you?"
+
+    script = {"USER": loses_one, "PASS": lambda *_: "230 welcome"}
+    features = (*FEATURES, "ERET", "PARALLEL")
+    with StoringServer(script, features=features, checksums=True, mode_e=True) as server:
+        report = mpx.copy(tmp_path / "up", f"{server.url}/up", QUICK)
+        assert server.files["/up"] == content
+    assert list(login._slow.values()) == [False]
+    assert not any("one command" in note for note in report.notes)
 
 
 def test_who_cannot_be_reached_again_is_not_known_by_it(tmp_path: Path) -> None:
@@ -95,7 +118,7 @@ def test_who_cannot_be_reached_again_is_not_known_by_it(tmp_path: Path) -> None:
             mpx.copy(url, tmp_path / "file", mpx.CopyOptions(retries=0, timeout_s=0.3, connect_timeout_s=0.3))
         thread.join()
     clients[0].close()
-    assert not login._one_by_one
+    assert not login._slow
 
 
 def test_a_refused_login_is_no_reason_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

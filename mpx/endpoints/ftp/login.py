@@ -2,8 +2,10 @@
 
 A round trip for each of USER, PASS and FEAT makes a login the longest part of a small copy. Nearly all
 servers read one command after the other from what has arrived; a few end the session, refuse what came
-together, or lose it. These get a second connection on which each command waits for the answer to the last,
-and are known from then on, as long as this process lives.
+together, or lose it. These get a second connection on which each command of the login waits for the answer to
+the last, and are known from then on, as long as this process lives. Whether they take commands together later
+is tried with two that change nothing: what looked like a refusal may have been a fault of the network, and it
+costs much to ask one question at a time.
 """
 
 import time
@@ -19,9 +21,10 @@ from mpx.errors import ConnectionLost, TransferTimeout
 QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
 _SETTINGS = (command("FEAT"), command("TYPE", "I"), command("PWD"))
+_PAIR = (command("NOOP"), command("NOOP"))
 
 _Server = tuple[str, int]
-_one_by_one: set[_Server] = set()
+_slow: dict[_Server, bool] = {}  # who takes no login in one write, and whether not two commands either
 _ask_for_password: set[tuple[_Server, str]] = set()  # and from whom
 
 
@@ -37,7 +40,8 @@ def log_in(
     server = _server(session)
     try:
         session.greet(greeting_s)
-        if server in _one_by_one:
+        if server in _slow:
+            session.is_one_by_one = _slow[server]
             _step_by_step(session)
             return session
         try:
@@ -46,7 +50,13 @@ def log_in(
             session.close()
             session = _another(session, greeting_s, error)
             _step_by_step(session)
-            _one_by_one.add(server)
+            is_one_by_one = not _takes_two(session)
+            if is_one_by_one:
+                session.close()
+                session = _another(session, greeting_s, error)
+                session.is_one_by_one = True
+                _step_by_step(session)
+            _slow[server] = is_one_by_one
     except BaseException:
         session.close()
         raise
@@ -132,7 +142,6 @@ def _server(session: ClientSession) -> _Server:
 
 def _step_by_step(session: ClientSession) -> None:
     """Log in with a round trip for each command."""
-    session.is_one_by_one = True
     user, password = credentials(session.location)
     if not session.is_in:
         reply = session.call(command("USER", user))
@@ -140,7 +149,16 @@ def _step_by_step(session: ClientSession) -> None:
             reply = session.call(command("PASS", password))
         if not reply.is_ok:
             raise not_let_in(reply, session.peer, user)
-    _settle(session, session.pipeline(_SETTINGS))
+    _settle(session, [session.call(line) for line in _SETTINGS])
+
+
+def _takes_two(session: ClientSession) -> bool:
+    """Tell whether a server answers two commands that come together; where not the session is of no use."""
+    try:
+        answers = _Answers(session, _PAIR)
+        return answers.next().code == answers.next().code
+    except (ConnectionLost, TransferTimeout):
+        return False
 
 
 def _settle(session: ClientSession, replies: Sequence[Reply]) -> None:
