@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something 
     from mpx.endpoints.ftp.folder_listing import FolderListing
 
 
+MOST_DESCRIBED = 8  # sources, together with their checksums
+
+
 class GridFtpEndpoint:
     """The files of a server. Opens its session when first used."""
 
@@ -369,7 +372,11 @@ class GridFtpEndpoint:
             self._checksum_questions = ChecksumQuestions(
                 lambda: self.session, lambda reply, name: self._refused(reply, "checksum", name)
             )
-        return self._checksum_questions.ask(algorithm, full, stop)
+        # The commit describes a source once more when it is proven: of few files that costs no round trip.
+        is_described = self._refusal is SourceError and "MLST" in self.session.features
+        names = [part.name for part in full if part.is_whole] if is_described else []
+        questions = [command(verb, name) for name in names[:MOST_DESCRIBED] for verb in ("MLST", "SIZE")]
+        return self._checksum_questions.ask(algorithm, full, stop, questions)
 
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
         """See Endpoint."""

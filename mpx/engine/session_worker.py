@@ -119,7 +119,7 @@ class SessionWorker(threading.Thread):
                     if not self.step():
                         self.context.events.reconnecting.end(self.name)
                         self.pause()
-                        failure.cancel.wait(IDLE_S)
+                        queue.wait_settled(IDLE_S)
                 except self.retried as error:
                     self._go_on(error)
         self.context.events.reconnecting.end(self.name)

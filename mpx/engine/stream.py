@@ -17,7 +17,7 @@ UNSENT_S = (
     0.05  # the kernel may hold so much unsent; more would delay leaving, less would let a fast one starve
 )
 SMALLEST_BLOCK = 64 * 1024
-FIRST_BLOCK = 256 * 1024
+FIRST_BLOCK = 64 * 1024  # a Globus server reads two connections at first, each to the end of its block
 LARGEST_BLOCK = 4 * 1024 * 1024
 SHORTEST = 5  # one of so many round trips may be shorter than the queue that counts: it may be an old one
 

@@ -49,6 +49,16 @@ def test_a_download_waits_twice(site: Site, tmp_path: Path, rounds: Rounds) -> N
     assert not any("PORT" in write or "EPRT" in write for write in second if write != ["PORT"])
 
 
+def test_a_download_is_proven_and_found_unchanged_in_one_wait(
+    site: Site, tmp_path: Path, rounds: Rounds
+) -> None:
+    content = site.write("down", bytes(range(250)) * 4001).read_bytes()
+    mpx.copy(site.url_of("down"), tmp_path / "down", QUICK)
+    assert (tmp_path / "down").read_bytes() == content
+    number, _ = rounds.until("CKSM")
+    assert rounds.of(rounds.sessions[number])[-1] == [["OPTS", "CKSM", "MLST", "SIZE"]]
+
+
 def test_into_a_folder(site: Site, tmp_path: Path, rounds: Rounds) -> None:
     (site.folder / "folder").mkdir()
     (site.folder / "folder").chmod(0o777)

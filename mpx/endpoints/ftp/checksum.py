@@ -27,11 +27,17 @@ class ChecksumQuestions:
         self._answering: set[Form] = set()
         self._tells_progress: bool | None = None  # of CKSM; None: it was not asked to yet
 
-    def ask(self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]) -> list[str | Exception]:
+    def ask(
+        self,
+        algorithm: str,
+        parts: Sequence[Part],
+        stop: Callable[[], bool],
+        next_questions: Sequence[bytes] = (),
+    ) -> list[str | Exception]:
         """Return the digest of each part, or why there is none; NoChecksum where every form was refused.
 
-        What one form does not give is asked for in the next. Raises Interrupted, ConnectionLost,
-        TransferTimeout.
+        What one form does not give is asked for in the next. `next_questions` go out behind them, and their
+        answers are kept for who asks (AskedAhead). Raises Interrupted, ConnectionLost, TransferTimeout.
         """
         results: list[str | Exception] = [self._none(algorithm) for _ in parts]
         left = list(range(len(parts)))
@@ -39,7 +45,8 @@ class ChecksumQuestions:
             some = [i for i in left if form.fits(parts[i])]
             if not some or self._refusals.get(form, 0) >= MOST_REFUSALS:
                 continue
-            for i, answer in zip(some, self._answers(form, [parts[i] for i in some], stop), strict=True):
+            answers = self._answers(form, [parts[i] for i in some], stop, next_questions)
+            for i, answer in zip(some, answers, strict=True):
                 results[i] = answer
                 if isinstance(answer, str):
                     self._answering.add(form)
@@ -55,7 +62,11 @@ class ChecksumQuestions:
         )
 
     def _answers(
-        self, form: Form, parts: Sequence[Part], stop: Callable[[], bool]
+        self,
+        form: Form,
+        parts: Sequence[Part],
+        stop: Callable[[], bool],
+        next_questions: Sequence[bytes],
     ) -> Iterator[str | MpxError]:
         questions = [form.question(part) for part in parts]
         first: list[bytes] = []
@@ -66,15 +77,18 @@ class ChecksumQuestions:
         longest_bytes = max(part.end - part.start for part in parts)
         is_reported = form.verb == "CKSM" and form.takes_parts and self._tells_progress
         extra_s = 0.0 if is_reported else longest_bytes / SLOWEST_BYTES_S
-        replies = self._session().replies([*first, *questions], extra_s, longest_bytes)
+        session = self._session()
+        replies = session.replies([*first, *questions, *next_questions], extra_s, longest_bytes)
         prepared = next(replies) if first else None
         if prepared is not None and form.verb == "CKSM":
             self._tells_progress = prepared.is_ok
         is_another = prepared is not None and form.verb == "HASH" and not prepared.is_ok
-        for part, reply in zip(parts, replies, strict=True):
+        for part in parts:
+            reply = next(replies)
             yield self._read(form, part, prepared if prepared is not None and is_another else reply)
             if stop():
                 raise Interrupted("stopped")
+        session.ahead.keep(next_questions, list(replies))
 
     def _read(self, form: Form, part: Part, reply: Reply) -> str | MpxError:
         if not reply.is_ok:
