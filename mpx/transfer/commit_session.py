@@ -123,6 +123,8 @@ class CommitSession(threading.Thread):
                     self._rest()
                     continue
                 work.outcomes.took()
+                if not self._was_connected and not work.ends.sessions.takes_turns:
+                    self._connect()  # the first files came before there was a pause for it
                 self._do(batch)
             except MpxError as error:
                 self._close()

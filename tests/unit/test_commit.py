@@ -88,6 +88,7 @@ class Play:
         self.report = Report("source", "destination")
         self.journal = Journal("source", "destination")
         self.opened = 0
+        self.connected = threading.Event()
         self.endpoint = endpoint
         options = CopyOptions(retries=retries, max_sessions=sessions)
         ends = Ends([HERE], HERE, options, lambda: False, self.report.note)
@@ -101,8 +102,8 @@ class Play:
             self.queue,
             self.failure,
             records,
-            connected=lambda: None,
-            may_connect=lambda: True,
+            connected=self.connected.set,
+            may_connect=lambda: False,  # so that it connects for its first files only
         )
 
     def open(self) -> LocalEndpoint:
@@ -173,6 +174,16 @@ def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatc
             assert final.read_bytes() == Path(file.source).read_bytes()
         assert not Path(file.partial).exists()
     assert isinstance(play.committer.first_error, IntegrityError)
+
+
+def test_who_moves_files_hears_of_a_session_that_its_first_files_have_opened(folder: Path) -> None:
+    """Else no further worker would begin: a fast one leaves no pause in which to connect."""
+    play = Play(folder, endpoint=lambda: LocalEndpoint(HERE, writing=True))
+    play.committer.start()
+    play.queue.put(play.file("a", b"content"))
+    play.finish(damage=0)
+    assert play.report.files.moved == 1
+    assert play.connected.is_set()
 
 
 @pytest.mark.parametrize("offered", ["xxh3", "sha256", "md5", "sha1", "sha512", "crc32"])
