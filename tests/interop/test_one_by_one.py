@@ -3,6 +3,8 @@
 import contextlib
 import socket
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from sites import make
 
 import mpx
 from mpx.endpoints.ftp import login
-from mpx.errors import AuthenticationError, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 
 QUICK = mpx.CopyOptions(retries=1, timeout_s=5, connect_timeout_s=5)
 HOWEVER = ["closes", "421", "500", "loses", "reads nothing"]
@@ -25,7 +27,7 @@ class OneByOne(StoringDialogue):
 
     def run(self) -> None:
         with contextlib.suppress(OSError), self.control:
-            self.say("220 ready")
+            self.say(next(self.server.banners, "220 ready"))
             while data := self.control.recv(65536):
                 line, _, more = data.partition(b"\r\n")
                 if more:
@@ -62,12 +64,14 @@ class OneByOneServer(StoringServer):
         super().__init__(files=files, features=(*FEATURES, "ERET", "PARALLEL"), checksums=True, mode_e=True)
         self.how = how
         self.offended = 0
+        self.banners: Iterator[str] = iter(())  # of the first connections
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.endpoints.ftp.login.QUIET_S", 0.5)
     monkeypatch.setattr("mpx.endpoints.ftp.login._slow", {})
+    monkeypatch.setattr("mpx.endpoints.ftp.login._ask_for_password", set())
 
 
 @pytest.mark.parametrize("how", HOWEVER)
@@ -121,10 +125,46 @@ def test_who_cannot_be_reached_again_is_not_known_by_it(tmp_path: Path) -> None:
     assert not login._slow
 
 
-def test_a_refused_login_is_no_reason_to_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_full_after_two_attempts_is_known_all_the_same(tmp_path: Path) -> None:
+    """It admits one session, and has not noticed yet that the one before it has ended."""
+    with OneByOneServer("closes", {"/down": b"123"}) as server:
+        server.banners = iter(["220 ready", "220 ready", "421 too many"])
+        with pytest.raises(ConnectionLost):
+            mpx.copy(f"{server.url}/down", tmp_path / "down", QUICK)
+        offended = server.offended
+        mpx.copy(f"{server.url}/down", tmp_path / "down", QUICK)
+        assert server.offended == offended == 2
+
+
+def test_one_that_is_full_understands_logins_at_once(tmp_path: Path) -> None:
+    """A refusal that says why is the answer to the login, and no sign that it was not understood."""
+    refusals = iter(["530 Sorry, the maximum number of clients are already connected."])
+    script = {"USER": lambda *_: "331 who?", "PASS": lambda *_: next(refusals, "230 welcome")}
+    with StoringServer(script, files={"/down": b"123"}) as server:
+        mpx.copy(f"{server.url}/down", tmp_path / "down", QUICK)
+    assert not login._slow
+
+
+def refused(*_: object) -> str:
+    return "530 Login incorrect."
+
+
+def refused_late(*_: object) -> str:
+    time.sleep(1.5)  # three times as long as may pass in silence here
+    return refused()
+
+
+def not_understood(*_: object) -> str:
+    return "503 Login incorrect."
+
+
+@pytest.mark.parametrize("answer", [refused, refused_late, not_understood])
+def test_a_refused_login_is_no_reason_to_try_again(
+    answer: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A second attempt with a wrong password may lock an account."""
     monkeypatch.setenv("MPX_PASSWORD", "secret")
-    script = {"USER": lambda *_: "331 who?", "PASS": lambda *_: "530 Login incorrect."}
+    script = {"USER": lambda *_: "331 who?", "PASS": answer}
     with StoringServer(script) as server:
         with pytest.raises(AuthenticationError):
             mpx.copy(f"{server.url.replace('//', '//me@')}/file", tmp_path / "file", QUICK)

@@ -16,7 +16,7 @@ from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 
 QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
@@ -45,18 +45,20 @@ def log_in(
             _step_by_step(session)
             return session
         try:
-            _at_once(session, ahead)
+            refusal = _at_once(session, ahead)
         except (ConnectionLost, TransferTimeout) as error:
             session.close()
             session = _another(session, greeting_s, error)
             _step_by_step(session)
-            is_one_by_one = not _takes_two(session)
-            if is_one_by_one:
+            _slow[server] = not _takes_two(session)
+            if _slow[server]:
                 session.close()
                 session = _another(session, greeting_s, error)
                 session.is_one_by_one = True
                 _step_by_step(session)
-            _slow[server] = is_one_by_one
+        else:
+            if refusal is not None:
+                raise refusal
     except BaseException:
         session.close()
         raise
@@ -81,55 +83,65 @@ def _another(
     return another
 
 
-def _at_once(session: ClientSession, ahead: Sequence[bytes]) -> None:
-    """Log in, all in one write; a password that is a secret goes only to a server that has asked for it.
+def _at_once(session: ClientSession, ahead: Sequence[bytes]) -> MpxError | None:
+    """Log in, all in one write; return why we are not let in.
 
-    One that wants encryption refuses the name already.
+    A password that is a secret goes only to a server that has asked for it: one that wants encryption refuses
+    the name already. And it is not sent again because the answer takes long, as it may be wrong.
     """
     user, password = credentials(session.location)
-    is_asked = (_server(session), user) in _ask_for_password
+    is_secret = password != ANONYMOUS
+    is_known = (_server(session), user) in _ask_for_password
     login = [] if session.is_in else [command("USER", user), command("PASS", password)]
     asked = None
-    if login and password != ANONYMOUS and not is_asked:
+    if login and is_secret and not is_known:
         asked = session.call(login.pop(0))
+        session.is_rtt_new = True
         if asked.code != 331:
-            _check_let_in(session, asked, user)
             login = []
+            if refusal := _refusal(session, asked, user):
+                return refusal
     answers = _Answers(session, [*login, *_SETTINGS, *ahead])
     if len(login) == 2:
         asked = answers.next()
-        if asked.code != 331:
-            _check_let_in(session, asked, user)
+        if asked.code != 331 and (refusal := _refusal(session, asked, user)):
+            return refusal
     if login:
-        let_in = answers.next()
+        let_in = answers.next(session.options.timeout_s if is_secret else QUIET_S)
         if asked is not None and asked.code == 331:
-            _check_let_in(session, let_in, user)
+            if refusal := _refusal(session, let_in, user, was_first=len(login) == 1):
+                return refusal
             _ask_for_password.add((_server(session), user))
     _settle(session, [answers.next() for _ in _SETTINGS])
     session.ahead.keep(ahead, [answers.next() for _ in ahead])
+    return None
 
 
-def _check_let_in(session: ClientSession, reply: Reply, user: str) -> None:
-    """Raise AuthenticationError unless `user` is let in; ConnectionLost where it was not understood."""
+def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool = False) -> MpxError | None:
+    """Return why `user` is not let in; raises ConnectionLost where it was not understood.
+
+    What `was_first` in its write cannot have been misunderstood for what came with it.
+    """
     if reply.is_ok:
-        return
-    if reply.code in _OF_THE_COMMAND:
+        return None
+    if reply.code in _OF_THE_COMMAND and not was_first:
         raise ConnectionLost(f"{session.peer} does not understand the login: {reply.reason}")
-    raise not_let_in(reply, session.peer, user)
+    return not_let_in(reply, session.peer, user)
 
 
 class _Answers:
-    """The answers to commands that are sent together; the first one tells the RTT."""
+    """The answers to commands that are sent together; the first one tells the RTT, if it is not known yet."""
 
     def __init__(self, session: ClientSession, commands: Sequence[bytes]) -> None:
         self._session = session
-        self._quiet_s = min(QUIET_S, session.options.timeout_s)
-        self._sent_s: float | None = time.monotonic()
+        self._sent_s = None if session.is_rtt_new else time.monotonic()
+        session.check_step()
         session.send(*commands)
 
-    def next(self) -> Reply:
-        """Return the next one; raises TransferTimeout, ConnectionLost."""
-        reply = self._session.final_reply(self._quiet_s)
+    def next(self, quiet_s: float | None = None) -> Reply:
+        """Return the next one, which may take `quiet_s`; raises TransferTimeout, ConnectionLost."""
+        quiet_s = QUIET_S if quiet_s is None else quiet_s
+        reply = self._session.final_reply(min(quiet_s, self._session.options.timeout_s))
         if self._sent_s is not None:
             self._session.saw_rtt(time.monotonic() - self._sent_s)
             self._session.is_rtt_new, self._sent_s = True, None
@@ -137,7 +149,8 @@ class _Answers:
 
 
 def _server(session: ClientSession) -> _Server:
-    return session.location.host, session.location.port
+    """Return which server it is: a name may stand for several."""
+    return session.peer_host, session.location.port
 
 
 def _step_by_step(session: ClientSession) -> None:

@@ -303,7 +303,7 @@ class ClientSession:
         """
         if (known := self.ahead.answer(line)) is not None:
             return known
-        self._check_step()
+        self.check_step()
         began = time.monotonic()
         self.send(line)
         reply = self.final_reply()
@@ -318,7 +318,7 @@ class ClientSession:
         Further ones go out while replies come in, so that the server never runs out of work. Each reply may
         take the time-out and `extra_s`, and begins them anew as `final_reply` does.
         """
-        self._check_step()
+        self.check_step()
         window = CommandWindow(commands, 1 if self.is_one_by_one else MOST_COMMANDS)
         for _ in commands:
             if due := window.due():
@@ -326,7 +326,7 @@ class ClientSession:
             yield self.final_reply(self.options.timeout_s + extra_s, work_bytes)
             window.answered()
 
-    def _check_step(self) -> None:
+    def check_step(self) -> None:
         """Raise ConnectionLost where a reply is left over: the next command would have it for its own."""
         while self._replies:
             reply = self._replies.popleft()
