@@ -20,10 +20,12 @@ def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
     """
     lines, room = [command("MODE", "E")], MOST_BYTES
     for name in dict.fromkeys(names):
+        if len(lines) + 2 > MOST_QUESTIONS:
+            break
         if name.startswith("/") and name.isascii() and name.isprintable():
             asked = [command("MLST", name), command("SIZE", name)]
             size_bytes = sum(map(len, asked))
-            if size_bytes <= room and len(lines) + len(asked) <= MOST_QUESTIONS:
+            if size_bytes <= room:
                 lines += asked
                 room -= size_bytes
     return tuple(lines)
