@@ -86,6 +86,11 @@ class Prober(threading.Thread):
         self._done.set()
         self._wake.set()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody wants to know any more; from any thread."""
+        return self._done.is_set()
+
     def _probes(self, endpoint: Endpoint) -> Iterator[Measured]:
         """Yield what is known before and after each probe, for as long as the session may be used."""
         is_open = False  # the first probe opens it, which takes longer than a round trip

@@ -103,7 +103,12 @@ class Attempt:
         )
         self._prober = prober = Prober(
             "mpx-rtt",
-            beside_listing(ends.far, self._scan, ends.open_spare, has_let_go=lambda: self._scan.has_let_go)
+            beside_listing(
+                ends.far,
+                self._scan,
+                lambda: ends.open_spare(lambda: self._prober.is_over),  # a copy does not end later for it
+                has_let_go=lambda: self._scan.has_let_go,
+            )
             if transport.rtt
             else (),
             first=transport.rtt,
