@@ -21,7 +21,9 @@ class FileQueue:
         self._most_unsettled = most_unsettled
         self._waiting: deque[FileTransfer] = deque()
         self._waiting_bytes = 0
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._ended = threading.Condition(lock)  # nothing is left; the idle are not woken by each file
         self._unsettled: set[FileTransfer] = set()
         self._listing = True
         # Written with `_changed` held, each read by itself:
@@ -94,6 +96,7 @@ class FileQueue:
         with self._changed:
             self._unsettled.discard(file)
             self._changed.notify_all()
+            self._tell_the_end()
 
     @property
     def is_listed(self) -> bool:
@@ -106,6 +109,7 @@ class FileQueue:
         with self._changed:
             self._listing = False
             self._changed.notify_all()
+            self._tell_the_end()
 
     @property
     def is_settled(self) -> bool:
@@ -115,9 +119,9 @@ class FileQueue:
 
     def wait_settled(self, timeout_s: float) -> None:
         """Wait until every file is settled, at most for this time."""
-        with self._changed:
+        with self._ended:
             if self._listing or self._unsettled:
-                self._changed.wait_for(lambda: not self._listing and not self._unsettled, timeout_s)
+                self._ended.wait(timeout_s)
 
     def release(self) -> None:
         """Have no file open any more that is not settled: the copy has ended before its end."""
@@ -153,6 +157,10 @@ class FileQueue:
         self._waiting_bytes -= file.size_bytes
         self._changed.notify_all()
         return file
+
+    def _tell_the_end(self) -> None:
+        if not self._listing and not self._unsettled:
+            self._ended.notify_all()
 
     def _wait(self) -> None:
         if self._cancel.is_set():

@@ -1,5 +1,6 @@
 """Workers for which there is no session: they ask again later, and end the copy where nobody has one."""
 
+import threading
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -20,6 +21,7 @@ class TurnedAway(SessionWorker):
         super().__init__("test", number, "host", context)
         self.refusals = refusals
         self.is_open = False
+        self.is_idle = threading.Event()
 
     def step(self) -> bool:
         if not self.is_open:
@@ -39,7 +41,8 @@ class TurnedAway(SessionWorker):
     def lost(self, _error: MpxError, /) -> Lost:
         return Lost((), progressed=False)
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        self.is_idle.set()
 
     def drop(self) -> None:
         self.is_open = False
@@ -78,3 +81,21 @@ def test_workers_without_a_session(refusals: list[int], error: str, eventually: 
     eventually(is_over)
     carrier.join()
     assert str(context.failure.error or "") == error
+
+
+def test_who_is_idle_ends_with_the_last_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpx.engine.session_worker.IDLE_S", 600.0)
+    context = a_context()
+    first, last = files = [a_file(1), a_file(1)]
+    for file in files:
+        context.queue.put(file)
+        context.queue.take()
+    context.queue.end_listing()
+    worker = TurnedAway(0, context, 0)
+    worker.is_open = True
+    worker.start()
+    assert worker.is_idle.wait(30)
+    context.queue.settle(first)
+    context.queue.settle(last)
+    worker.join(30)
+    assert not worker.is_alive()
