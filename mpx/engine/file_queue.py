@@ -104,6 +104,12 @@ class FileQueue:
         with self._changed:
             return not self._listing
 
+    @property
+    def has_others(self) -> bool:
+        """Whether there is more than one file, or may be: one that fails need not end the copy."""
+        with self._changed:
+            return self._listing or self.listed_files > 1
+
     def end_listing(self) -> None:
         """Say that no more files will be put."""
         with self._changed:

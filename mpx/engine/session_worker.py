@@ -159,7 +159,7 @@ class SessionWorker(threading.Thread):
         elif len(lost.files) > 1:
             retry.begin()
             self.isolate()
-        if len(lost.files) == 1 and self.context.queue.listed_files > 1 and retry.may_give_up(error):
+        if len(lost.files) == 1 and self.context.queue.has_others and retry.may_give_up(error):
             self.give_up(lost.files[0], error)
             return
         self.hand_back(error)

@@ -142,7 +142,7 @@ class CommitSession(threading.Thread):
     def _is_given_up(self, batch: Batch, error: MpxError, retry: Retry) -> bool:
         """Give up a file that fails alone, again and again, at a server that can be reached."""
         work = self._shared
-        if len(batch) != 1 or not error.may_retry or work.queue.listed_files < 2 or self._stopping():
+        if len(batch) != 1 or not error.may_retry or not work.queue.has_others or self._stopping():
             return False
         try:
             self._connect()

@@ -2,15 +2,19 @@
 
 import posixpath
 import select
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 
 from mpx import CopyOptions, copy
+from mpx.engine.file_queue import FileQueue
 from mpx.errors import ConnectionLost, MpxError, PartialFailure
+from mpx.transfer.commit import Committer
 
 NAMES = ["a", "bad", "c", "d/e", "d/f"]
 FILES = {f"/tree/{name}": name.encode() * 1000 for name in NAMES}
@@ -69,6 +73,35 @@ def test_an_upload_that_cannot_be_finished(verb: str, answer: Broken, mode_e: bo
             copy(str(tmp_path / "tree"), f"{server.url}/tree", OPTIONS)
         assert {name for name in server.files if "bad" not in name} == FILES.keys() - {"/tree/bad"}
         assert "/tree/bad" not in server.files
+
+
+@modes
+def test_a_file_that_fails_before_the_next_is_listed(
+    mode_e: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That no other is known yet does not make it the only one."""
+    first: list[str] = []
+    has_failed, put, failed = threading.Event(), FileQueue.put, Committer.failed
+
+    def put_slowly(queue: FileQueue, *arguments: Any) -> None:
+        assert not queue.listed_files or has_failed.wait(30)
+        put(queue, *arguments)
+
+    def fail(committer: Committer, *arguments: Any) -> None:
+        failed(committer, *arguments)
+        has_failed.set()
+
+    def summing(dialogue: StoringDialogue, argument: str) -> str | None:
+        first.append(argument)
+        return gone(dialogue) if argument == first[0] else dialogue.answer("CKSM", argument)
+
+    monkeypatch.setattr(FileQueue, "put", put_slowly)
+    monkeypatch.setattr(Committer, "failed", fail)
+    write(tmp_path)
+    with StoringServer({"CKSM": summing}, mode_e=mode_e, checksums=True) as server:
+        with pytest.raises(PartialFailure, match="1 of 5 files were not copied"):
+            copy(str(tmp_path / "tree"), f"{server.url}/tree", OPTIONS)
+        assert len(server.files) == 4
 
 
 @modes
