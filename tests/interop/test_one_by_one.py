@@ -171,6 +171,18 @@ def test_a_refused_login_is_no_reason_to_try_again(
         assert server.heard.count("USER") == server.heard.count("PASS") == 1
 
 
+def test_a_password_that_is_never_answered_is_not_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPX_PASSWORD", "secret")
+    silent = dict.fromkeys(("PASS", "FEAT", "TYPE", "PWD", "MODE", "MLST", "SIZE"), lambda *_: None)
+    with StoringServer({"USER": lambda *_: "331 who?", **silent}) as server:
+        with pytest.raises(TransferTimeout):
+            options = mpx.CopyOptions(retries=0, timeout_s=1)
+            mpx.copy(f"{server.url.replace('//', '//me@')}/file", tmp_path / "file", options)
+        assert server.heard.count("PASS") == 1
+
+
 def test_no_password_for_a_server_that_wants_encryption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,12 @@ def _at_once(session: ClientSession, ahead: Sequence[bytes]) -> MpxError | None:
         if asked.code != 331 and (refusal := _refusal(session, asked, user)):
             return refusal
     if login:
-        let_in = answers.next(session.options.timeout_s if is_secret else QUIET_S)
+        try:
+            let_in = answers.next(session.options.timeout_s if is_secret else QUIET_S)
+        except TransferTimeout as error:
+            if is_secret:
+                return error
+            raise
         if asked is not None and asked.code == 331:
             if refusal := _refusal(session, let_in, user, was_first=len(login) == 1):
                 return refusal
