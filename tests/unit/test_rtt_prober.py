@@ -11,7 +11,7 @@ import pytest
 from mpx.engine.endpoint import Rtt
 from mpx.errors import ConnectionLost
 from mpx.rtt import prober
-from mpx.rtt.prober import Prober
+from mpx.rtt.prober import Prober, beside_listing
 
 Eventually = Callable[..., None]
 
@@ -101,3 +101,16 @@ def test_a_session_that_is_lost_leaves_no_question(far: Far, probe: Prober, even
     far.is_lost = True
     probe.ask()
     eventually(lambda: far.asked == 2 and probe.measured.asked_at_s is None)
+
+
+@pytest.mark.parametrize("has_let_go", [False, True])
+def test_a_session_that_was_let_go_is_left_to_who_has_it(has_let_go: bool) -> None:
+    listed = threading.Thread()
+    listed.start()
+    lists, another = Far(), Far()
+    (session,) = beside_listing(
+        cast("Any", lists), listed, lambda: cast("Any", another), has_let_go=lambda: has_let_go
+    )
+    with session as endpoint:
+        endpoint.measure_rtt()
+    assert (lists.asked, another.asked) == ((0, 1) if has_let_go else (1, 0))
