@@ -1,67 +1,124 @@
-"""One small file up and down over a long path: how many round trips the whole program takes, and its rivals.
+"""One file of 1 MB up and down over 60 ms: how many round trips the whole program takes, and its rival's.
 
-In simulated time: mpx lab simulate python bench/small_copy.py [SIZE_BYTES [RTT_S]]
+    mpx lab simulate python bench/small_copy.py
+
+In simulated time a processor takes none, so only round trips and the rate count. Goals: with each server an
+upload takes 10 round trips at most and a download 8, and neither more than globus-url-copy.
 """
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import harness
+from figures import Spread, Verdict
 from mpx_lab.lab import Lab
 from mpx_lab.lab_host import LabHost
 from mpx_lab.mpx_server import mpx_server
 from mpx_lab.stock_server import stock_server
 from mpx_lab.topology import Topology, wan
 
-RATE_BPS = 200_000_000
+SIZE_BYTES, RATE_BPS, RTT_S = 1_000_000, 200_000_000, 0.060
+RUNS = {"quick": 1, "full": 3}
+STOCK, OURS = "Globus server", "mpx serve"
+MPX, GLOBUS = "mpx copy", "globus-url-copy"
+COMMANDS = {MPX: [sys.executable, "-m", "mpx", "copy", "-q"], GLOBUS: ["globus-url-copy"]}
+MOST = {"up": 10.0, "down": 8.0}  # round trips
+
+Results = Mapping[tuple[str, str, str], Sequence[float]]  # round trips, by tool, server and direction
 
 
-def rows(folder: Path, size_bytes: int, rtt_s: float) -> Iterator[str]:
-    """Copy with each tool in both directions; yield a line for each copy."""
+class SmallCopy(harness.Row[Results]):
+    """See the head of this file."""
+
+    name = "small-copy"
+    folder = "reports/small-copy"
+
+    def results(self, options: argparse.Namespace) -> Results:
+        """Copy with each tool in both directions, and print the table."""
+        harness.require_root()
+        found: dict[tuple[str, str, str], list[float]] = {}
+        for turn in range(RUNS[options.effort]):
+            with tempfile.TemporaryDirectory() as folder:
+                for case, took_s in _copies(Path(folder), f"small-copy-{turn}"):
+                    found.setdefault(case, []).append(took_s / RTT_S)
+        print("\n".join(self.table(found)))
+        return found
+
+    def table(self, results: Results) -> Sequence[str]:
+        """Each copy, in round trips."""
+        lines = ["| tool | server | direction | round trips |", "|---|---|---|---|"]
+        lines += [f"| {' | '.join(case)} | {Spread(trips):.1f} |" for case, trips in results.items()]
+        return lines
+
+    def measured(self, results: Results) -> list[dict[str, Any]]:
+        """Return all runs, as JSON holds them."""
+        return [
+            {"tool": tool, "server": server, "direction": direction, "round_trips": list(trips)}
+            for (tool, server, direction), trips in results.items()
+        ]
+
+    def draw(self, results: Results, axes: Any) -> None:
+        """A bar for each copy."""
+        names = [", ".join(case) for case in results]
+        axes.barh(names, [Spread(trips).median for trips in results.values()])
+        axes.set_xlabel("round trips")
+
+
+def _copies(folder: Path, name: str) -> Iterator[tuple[tuple[str, str, str], float]]:
+    """Yield which copy it was, and how long it took, in seconds."""
+    folder.chmod(0o755)
     served, here = folder / "served", folder / "here"
     for each in (served, here):
         each.mkdir()
         each.chmod(0o777)
-        (each / "file").write_bytes(os.urandom(size_bytes))
+        (each / "file").write_bytes(os.urandom(SIZE_BYTES))
         (each / "file").chmod(0o644)
-    link = wan("src", "dst", rate_bps=RATE_BPS, rtt_s=rtt_s, bdp=1.0)
-    with Lab.up(Topology("small-copy", ("src",), ("dst",), links=(link,)), "small-copy") as lab:
+    link = wan("src", "dst", rate_bps=RATE_BPS, rtt_s=RTT_S, bdp=1.0)
+    with Lab.up(Topology("small-copy", ("src",), ("dst",), links=(link,)), name) as lab:
         client, host = lab.host("src"), lab.host("dst")
         with stock_server(host, served) as url:
-            base = f"{url}{served}"
-            yield from _both(client, "stock", _MPX, here, base, rtt_s)
-            yield from _both(client, "stock", ["globus-url-copy"], here, base, rtt_s)
+            for tool in (MPX, GLOBUS):
+                yield from _both(client, STOCK, tool, here, f"{url}{served}")
         with mpx_server(host, served) as url:
-            yield from _both(client, "mpx serve", _MPX, here, url, rtt_s)
+            yield from _both(client, OURS, MPX, here, url)
 
 
-_MPX = [sys.executable, "-m", "mpx", "copy", "-q"]
-
-
-def _both(client: LabHost, server: str, tool: list[str], here: Path, url: str, rtt_s: float) -> Iterator[str]:
-    new = f"{tool[-1].strip('-')}-{server.split()[0]}"
-    for way, source, target in (
+def _both(
+    client: LabHost, server: str, tool: str, here: Path, url: str
+) -> Iterator[tuple[tuple[str, str, str], float]]:
+    new = f"{tool}-{server}".replace(" ", "-")
+    for direction, source, target in (
         ("up", f"file://{here}/file", f"{url}/{new}"),
         ("down", f"{url}/file", f"file://{here}/{new}"),
     ):
         began_s = time.monotonic()
-        client.run([*tool, source, target], stdout=subprocess.DEVNULL, check=True)
-        took_s = time.monotonic() - began_s
-        name = "mpx" if tool is _MPX else tool[0]
-        yield f"{name:16} {server:10} {way:5} {took_s * 1000:6.0f} ms {took_s / rtt_s:5.1f} round trips"
+        client.run([*COMMANDS[tool], source, target], stdout=subprocess.DEVNULL, check=True)
+        yield (tool, server, direction), time.monotonic() - began_s
 
 
-def main(size_bytes: str = "1000000", rtt_s: str = "0.06") -> None:
-    """Print a line for each copy."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        for row in rows(Path(folder), int(size_bytes), float(rtt_s)):
-            print(row, flush=True)
+def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
+    """Say which goals are reached."""
+    trips = {
+        (each["tool"], each["server"], each["direction"]): Spread(each["round_trips"]).median
+        for each in stored
+    }
+    for (tool, server, direction), median in trips.items():
+        if tool == MPX:
+            limit = f"{direction}, {server}: at most {MOST[direction]:g} round trips"
+            yield Verdict(limit, f"{median:.1f}", median <= MOST[direction])
+    for direction in MOST:
+        ours, other = trips[MPX, STOCK, direction], trips[GLOBUS, STOCK, direction]
+        yield Verdict(
+            f"{direction}, {STOCK}: no more than {GLOBUS}", f"{ours:.1f}, {other:.1f}", ours <= other
+        )
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    harness.run_row(SmallCopy(), judge)

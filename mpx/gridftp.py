@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp import telnet_escape, wire
-from mpx.endpoints.ftp.asked_ahead import first_questions
+from mpx.endpoints.ftp.asked_ahead import descriptions, first_questions
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
@@ -22,14 +22,11 @@ from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
-from mpx.report import Note, OnNote, Severity, no_note
+from mpx.report import Note, OnNote, no_note
 
 if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
     from mpx.endpoints.ftp.describe import OtherQuestions
     from mpx.endpoints.ftp.folder_listing import FolderListing
-
-
-MOST_DESCRIBED = 8  # sources, together with their checksums
 
 
 class GridFtpEndpoint:
@@ -251,14 +248,7 @@ class GridFtpEndpoint:
 
     def listing_note(self) -> Note | None:
         """See Endpoint."""
-        if self._listing is None or not self._listing.uses_list:
-            return None
-        from mpx.endpoints.ftp.folder_listing import LIST_NOTE, MAY_HIDE
-
-        note = LIST_NOTE.format(peer=self.session.peer)
-        if self._listing.may_hide:
-            return Note(Severity.NOTICE, f"{note}; {MAY_HIDE}")
-        return Note(Severity.INFO, note)
+        return self._listing.note() if self._listing else None
 
     def _not_listed(self, full: str, promised: int, listed: int) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """Yield what a Globus server counts but does not list: MLSR knows some of it, MLSD leaves it out."""
@@ -374,9 +364,7 @@ class GridFtpEndpoint:
             )
         # The commit describes a source once more when it is proven: of few files that costs no round trip.
         is_described = self._refusal is SourceError and "MLST" in self.session.features
-        names = [part.name for part in full if part.is_whole] if is_described else []
-        questions = [command(verb, name) for name in names[:MOST_DESCRIBED] for verb in ("MLST", "SIZE")]
-        return self._checksum_questions.ask(algorithm, full, stop, questions)
+        return self._checksum_questions.ask(algorithm, full, stop, descriptions(full) if is_described else ())
 
     def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  GridFTP has no question for it
         """See Endpoint."""

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.errors import UsageError
@@ -73,9 +72,12 @@ class Ends:
 
         Nor does anybody wait for them once `is_over`: they raise Interrupted.
         """
-        session = session_options(self._options, lambda: self._stop() or is_over(), pool=self.sessions)
-        session = replace(session, waits_for_turn=False)
-        return self._opened(self.far.location, session, writing=not self.far_is_source)
+        return self._open(
+            self.far.location,
+            writing=not self.far_is_source,
+            stop=lambda: self._stop() or is_over(),
+            waits_for_turn=False,
+        )
 
     def open_path_probe(self, bound: Callable[[int], None]) -> Endpoint:
         """Open the far endpoint for questions that are answered soon or not at all; see Multipath."""
@@ -83,11 +85,16 @@ class Ends:
         writing = not self.far_is_source
         return open_endpoint(self.far.location, soon, self._stop, writing=writing, bound=bound)
 
-    def _open(self, location: Location, *, writing: bool) -> Endpoint:
-        session = session_options(self._options, self._stop, pool=self.sessions)
-        return self._opened(location, session, writing=writing)
-
-    def _opened(self, location: Location, session: SessionOptions, *, writing: bool) -> Endpoint:
+    def _open(
+        self,
+        location: Location,
+        *,
+        writing: bool,
+        stop: Callable[[], bool] | None = None,
+        waits_for_turn: bool = True,
+    ) -> Endpoint:
+        session = session_options(self._options, stop or self._stop, pool=self.sessions)
+        session = replace(session, waits_for_turn=waits_for_turn)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
         return endpoint_at(location, session, writing=writing, note=self._note, folders=folders, trees=trees)
 

@@ -4,11 +4,13 @@ import time
 from collections.abc import Iterable, Sequence
 
 from mpx.endpoints.ftp.wire import Reply, command
+from mpx.engine.endpoint import Part
 
 HOLDS_S = 2.0  # an answer; what a copy asks first it asks at once
 MOST_BYTES = 1000  # of questions, so that they and the login fit into one segment
 # With those to the login ten answers: as many segments as a server sends before it has to hear from us.
 MOST_QUESTIONS = 5
+MOST_DESCRIBED = 8  # files, together with their checksums
 _QUESTIONS = (b"MLST", b"SIZE", b"NOOP")  # that change nothing
 
 
@@ -29,6 +31,12 @@ def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
                 lines += asked
                 room -= size_bytes
     return tuple(lines)
+
+
+def descriptions(parts: Iterable[Part]) -> list[bytes]:
+    """Return the questions that describe the files that are meant as a whole, of few files only."""
+    names = [part.name for part in parts if part.is_whole]
+    return [command(verb, name) for name in names[:MOST_DESCRIBED] for verb in ("MLST", "SIZE")]
 
 
 class AskedAhead:

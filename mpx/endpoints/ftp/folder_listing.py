@@ -23,14 +23,14 @@ from mpx.endpoints.ftp.stored_size import stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command, lines_of_facts, parse_facts
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ListingBroken, MpxError, PartialFailure
-from mpx.report import OnNote, no_note
+from mpx.report import Note, OnNote, Severity, no_note
 from mpx.text import quoted
 
 Listed = tuple[str, FileInfo | MpxError]
 Refused = Callable[[Reply], MpxError]
 
-MAY_HIDE = "names with a leading dot may be missing in listings, as it takes no LIST -a"
-LIST_NOTE = (
+_MAY_HIDE = "names with a leading dot may be missing in listings, as it takes no LIST -a"
+_LIST_NOTE = (
     "{peer} has no MLSD, so folders were listed with LIST: times come from MDTM, where the server has it, "
     "and folders have none"
 )
@@ -73,6 +73,13 @@ class FolderListing:
         self._has_begun = False  # a line of LIST was read that is not blank
         self._shows_itself: bool | None = None  # LIST -a begins with the folder itself; None: not seen yet
         self._list_words = ["-a", ""]  # of LIST, in the order in which they are tried
+
+    def note(self) -> Note | None:
+        """Return what is to be said of listings as a whole; None where nothing is."""
+        if not self.uses_list:
+            return None
+        note = _LIST_NOTE.format(peer=self._session.peer)
+        return Note(Severity.NOTICE, f"{note}; {_MAY_HIDE}") if self.may_hide else Note(Severity.INFO, note)
 
     @property
     def _session(self) -> ClientSession:
