@@ -44,6 +44,7 @@ class Connection:
         self._on_close = on_close
         self.block_bytes = block_bytes  # moved at once, at most
         self._block = BlockSize(None)
+        self._unsent_bytes = 0  # that the kernel may hold; 0: as many as it likes
         self.ahead = b""  # what was received and belongs to the next transfer
         self._address = address  # still to be connected to
         self._lock = threading.Lock()  # between cancel and close
@@ -75,11 +76,12 @@ class Connection:
 
     def took(self, size_bytes: int, took_s: float) -> None:
         """Learn from a block that took `took_s` to send."""
-        before = self._block.bytes
         self._block.took(size_bytes, took_s)
-        if self._block.bytes != before:  # what the kernel holds of one connection no other can send
+        unsent_bytes = self._block.share_bytes(UNSENT_S)
+        if unsent_bytes != self._unsent_bytes:  # what the kernel holds of one connection no other can send
+            self._unsent_bytes = unsent_bytes
             with suppress(OSError):
-                limit_unsent(self._sock, self._block.share_bytes(UNSENT_S))
+                limit_unsent(self._sock, unsent_bytes)
 
     def use_congestion(self, name: str) -> None:
         """Switch to a congestion control that may be used; before it is connected or at any time after.
