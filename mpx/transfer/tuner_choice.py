@@ -19,20 +19,13 @@ def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...],
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
-def beginning(
-    options: CopyOptions, known: PathSet | None, *, yields: bool, is_local: bool = False
-) -> list[Decision]:
-    """Return how many streams each path begins with, and why.
-
-    `yields`: to other traffic; `is_local`: within this host, where files are moved by threads.
-    """
+def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> list[Decision]:
+    """Return how many streams each path begins with, and why."""
     streams = {DEFAULT_PATH: options.streams or first_streams(options)}
     if known:
         streams, why = first_by_path(options, known), "in the ratio of the predictions"
     elif options.streams is not None:
         why = "fixed by --streams"
-    elif is_local:
-        why = "of this host, each with a part of a file"
     else:
         why = "few, as the copy yields to others" if yields else "where the tuner starts"
     return [Decision(path, count, why) for path, count in streams.items()]

@@ -120,12 +120,7 @@ class Attempt:
             self._carrier,
             self._queue,
             failure,
-            tuning=StreamTuning(
-                self._carrier,
-                gate,
-                chosen,
-                first=beginning(options, known, yields=yields, is_local=ends.is_local),
-            ),
+            tuning=StreamTuning(self._carrier, gate, chosen, first=beginning(options, known, yields=yields)),
             background=self._background,
             paths=multipath or OnePath(lambda: prober.measured.rtt),
             timeline=Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done),
