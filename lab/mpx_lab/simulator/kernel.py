@@ -15,7 +15,12 @@ from mpx_lab.simulator.machine import SimulatorError
 
 SOURCES = Path("/usr/src")
 _NEEDED = {"make": "make", "cc": "gcc", "flex": "flex", "bison": "bison", "bc": "bc", "xz": "xz-utils"}
-_TICKS, _AS_ON_SERVERS = (f"config HZ\n\tint\n\tdefault {hertz}" for hertz in (100, 250))
+_EDITS = (  # of the source: a file, what it says, and what is put there
+    # Ticks as on servers.
+    ("arch/um/Kconfig", *(f"config HZ\n\tint\n\tdefault {hertz}" for hertz in (100, 250))),
+    # Room for the registers of processors with AMX, 11,008 bytes; without it no program starts on these.
+    ("arch/x86/um/user-offsets.c", *(f"DEFINE_LONGS(HOST_FP_SIZE, {size})" for size in (2696, 12288))),
+)
 _LAST_LINES = 5
 
 
@@ -28,7 +33,7 @@ def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path
     source = source or _newest_source()
     config = Path(__file__).with_name("kernel.config").read_text()
     try:
-        identity = f"{source.name} {source.stat().st_size} {_AS_ON_SERVERS} {config}"
+        identity = f"{source.name} {source.stat().st_size} {_EDITS} {config}"
     except OSError as error:
         raise UsageError(f"the source of Linux cannot be read: {error}") from None
     cache = cache_folder() / "simulator"
@@ -69,13 +74,14 @@ def _version(source: Path) -> tuple[int, ...]:
 
 def _build(folder: Path, source: Path, config: str) -> Path:
     _run(["tar", "-xJf", str(source.absolute()), "--strip-components=1"], folder)
-    kconfig = folder / "arch" / "um" / "Kconfig"
-    text = kconfig.read_text()
-    if _TICKS not in text:
-        raise SimulatorError(
-            f"{source} is a version of Linux that the simulator does not support; use linux-source-6.12"
-        )
-    kconfig.write_text(text.replace(_TICKS, _AS_ON_SERVERS))
+    for name, before, after in _EDITS:
+        file = folder / name
+        text = file.read_text() if file.exists() else ""
+        if before not in text:
+            raise SimulatorError(
+                f"{source} is a version of Linux that the simulator does not support; use linux-source-6.12"
+            )
+        file.write_text(text.replace(before, after))
     (folder / "mpx.config").write_text(config)
     make = ["make", "-s", "ARCH=um", "KCONFIG_ALLCONFIG=mpx.config"]
     _run([*make, "allnoconfig"], folder)
