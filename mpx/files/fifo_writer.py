@@ -23,9 +23,11 @@ class FifoWriter:
     @property
     def has_come(self) -> bool:
         """Whether anybody has opened it for writing since. Raises OSError where that cannot be known."""
+        if not self._came.is_set():
+            return False
         if self._error:
             raise self._error
-        return self._came.is_set()
+        return True
 
     def end(self) -> None:
         """Wait no longer; where we may not write to the fifo the thread stays until somebody does."""

@@ -176,3 +176,18 @@ def test_a_writer_who_has_come_may_take_his_time(
     reading.join()
     assert joined(came) == CONTENT
     file.close()
+
+
+def test_why_nobody_can_be_waited_for_is_told_once_the_waiting_has_ended(tmp_path: Path) -> None:
+    """Before, it could be that the thread was not waited for then, and its descriptor stayed open."""
+    os.mkfifo(tmp_path / "pipe")
+    fd = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer = FifoWriter(fd)
+    writer._error = OSError(24, "Too many open files")
+    assert not writer.has_come
+    before = len(os.listdir("/proc/self/fd"))
+    writer.end()
+    with pytest.raises(OSError, match="Too many"):
+        assert writer.has_come
+    os.close(fd)
+    assert len(os.listdir("/proc/self/fd")) == before - 2
