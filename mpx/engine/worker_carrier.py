@@ -29,6 +29,7 @@ class WorkerCarrier:
         self._sharing = threading.Lock()  # of the streams, the workers that run and what is decided for them
         self._started = 0  # of the workers
         self._moved = (0, time.monotonic())  # bytes, and since when there are as many
+        self._lost_bytes = 0  # that the gate let through, and that did not arrive
 
     def start(self) -> None:
         """See Carrier. One worker begins: the server may admit few sessions, and the committer needs one."""
@@ -134,4 +135,10 @@ class WorkerCarrier:
         if moved_bytes != self._moved[0]:
             self._moved = moved_bytes, now
         gate = self._context.gate
-        return gate.is_shut and (moved_bytes >= gate.passed_bytes or now - self._moved[1] > LOST_S)
+        missing_bytes = max(0, gate.passed_bytes - moved_bytes)
+        self._lost_bytes = min(self._lost_bytes, missing_bytes)
+        if gate.is_shut and now - self._moved[1] > LOST_S:
+            self._lost_bytes = (
+                missing_bytes  # the gate lets it through once more, so it is not waited for again
+            )
+        return gate.is_shut and missing_bytes <= self._lost_bytes
