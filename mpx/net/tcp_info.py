@@ -23,9 +23,15 @@ class TcpInfo:
     limited_by_sender_s: float  # of which limited by our send buffer
     window_bytes: int  # the receive window of the peer; 0 where not known (before Linux 5.4)
     delivered_bytes: int  # also after a gap, in whole segments; 0 where not known (before Linux 4.18)
+    received_rtt_s: (
+        float  # of what comes in, smoothed, in steps of 1 ms; 0: unknown, or no time stamps are sent
+    )
 
 
-_FIELD = struct.Struct("=I")  # tcpi_rtt at 68, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
+_OPTIONS_AT, _TIMESTAMPS = 5, 1  # tcpi_options, and its bit for time stamps
+_FIELD = struct.Struct(
+    "=I"
+)  # tcpi_rtt at 68, tcpi_rcv_rtt at 92, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
 _SEGMENT_AT, _DELIVERED_AT = 16, 192  # ... tcpi_snd_mss and tcpi_delivered, in segments
 _WINDOW_AT = 228  # ... tcpi_snd_wnd
 _COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked at 120, tcpi_bytes_received
@@ -61,6 +67,7 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
         limited_by_sender_s=sender / 1e6,
         window_bytes=_field(raw, _WINDOW_AT),
         delivered_bytes=delivered,
+        received_rtt_s=_FIELD.unpack_from(raw, 92)[0] / 1e6 if raw[_OPTIONS_AT] & _TIMESTAMPS else 0.0,
     )
 
 

@@ -32,6 +32,10 @@ class MadeUpSession:
         self.connects: list[int] = []
         self.meanwhile: Callable[[], None] = lambda: None  # while connections are asked for
 
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.retrieves)
+
     def connect(self, connections: int) -> None:
         self.connections = connections
         self.connects.append(connections)
@@ -178,4 +182,6 @@ def test_the_next_retrieve_is_asked_for_before_the_last_one_has_ended(tmp_path: 
     worker.target = 3
     assert worker.is_changing
     worker.target = 0
+    assert worker.is_changing  # until it has brought what it was asked for
+    session.retrieves = ()
     assert not worker.is_changing

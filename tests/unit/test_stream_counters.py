@@ -100,3 +100,16 @@ def test_a_stream_that_ended_tells_no_more() -> None:
     far.close()
     ended = stream.totals()
     assert (ended.streams, ended.rtts_s, ended.least_rtt_s) == (0, (), math.inf)
+
+
+def test_the_kernel_knows_the_round_trips_of_what_it_receives() -> None:
+    near, far = pair()
+    with near, far:
+        reading = threading.Thread(target=lambda: all(iter(lambda: far.recv(1 << 20), b"")))
+        reading.start()
+        near.sendall(bytes(20_000_000))
+        info, sender = tcp_info.tcp_info(far), tcp_info.tcp_info(near)
+        near.shutdown(socket.SHUT_WR)
+        reading.join()
+    assert info is not None and sender is not None
+    assert 0 < info.received_rtt_s < 10 and sender.received_rtt_s == 0

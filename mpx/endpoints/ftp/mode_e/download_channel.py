@@ -6,6 +6,7 @@ says by EOD that it is done with a retrieve, and goes on to the next. Each chann
 own, so that none gets a connection that was meant for another.
 """
 
+import math
 import os
 import socket
 import threading
@@ -19,7 +20,9 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
 from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
 from mpx.files.local_error import local_error
+from mpx.net.tcp_info import tcp_info
 
+RTT_STEP_S = 0.001  # of the kernel's round trips of what it receives
 SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
 
 
@@ -180,6 +183,7 @@ class DownloadStream(Stream):
         self._header = memoryview(bytearray(HEADER_BYTES))
         self._slow = True
         self._new_bytes = 0  # that had not come before
+        self._shortest_s = math.inf  # of the round trips of what came
         self.opened(connection)
 
     def run(self) -> None:
@@ -204,11 +208,16 @@ class DownloadStream(Stream):
         """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
         with self._guard:
             self._count_subflows()
-            return StreamTotals(
-                streams=1 if self.connection is not None else 0,
-                bytes=self.passed_bytes,
-                new_bytes=self._new_bytes,
-            )
+            totals = StreamTotals(bytes=self.passed_bytes, new_bytes=self._new_bytes)
+            if self.connection is None:
+                return totals
+            totals.streams = 1
+            info = tcp_info(self.connection)
+            if info is not None and info.received_rtt_s:
+                self._shortest_s = min(self._shortest_s, info.received_rtt_s)
+                totals.rtts_s = (info.received_rtt_s,)
+                totals.least_rtt_s = min(info.least_rtt_s or math.inf, self._shortest_s + RTT_STEP_S)
+            return totals
 
     def _receive(self, retrieve: PartialRetrieve) -> bool:
         """Receive this connection's share of a retrieve; False when the server closed it in between."""

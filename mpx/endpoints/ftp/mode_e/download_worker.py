@@ -103,10 +103,12 @@ class DownloadWorker(SessionWorker):
 
     @property
     def is_changing(self) -> bool:
-        """Whether other connections than those that carry data are wanted; from any thread."""
+        """Whether other connections than those that carry data are wanted, or none; from any thread."""
         session, target = self.session, self.target
-        if session is None or not target:
+        if session is None:
             return False
+        if not target:
+            return session.is_busy  # it brings what it was asked for, and has no more then
         return session.is_changing or 0 != session.connections != target
 
     @property
