@@ -76,6 +76,13 @@ class CopyOptions:
         "text",
         "congestion control: auto (chosen from the background traffic), kernel (its default), or a name",
     )
+    share: int = _option(
+        4,
+        "number",
+        "on a full path keep so many streams, to take as much from others as they do (--policy fair)",
+        minimum=1,
+        maximum=10_000,
+    )
     policy: str = _option(
         FAIR,
         "choice",
@@ -161,7 +168,7 @@ class CopyOptions:
             raise UsageError(
                 f"--initial-streams {self.initial_streams} is more than --max-streams {self.max_streams}"
             )
-        for name in ("tuner", "initial_streams"):
+        for name in ("tuner", "initial_streams", "share"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
         if any(char in self.partial_prefix for char in "/\r\n\0") or len(self.partial_prefix) > 32:
@@ -172,6 +179,11 @@ class CopyOptions:
             raise UsageError(
                 f"--congestion {self.congestion} leaves nothing for --policy to choose; leave --policy out"
             )
+        for name, value in (("tuner", "auto"), ("policy", FAIR)):
+            if getattr(self, name) != value and self.was_given("share"):
+                raise UsageError(
+                    f"--share is not possible with {flag_of(name)} {getattr(self, name)}; leave it out"
+                )
         if self.policy == SCAVENGER and self.was_given("tuner"):
             raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
         for name, unfit in (("controller", self.controller), ("policy", self.policy == SCAVENGER)):

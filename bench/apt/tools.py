@@ -11,6 +11,7 @@ PLAIN = "plain"  # TCP streams of the lab's own, as the kernel sends them: plain
 UDT = "udt"  # a stream of libudt
 IDLE = "mpx-idle"  # sends next to nothing, to measure what is beside it alone
 CHOOSING = "mpx-"  # a policy or a congestion control, and perhaps how many streams: mpx-fair, mpx-bbr-1
+SHARE = "share-"  # mpx with --share N
 DOWN = "-down"  # after the name of a tool: it downloads
 TOOLS = (  # parts in brackets are optional
     "auto",
@@ -20,13 +21,14 @@ TOOLS = (  # parts in brackets are optional
     UDT,
     f"{CHOOSING}POLICY[-N]",
     f"{CHOOSING}CONTROL[-N]",
+    f"{SHARE}N",
     "guc",
     "guc-pN",
     "fixed-N",
     "curl-down",
     "aria2-down",
 )
-_MPX = ("auto", PAPER, PAPER_LONG, FIXED, CHOOSING)
+_MPX = ("auto", PAPER, PAPER_LONG, FIXED, CHOOSING, SHARE)
 
 
 def fixed(streams: int) -> str:
@@ -80,10 +82,12 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
             _from_root(url),
         ]
     mpx = [sys.executable, "-m", "mpx", "copy", "-q", "--checksum", "none", "--report", report]
-    if not name.startswith(CHOOSING):
+    if not name.startswith((CHOOSING, SHARE)):
         mpx += ["--congestion", "kernel"]  # what the link's routes say
     if name == IDLE:
         mpx += ["--streams", "1", "--congestion", "kernel", "--rate", "20kbit/s"]
+    elif name.startswith(SHARE):
+        mpx += ["--share", name.removeprefix(SHARE)]
     elif name.startswith(CHOOSING):
         choice, _, streams = name.removeprefix(CHOOSING).partition("-")
         mpx += ["--policy" if choice in POLICIES else "--congestion", choice]

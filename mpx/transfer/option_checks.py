@@ -19,6 +19,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
     "tuner",
     "initial_streams",
+    "share",
     "congestion",
     "policy",
     "transport",

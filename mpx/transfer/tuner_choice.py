@@ -42,7 +42,7 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
     from mpx.tuning.adaptive import AutoTuner
 
-    return AutoTuner(options.initial_streams, options.max_streams, options.rate_bps)
+    return AutoTuner(options.initial_streams, options.max_streams, options.rate_bps, options.share)
 
 
 def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
@@ -58,7 +58,9 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
     first = first_by_path(options, known)
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
     return {
-        group: AutoTuner({name: first[name] for name in group}, max(room, len(group)), options.rate_bps)
+        group: AutoTuner(
+            {name: first[name] for name in group}, max(room, len(group)), options.rate_bps, options.share
+        )
         for group, room in zip(known.groups, rooms, strict=True)
     }
 

@@ -3,16 +3,17 @@
 The transfer never pauses. How it decides and why its constants are what they are: docs/tuner.md.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 
-from mpx.engine.tuner import START, Decision, Sample
+from mpx.engine.tuner import Decision, Sample
 from mpx.tuning.measurement import Meter, Span
-from mpx.tuning.search import QUICK, RAMP, Search, Step
+from mpx.tuning.search import QUICK, RAMP, SHARE, Search, Step
 from mpx.units import counted
 
-START_RTT_S = 0.04  # START streams up to that RTT; beyond it in proportion, ...
-MOST_AT_START = 16  # ... but no more
+START_RTT_S = 0.04  # as many streams as the share up to that RTT; beyond it in proportion, ...
+MOST_AT_START = 8  # ... but no more, as the RTT may be long for the queue that stands already
 ALL = 0.85  # that share of the streams asked for are all, as some pause between two files or pieces
 PATIENCE = Span(3.5, 20.0)  # two lost SYNs, then streams that are not open are given up ...
 RETRY_S = 30.0  # ... for that long
@@ -24,9 +25,10 @@ SHOWS_S = 0.5  # a ramp, and that long
 class AutoTuner:
     """Decides on the streams of one group of paths, `initial` (one number, or one per path) to start with.
 
-    Without it a path starts with 4, or more where its RTT is long, as each step takes longer there.
+    Without it a path starts with `share`, or more where its RTT is long, as each step takes longer there.
     `max_streams` bounds the sum over the group, but every path keeps at least one stream. The goodput of the
     whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
+    `share`: on a full path the streams go down to so many, and no further.
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class AutoTuner:
         initial: int | Mapping[str, int] | None = None,
         max_streams: int = 256,
         rate_bps: float | None = None,
+        share: int = SHARE,
     ):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
-        self._initial, self._max, self._rate_bps = initial, max_streams, rate_bps
-        self._meter, self._search = Meter(), Search(rate_bps)
+        self._initial, self._max, self._share = initial, max_streams, share
+        self._new_search = functools.partial(Search, rate_bps, share)
+        self._meter, self._search = Meter(), self._new_search()
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step
         self._changed_s = 0.0
@@ -83,12 +87,16 @@ class AutoTuner:
         for path in fresh:
             wanted = self._initial
             if not isinstance(wanted, int):
-                wanted = (wanted or {}).get(path, _start_with(samples[path].rtt_s))
+                wanted = (wanted or {}).get(path, self._start_with(samples[path].rtt_s))
             self._asked[path] = max(1, min(wanted, room))
-        self._search = Search(self._rate_bps)
+        self._search = self._new_search()
         self._ceiling_until_s = self._floor_until_s = -math.inf
         self._moved(now_s)
         return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]
+
+    def _start_with(self, rtt_s: float | None) -> int:
+        longer = round(self._share * (rtt_s or 0.0) / START_RTT_S)
+        return max(self._share, min(MOST_AT_START, longer))
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
         """Whether as many streams as asked for are open; after some time what is open counts as asked for."""
@@ -155,10 +163,6 @@ class AutoTuner:
     def _moved(self, now_s: float) -> None:
         """Note that another number of streams was asked for."""
         self._changed_s, self._since_s = now_s, None
-
-
-def _start_with(rtt_s: float | None) -> int:
-    return min(MOST_AT_START, max(START, round(START * (rtt_s or 0.0) / START_RTT_S)))
 
 
 def _streams(count: int) -> str:

@@ -28,7 +28,7 @@ LOST = 0.8  # of the goodput before: that much less ends a trial of fewer stream
 FULL = 0.5  # the path is full if a queue stands for that share of the time
 WINDOWS = 0.6  # windows are the limit if they hold streams back for that share of the time
 LOSSY = 0.1  # no more streams while more than that share is sent again
-SHARING = 4  # no trial of fewer: with four each, transfers come to equal shares, and one loss costs little
+SHARE = 4  # no trial of fewer: with four each, transfers come to equal shares, and one loss costs little
 COST = 0.01  # share of goodput that trials of fewer streams may cost ...
 LONGEST_S = 120.0  # ... over at most that time: the path may carry more since, or be noisy
 WAIT_S, RARER, RAREST_S = 5.0, 1.5, 60.0  # until the next trial of more; longer by that factor if in vain
@@ -51,10 +51,13 @@ class _Before:
 
 
 class Search:
-    """The search on one group of paths; `rate_bps`: more than that is not sent, however many streams."""
+    """The search on one group of paths.
 
-    def __init__(self, rate_bps: float | None = None) -> None:
-        self._rate_bps = math.inf if rate_bps is None else rate_bps
+    `rate_bps`: more than that is not sent, however many streams. `share`: as many streams may always stay.
+    """
+
+    def __init__(self, rate_bps: float | None = None, share: int = SHARE) -> None:
+        self._rate_bps, self._share = math.inf if rate_bps is None else rate_bps, share
         self._is_first = True  # no step was made yet
         self._path_bps: float | None = None  # what the path carries; None: more than was measured so far
         self._is_flat = False  # more streams than these carried hardly more
@@ -65,6 +68,7 @@ class Search:
         """Expect that another number may be better now: trials may begin at once."""
         self.drop()
         self._more_s = -math.inf  # no trial of more streams before
+        self._too_few: tuple[float, int] | None = None  # when a trial of so many streams showed that
         self._last: tuple[float, int] | None = None  # trial of fewer: when it began, and what had arrived
 
     def drop(self) -> None:
@@ -84,7 +88,7 @@ class Search:
         slow = meter.reading(SLOW.at(rtt_s))
         rest_s = REST.at(rtt_s)
         if self._trial is not None:
-            return self._judge_fewer(age_s, n, quick, slow, rest_s, self._trial)
+            return self._judge_fewer(now_s, age_s, n, quick, slow, rest_s, self._trial)
         if self._rise is not None:
             if self._rise.is_quick and not _is_full(quick) and _gained(n, quick, self._rise, GAIN):
                 return self._judge_more(now_s, n, quick, self._rise)
@@ -95,7 +99,7 @@ class Search:
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
             return None if _is_full(quick) else self._climb(n, quick, most)
-        if slow is None or age_s < rest_s:
+        if slow is None or (age_s < rest_s and not _is_full(slow)):
             return None
         if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
             factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
@@ -146,10 +150,10 @@ class Search:
         self, now_s: float, n: int, measured: Reading, meter: Meter, least: int, most: int
     ) -> Step | None:
         """Try fewer streams where they may carry as much, or more where the path may carry more by now."""
-        least = max(least, min(SHARING, n))
+        least = max(least, min(self._share, n))
         if measured.window_bps:  # fewer windows cannot carry as much
             least = max(least, math.ceil(AS_MUCH * measured.goodput_bps / measured.window_bps))
-        target = max(least, round(DOWN * n))
+        target = max(least, self._fewer(now_s, n))
         may_be_too_many = measured.full is None or _is_full(measured) or self._is_flat
         if target < n and may_be_too_many and self._is_paid(now_s, measured, meter.arrived_bytes):
             self._trial = _Before(n, measured.goodput_bps)
@@ -158,6 +162,13 @@ class Search:
         if not _is_full(measured) and now_s >= self._more_s:
             return self._more(n, measured, UP, most, "trial of more, as the path may have changed")
         return None
+
+    def _fewer(self, now_s: float, n: int) -> int:
+        """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few."""
+        usual = round(DOWN * n)
+        tried_s, too_few = self._too_few or (-math.inf, 0)
+        is_known = now_s <= tried_s + LONGEST_S and usual <= too_few < n
+        return math.ceil(math.sqrt(too_few * n)) if is_known else usual
 
     def _is_paid(self, now_s: float, measured: Reading, arrived_bytes: int) -> bool:
         """Whether the mean goodput since the last trial of fewer streams began is nearly that of now."""
@@ -169,6 +180,7 @@ class Search:
 
     def _judge_fewer(
         self,
+        now_s: float,
         age_s: float,
         n: int,
         quick: Reading,
@@ -182,11 +194,14 @@ class Search:
         """
         enough_bps = AS_MUCH * before.goodput_bps
         if slow is not None and (slow.goodput_bps >= enough_bps or _is_full(slow)):
-            self._trial = None
+            self._trial = self._too_few = None
+            if _is_full(slow):
+                self._last = None  # what it cost others have
             return None
         if age_s < longest_s and (quick.goodput_bps > LOST * before.goodput_bps or _is_full(quick)):
             return None
         self._trial = None
+        self._too_few = (now_s, n)
         return Step(before.streams, _reason(n, quick, "less than before the trial: returning"), back=True)
 
 

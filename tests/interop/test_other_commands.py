@@ -96,6 +96,7 @@ def test_help_names_every_option_with_its_default() -> None:
     for flag in (
         "--recursive", "--from-file", "--dry-run", "--overwrite", "--links", "--files", "--streams",
         "--max-streams", "--max-sessions", "--tuner", "--initial-streams", "--growth", "--chunk-time",
+        "--share",
         "--congestion", "--rate", "--block-size", "--checksum", "--continue / --no-continue",
         "--connect-timeout", "--timeout", "--retries", "--port-range", "--source-ports", "--data-address",
         "--report", "--progress", "--verbose", "--quiet", "-4", "-6", "[default: 30s]", "[default: auto]",

@@ -246,7 +246,9 @@ def test_every_trial_that_shows_nothing_leads_back() -> None:
     log = [d for at, d in drive(AutoTuner(), {"p": Path(knee(20))}, 90) if at > 20]
     trials = [d for d in log if "trial of" in d.reason]
     back = [d for d in log if "returning" in d.reason or "carry as much" in d.reason]
-    assert trials and len(back) >= len(trials) - 1 and {d.streams for d in back} == {log[-1].streams}
+    stay = [d for d in trials if d.streams == log[-1].streams]  # the last step to the bend
+    assert trials and len(back) + len(stay) >= len(trials) - 1
+    assert {d.streams for d in back[len(stay) :]} <= {log[-1].streams, 22}
 
 
 def test_a_look_whose_streams_go_again_ends() -> None:
@@ -317,12 +319,13 @@ def test_two_paths_whatever_they_do(
             asked[decision.path] = decision.streams
 
 
-@pytest.mark.parametrize(
-    ("rtt_s", "streams"), [(None, 4), (0.001, 4), (0.04, 4), (0.08, 8), (0.1, 10), (0.6, 16)]
-)
-def test_on_a_long_path_it_starts_with_more(rtt_s: float | None, streams: int) -> None:
-    assert [d.streams for d in AutoTuner().observe(0.0, {"p": Path(knee(9), rtt_s).sample()})] == [streams]
-    assert [d.streams for d in AutoTuner(3).observe(0.0, {"p": Path(knee(9), rtt_s).sample()})] == [3]
+@pytest.mark.parametrize(("rtt_s", "streams"), [(None, 4), (0.001, 4), (0.04, 4), (0.06, 6), (0.08, 8)])
+def test_it_starts_with_its_share_or_more_on_a_long_path(rtt_s: float | None, streams: int) -> None:
+    path = {"p": Path(knee(9), rtt_s).sample()}
+    assert [d.streams for d in AutoTuner().observe(0.0, path)] == [streams]
+    assert [d.streams for d in AutoTuner(share=2).observe(0.0, path)] == [max(2, streams // 2)]
+    assert [d.streams for d in AutoTuner(share=20).observe(0.0, path)] == [20]
+    assert [d.streams for d in AutoTuner(3).observe(0.0, path)] == [3]
 
 
 def test_streams_that_were_switched_are_searched_for_anew() -> None:

@@ -3,10 +3,11 @@
 import statistics
 from collections.abc import Callable
 
+import pytest
 from made_up_paths import Curve, Path, drive, knee, noisy, settled
 
 from mpx.tuning.adaptive import AutoTuner
-from mpx.tuning.search import SHARING
+from mpx.tuning.search import SHARE
 
 FULL = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
 
@@ -16,7 +17,7 @@ def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> 
     path.extra = FULL
     log = drive(tuner, {"p": path}, 60)
     counts = [d.streams for _, d in log]
-    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == SHARING
+    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == SHARE
 
 
 def test_no_streams_are_added_where_the_rate_that_is_permitted_is_reached() -> None:
@@ -30,7 +31,7 @@ def test_what_others_take_of_a_full_path_is_left_to_them() -> None:
     """Sixteen streams beside twelve of others: each that goes takes its share along."""
     path = Path(lambda n: 1e9 * n / (n + 12))
     path.extra = FULL
-    assert drive(AutoTuner(initial=16), {"p": path}, 60)[-1][1].streams == SHARING
+    assert drive(AutoTuner(initial=16), {"p": path}, 60)[-1][1].streams == SHARE
 
 
 def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> None:
@@ -66,7 +67,7 @@ def test_other_paths_have_other_windows() -> None:
     first.extra, second.extra = FULL | {"window_bps": 1e9 / 9}, FULL
     drive(tuner, {"first": first}, 30)
     log = drive(tuner, {"second": second}, 60, start_s=30)
-    assert log[0][1].streams == 12 and log[-1][1].streams == SHARING
+    assert log[0][1].streams == 12 and log[-1][1].streams == SHARE
 
 
 def test_other_paths_have_room_for_more() -> None:
@@ -113,3 +114,22 @@ def busy(
             shares.append(curve(len(path.opened)) / curve(1000))
         carried.append(statistics.mean(shares[100:]))
     return carried
+
+
+def test_between_too_few_and_those_that_fill_the_path_it_goes_on_halving() -> None:
+    """Nine fill it, and steps of 0.7 would stay at twelve, as eight do not."""
+    path, tuner, counts = Path(knee(9)), AutoTuner(12), []
+    for i in range(1200):
+        path.extra = FULL | {"queue_s": 0.02 * (len(path.opened) >= 9)}
+        drive(tuner, {"p": path}, 0.1, start_s=0.1 * i)
+        counts.append(len(path.opened))
+    assert statistics.median(counts[600:]) in (9, 10)
+
+
+@pytest.mark.parametrize("share", [1, 2, 6])
+def test_on_a_full_path_as_many_stay_as_the_share_says(share: int) -> None:
+    path = Path(lambda n: 1e9 * n / (n + 3))
+    path.extra = FULL
+    log = drive(AutoTuner(share=share), {"p": path}, 60)
+    assert log[0][1].streams == log[-1][1].streams == share
+    assert drive(AutoTuner(12, share=share), {"p": path}, 60)[-1][1].streams == share
