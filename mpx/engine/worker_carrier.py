@@ -138,7 +138,6 @@ class WorkerCarrier:
         missing_bytes = max(0, gate.passed_bytes - moved_bytes)
         self._lost_bytes = min(self._lost_bytes, missing_bytes)
         if gate.is_shut and now - self._moved[1] > LOST_S:
-            self._lost_bytes = (
-                missing_bytes  # the gate lets it through once more, so it is not waited for again
-            )
+            # The gate lets it through once more, so it is not waited for again.
+            self._lost_bytes = missing_bytes
         return gate.is_shut and missing_bytes <= self._lost_bytes

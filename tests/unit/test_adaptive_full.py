@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable
 
 import pytest
-from made_up_paths import Curve, Path, drive, knee, noisy, settled
+from made_up_paths import Curve, Path, drive, knee, noisy, scaled, settled
 
 from mpx.tuning.adaptive import AutoTuner
 from mpx.tuning.search import SHARE
@@ -133,3 +133,14 @@ def test_on_a_full_path_as_many_stay_as_the_share_says(share: int) -> None:
     log = drive(AutoTuner(share=share), {"p": path}, 60)
     assert log[0][1].streams == log[-1][1].streams == share
     assert drive(AutoTuner(12, share=share), {"p": path}, 60)[-1][1].streams == share
+
+
+def test_while_we_take_over_from_others_streams_are_closed_none_the_less() -> None:
+    """Goodput grows for a minute, so that no trial is paid for by what was carried before; a queue stands."""
+    path, tuner, counts = Path(knee(1)), AutoTuner(16), []
+    path.extra = FULL
+    for i in range(300):
+        path.curve = scaled(knee(1), 0.1 + 0.1 * i / 10)
+        drive(tuner, {"p": path}, 0.1, start_s=0.1 * i)
+        counts.append(len(path.opened))
+    assert counts[-1] == SHARE
