@@ -23,15 +23,12 @@ class TcpInfo:
     limited_by_sender_s: float  # of which limited by our send buffer
     window_bytes: int  # the receive window of the peer; 0 where not known (before Linux 5.4)
     delivered_bytes: int  # also after a gap, in whole segments; 0 where not known (before Linux 4.18)
-    received_rtt_s: (
-        float  # of what comes in, smoothed, in steps of 1 ms; 0: unknown, or no time stamps are sent
-    )
+    received_rtt_s: float  # smoothed, in steps of 1 ms, by the time stamps of what comes in; 0: unknown
 
 
 _OPTIONS_AT, _TIMESTAMPS = 5, 1  # tcpi_options, and its bit for time stamps
-_FIELD = struct.Struct(
-    "=I"
-)  # tcpi_rtt at 68, tcpi_rcv_rtt at 92, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
+# tcpi_rtt at 68, tcpi_rcv_rtt at 92, tcpi_total_retrans at 100, tcpi_min_rtt at 148, ...
+_FIELD = struct.Struct("=I")
 _SEGMENT_AT, _DELIVERED_AT = 16, 192  # ... tcpi_snd_mss and tcpi_delivered, in segments
 _WINDOW_AT = 228  # ... tcpi_snd_wnd
 _COUNTERS = struct.Struct("=QQ")  # tcpi_bytes_acked at 120, tcpi_bytes_received
