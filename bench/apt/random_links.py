@@ -65,7 +65,7 @@ def _beside(chance: random.Random, rate_bps: float) -> str:
         "",
         "tcp(congestion=cubic)",
         "tcp(congestion=bbr)",
-        f"udp-bursty(rate={rate_bps * chance.uniform(0.3, 0.9):.0f}bit/s, period=5, burst=1)",
+        f"udp-bursty(rate={rate_bps * chance.uniform(0.3, 0.9):.0f}bit/s, period=5s, burst=1s)",
         f"short-flows(load={chance.uniform(0.1, 0.5):.2f}, of={rate_bps:.0f}bit/s, largest=1000000, "
         f"seed={chance.randrange(10**6)}, congestion=cubic)",
     )

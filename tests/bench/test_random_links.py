@@ -4,6 +4,7 @@ from collections import Counter
 
 from apt.cell import MPX, Cell
 from apt.random_links import LOSSES, RATES_BPS, RTTS_S, draw
+from mpx_lab.traffic.spec import parse
 
 
 def test_draws_have_a_seed_and_all_kinds() -> None:
@@ -31,3 +32,8 @@ def test_draws_have_a_seed_and_all_kinds() -> None:
 def test_each_link_has_a_name_of_its_own() -> None:
     names = {Cell(draw(number, 3).link, "auto", 60.0).name for number in range(300)}
     assert len(names) == 300
+
+
+def test_the_lab_knows_the_traffic_beside_each() -> None:
+    specs = [spec for number in range(300) for spec in draw(number, 3).link.neighbours.values()]
+    assert {parse(spec).name for spec in specs} == {"tcp", "udp-bursty", "short-flows"}
