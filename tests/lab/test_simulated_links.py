@@ -164,8 +164,9 @@ def test_a_fair_queue_keeps_others_waits_short(run: Run, fair: bool) -> None:
     from pathlib import Path
     from mpx_lab.traffic.background import Background
 
-    shape = dict(rate_bps=20_000_000, delay_s=0.02, queue_bytes=400_000, fair_queue={fair})
+    shape = dict(rate_bps=10_000_000, delay_s=0.02, queue_bytes=400_000, fair_queue={fair})
     with up(Link("src", "dst", **shape)) as lab:
+        lab.link("src-dst").change(rate_bps=20_000_000)
         where = (lab.host("src"), lab.host("dst"), "10.0.0.2", Path(tempfile.mkdtemp()), time.monotonic())
         with Background("tcp(congestion=cubic)", "flow", *where):
             time.sleep(10)

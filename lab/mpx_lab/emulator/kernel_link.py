@@ -27,7 +27,6 @@ LINK_QUEUES = ("netem", "tbf", "pfifo", "fq_codel")  # and in front of no other 
 _BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding; ...
 _BURST_S = 10e-6  # ... above 1 Gbit/s some, as timers are no finer
 _UNLIMITED_BYTES = 1 << 31
-_FAIR_QUEUES = 1024  # as fq_codel has by default
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def _set_rate(verb: str, side: _Side) -> None:
     words = []
     if shape.fair_queue:
         packets = shape.queue_packets or max(1, queue_bytes // FULL_FRAME_BYTES)
-        words = ["fq_codel", "limit", str(packets), "flows", str(_FAIR_QUEUES), "noecn"]
+        words = ["fq_codel", "limit", str(packets), "noecn"]
     elif shape.queue_packets is not None:
         words = ["pfifo", "limit", str(shape.queue_packets)]
     if words:
