@@ -3,6 +3,7 @@
 Each is imported once it is needed.
 """
 
+from mpx.choices import FAST
 from mpx.engine.path_set import DEFAULT_PATH, PathSet, split
 from mpx.engine.tuner import START, Decision, Tuner
 from mpx.options import CopyOptions
@@ -42,7 +43,13 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
         return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
     from mpx.tuning.adaptive import AutoTuner
 
-    return AutoTuner(options.initial_streams, options.max_streams, options.rate_bps, options.share)
+    return AutoTuner(
+        options.initial_streams,
+        options.max_streams,
+        options.rate_bps,
+        options.share,
+        yields=options.policy != FAST,
+    )
 
 
 def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
@@ -59,7 +66,11 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
     return {
         group: AutoTuner(
-            {name: first[name] for name in group}, max(room, len(group)), options.rate_bps, options.share
+            {name: first[name] for name in group},
+            max(room, len(group)),
+            options.rate_bps,
+            options.share,
+            yields=options.policy != FAST,
         )
         for group, room in zip(known.groups, rooms, strict=True)
     }

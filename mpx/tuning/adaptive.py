@@ -28,7 +28,8 @@ class AutoTuner:
     Without it a path starts with `share`, or more where its RTT is long, as each step takes longer there.
     `max_streams` bounds the sum over the group, but every path keeps at least one stream. The goodput of the
     whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
-    `share`: on a full path the streams go down to so many, and no further.
+    `share`: where a long queue stands the streams go down to so many, and no further; with `yields` also where
+    more would carry more, as they would take it from others.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class AutoTuner:
         max_streams: int = 256,
         rate_bps: float | None = None,
         share: int = SHARE,
+        *,
+        yields: bool = True,
     ):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
         self._initial, self._max, self._share = initial, max_streams, share
-        self._new_search = functools.partial(Search, rate_bps, share)
+        self._new_search = functools.partial(Search, rate_bps, share, yields=yields)
         self._meter, self._search = Meter(), self._new_search()
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step

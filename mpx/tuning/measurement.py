@@ -25,6 +25,7 @@ SEGMENT_BYTES = 1448  # payload of a full segment on Ethernet
 KEPT = Span(5.0, 50.0)  # samples are kept so long
 STALL_S, STALL_GAPS = 0.5, 4.0  # a silence of that length, and of so many usual gaps, is a stall
 GAP_WEIGHT = 0.2  # of the last gap in the usual one
+LONG_QUEUE = 0.1  # of the RTT: longer than what a router leaves that keeps its queues short
 QUEUE = Span(0.001, 0.02)  # a queue is longer than this ...
 LATE_ACK_S = (
     0.08  # ... and than that over the segments of a window: two of them wait 40 ms for one acknowledgement
@@ -43,6 +44,7 @@ class Reading:
     window_bps: float | None  # what receive windows let a stream carry while there is no queue
     resent: float  # segments retransmitted, as a share of what arrived
     full: float | None  # share of the time in which a queue stood, of whatever traffic; None: unknown
+    crowded: float | None = None  # share of the time in which a long one stood
 
 
 class Meter:
@@ -100,7 +102,7 @@ class Meter:
         streams = _mean([sum(s.streams for s in samples.values()) for _, samples in later])
         held_back = [each for _, samples in later if (each := _held_back(samples)) is not None]
         queues_s = [each for _, samples in later if (each := _queue_s(samples)) is not None]
-        long_s = self._long_queue_s(goodput_bps / max(1.0, streams))
+        least_s, long_s = self._least_queue_s(goodput_bps / max(1.0, streams)), LONG_QUEUE * self.rtt_s
         resent = sum(s.retransmits for s in last.values()) - sum(s.retransmits for s in first.values())
         return Reading(
             streams=streams,
@@ -108,7 +110,8 @@ class Meter:
             held_back=_mean(held_back) if held_back else None,
             window_bps=max((s.window_bps for s in last.values() if s.window_bps), default=None),
             resent=resent * SEGMENT_BYTES * 8 / bits,
-            full=_mean([queue_s > long_s for queue_s in queues_s]) if queues_s else None,
+            full=_mean([queue_s > least_s for queue_s in queues_s]) if queues_s else None,
+            crowded=_mean([queue_s > max(least_s, long_s) for queue_s in queues_s]) if queues_s else None,
         )
 
     def path_bps(self, path: str, length_s: float) -> float:
@@ -117,7 +120,7 @@ class Meter:
         (began_s, first), (ended_s, last) = kept[0], kept[-1]
         return 8 * (last[path].arrived_bytes - first[path].arrived_bytes) / max(1e-9, ended_s - began_s)
 
-    def _long_queue_s(self, stream_bps: float) -> float:
+    def _least_queue_s(self, stream_bps: float) -> float:
         """Return how long a queue is at least, for it to count.
 
         Receivers acknowledge every other segment, and one alone only after 40 ms; so where windows are a few

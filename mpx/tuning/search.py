@@ -24,7 +24,8 @@ NEAR = 0.85  # of the streams that there are: a bend beyond that is no reason to
 SPARE = 1.1  # streams more than the bend, as real curves are round there
 SHORT = 0.93  # goodput of less than that share of what the path carries is too little
 AS_MUCH = 0.97  # of the goodput with other streams: these carry as much
-LOST = 0.8  # of the goodput before: that much less ends a trial of fewer streams at once, and a step up, too
+LOST = 0.8  # of the goodput before: that much less ends a trial of fewer streams at once, ...
+FELL = 0.5  # ... and that much less than soon after a step, a step up
 FULL = 0.5  # the path is full if a queue stands for that share of the time
 WINDOWS = 0.6  # windows are the limit if they hold streams back for that share of the time
 LOSSY = 0.1  # no more streams while more than that share is sent again
@@ -54,10 +55,14 @@ class Search:
     """The search on one group of paths.
 
     `rate_bps`: more than that is not sent, however many streams. `share`: as many streams may always stay.
+    `yields`: where a long queue stands streams beyond the share are closed even if they carry more.
     """
 
-    def __init__(self, rate_bps: float | None = None, share: int = SHARE) -> None:
+    def __init__(
+        self, rate_bps: float | None = None, share: int = SHARE, *, yields: bool = True
+    ) -> None:
         self._rate_bps, self._share = math.inf if rate_bps is None else rate_bps, share
+        self._yields = yields
         self._is_first = True  # no step was made yet
         self._path_bps: float | None = None  # what the path carries; None: more than was measured so far
         self._is_flat = False  # more streams than these carried hardly more
@@ -99,7 +104,7 @@ class Search:
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
             return None if _is_full(quick) else self._climb(n, quick, most)
-        if slow is None or (age_s < rest_s and not _is_full(slow)):
+        if slow is None or (age_s < rest_s and not self._is_crowded(slow)):
             return None
         if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
             factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
@@ -128,7 +133,7 @@ class Search:
         """Stay with more streams, or go back to the bend, which the two measurements show."""
         self._rise = None
         gained = _gained(n, measured, before, GAIN)
-        self._is_flat = not (gained or before.is_quick or _is_full(measured))
+        self._is_flat = not (gained or _is_full(measured))
         if gained and not _is_full(measured):
             self._path_bps = None if _gained(n, measured, before, MUCH) else measured.goodput_bps
             self._wait_s = WAIT_S
@@ -141,8 +146,8 @@ class Search:
             self._wait_s = min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if (before.is_quick and rise > LOST) or bend > NEAR * n:
-            return None  # soon after a step the streams before may have been above their share still
+        if (before.is_quick and rise > FELL) or bend > NEAR * n:
+            return None  # soon after a step streams may carry more than they can keep
         why = f"{_streams(bend)} carry {'more' if rise < AS_MUCH else 'as much'}"
         return Step(bend, _reason(n, measured, why))
 
@@ -190,19 +195,25 @@ class Search:
     ) -> Step | None:
         """Stay with fewer streams, wait for them to take over from those that were closed, or go back.
 
-        As long as the path is full with them they stay: more would only take from others.
+        As long as the path is crowded with them they stay: more would only take from others.
         """
         enough_bps = AS_MUCH * before.goodput_bps
-        if slow is not None and (slow.goodput_bps >= enough_bps or _is_full(slow)):
+        if slow is not None and (slow.goodput_bps >= enough_bps or self._is_crowded(slow)):
             self._trial = self._too_few = None
-            if _is_full(slow):
+            if self._is_crowded(slow):
                 self._last = None  # what it cost others have
             return None
-        if age_s < longest_s and (quick.goodput_bps > LOST * before.goodput_bps or _is_full(quick)):
+        may_be_enough = quick.goodput_bps > LOST * before.goodput_bps or self._is_crowded(quick)
+        if age_s < longest_s and may_be_enough:
             return None
         self._trial = None
         self._too_few = (now_s, n)
         return Step(before.streams, _reason(n, quick, "less than before the trial: returning"), back=True)
+
+    def _is_crowded(self, measured: Reading) -> bool:
+        """Whether others wait in a queue with us, and streams beyond the share are to leave it to them."""
+        is_long = measured.crowded is not None and measured.crowded >= FULL
+        return self._yields and is_long and not _windows_limit(measured)
 
 
 def _gained(n: int, measured: Reading, before: _Before, power: float) -> bool:

@@ -149,8 +149,8 @@ class DownloadCarrier(WorkerCarrier):
         active = sum(worker.target > 0 and not worker.gone for worker in self._downloads)
         return sum(worker.is_switching for worker in self._downloads) < max(1, active // 2)
 
-    def _others(self, worker: "DownloadWorker") -> "list[Pending]":
-        return [entry for other in self._downloads if other is not worker for entry in other.under_way()]
+    def _others(self, worker: "DownloadWorker") -> "list[DownloadWorker]":
+        return [other for other in self._downloads if other is not worker]
 
 
 def spread(streams: int, large: Sequence[bool]) -> list[int]:

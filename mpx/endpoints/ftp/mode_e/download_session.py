@@ -64,7 +64,7 @@ class DownloadSession:
         self.proven_to = 0  # the largest offset from which files ended where they should
         self.lengths_proven = False  # a part that ends within its file had its length
         self.believed_bytes = 0
-        self._kept_part = False  # some of a part that ends within its file came before the session was lost
+        self._began_part = False  # some of a part that ends within its file came before the session was lost
         self._ends_believed = 0
         self._ends_asked = 0  # how often a retrieve was queued that reaches the end of its file
         self._asked_to = 0  # as `proven_to`, with what is queued
@@ -198,8 +198,8 @@ class DownloadSession:
 
     @property
     def brought_only_ends(self) -> bool:
-        """Whether it has proven itself and has then brought no part of a file."""
-        return self._ends_believed > 0 and not self.lengths_proven and not self._kept_part
+        """Whether it has proven itself and has then brought nothing of a part of a file."""
+        return self._ends_believed > 0 and not self.lengths_proven and not self._began_part
 
     def believe(self, retrieve: PartialRetrieve) -> None:
         """Take what a retrieve brought for what was asked for; to be called in their order."""
@@ -374,9 +374,7 @@ class DownloadSession:
                 return
             is_proven = self._ends_believed >= ENDS and retrieve.start <= self.proven_to
             if not retrieve.is_stream and not retrieve.is_last and (is_proven or not retrieve.start):
-                kept = retrieve.believe()
-                self.believed_bytes += kept
-                self._kept_part |= kept > 0
+                self.believed_bytes += retrieve.believe()
 
     def close(self) -> list[PartialRetrieve]:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
@@ -388,6 +386,7 @@ class DownloadSession:
         with self._guard:
             left = list(self.retrieves)
             self.retrieves.clear()
+        self._began_part = any(not each.is_last and each.missing().size < each.size_bytes for each in left)
         if is_sound:
             self._keep(left)
         for retrieve in left:

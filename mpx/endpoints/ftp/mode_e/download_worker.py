@@ -47,10 +47,10 @@ class DownloadWorker(SessionWorker):
         context: CarrierContext,
         scheduler: RangeScheduler,
         path: str,
-        others: Callable[["DownloadWorker"], list[Pending]],
+        others: Callable[["DownloadWorker"], Sequence["DownloadWorker"]],
         may_switch: Callable[[bool], bool],
     ) -> None:
-        """`path`: which its connections take. `others`: what other workers have under way.
+        """`path`: which its connections take. `others`: all workers but this one.
 
         `may_switch`: whether this session may change its connections now, as not all do at once; told True:
         by another session.
@@ -71,7 +71,7 @@ class DownloadWorker(SessionWorker):
         self._may_switch = may_switch
         self._contradictions = Contradictions(context, scheduler, self._describe)
         self._watch = DownloadWatch(
-            self.host, options.timeout_s, lambda: not others(self), context.events.inbound.is_set
+            self.host, options.timeout_s, self._brought_by_others, context.events.inbound.is_set
         )
         self._ahead = ReadAhead()
         self._is_between = False  # it has left a session, and the next has no connections yet
@@ -180,7 +180,7 @@ class DownloadWorker(SessionWorker):
         self._scheduler.give_up(file, error)
 
     def _refuse_fruitless(self, session: DownloadSession | None, error: MpxError) -> None:
-        """Raise OffsetsUnproven after several sessions that were lost once proven, before a part arrived.
+        """Raise OffsetsUnproven after several sessions that were lost once proven, before more arrived.
 
         Servers that open connections for one retrieve only do so.
         """
@@ -194,6 +194,9 @@ class DownloadWorker(SessionWorker):
     @property
     def _retrieves(self) -> Sequence[PartialRetrieve]:
         return self.session.retrieves if self.session else ()
+
+    def _brought_by_others(self) -> int:
+        return sum(each.new_bytes for other in self._others(self) for each in other.totals().values())
 
     def _totals(self) -> StreamTotals:
         return self.totals().get(self.path, StreamTotals())
@@ -247,7 +250,9 @@ class DownloadWorker(SessionWorker):
         if piece is None:
             context.gate.give_back(allowed)
             is_idle = not self._retrieves and not context.gate.is_shut
-            return scheduler.take_over(self._others(self)) if is_idle else None
+            if not is_idle:
+                return None
+            return scheduler.take_over([each for other in self._others(self) for each in other.under_way()])
         context.gate.give_back(allowed - (piece.end - piece.start))
         return piece
 
