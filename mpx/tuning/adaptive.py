@@ -28,8 +28,8 @@ class AutoTuner:
     Without it a path starts with `share`, or more where its RTT is long, as each step takes longer there.
     `max_streams` bounds the sum over the group, but every path keeps at least one stream. The goodput of the
     whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
-    `share`: where a long queue stands the streams go down to so many, and no further; with `yields` also where
-    more would carry more, as they would take it from others.
+    `share`: where a long queue stands the streams go down to so many, and no further; with `yields` also
+    where more would carry more, as they would take it from others.
     """
 
     def __init__(

@@ -58,12 +58,11 @@ class Search:
     `yields`: where a long queue stands streams beyond the share are closed even if they carry more.
     """
 
-    def __init__(
-        self, rate_bps: float | None = None, share: int = SHARE, *, yields: bool = True
-    ) -> None:
+    def __init__(self, rate_bps: float | None = None, share: int = SHARE, *, yields: bool = True) -> None:
         self._rate_bps, self._share = math.inf if rate_bps is None else rate_bps, share
         self._yields = yields
         self._is_first = True  # no step was made yet
+        self._is_slow = False  # what streams carry soon after a step is more than they can keep
         self._path_bps: float | None = None  # what the path carries; None: more than was measured so far
         self._is_flat = False  # more streams than these carried hardly more
         self._wait_s = WAIT_S
@@ -103,7 +102,7 @@ class Search:
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
-            return None if _is_full(quick) else self._climb(n, quick, most)
+            return self._climb(n, quick, slow, most)
         if slow is None or (age_s < rest_s and not self._is_crowded(slow)):
             return None
         if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
@@ -112,11 +111,14 @@ class Search:
             return self._more(n, slow, factor, most, why)
         return self._try(now_s, n, slow, meter, least, most)
 
-    def _climb(self, n: int, measured: Reading, most: int) -> Step | None:
+    def _climb(self, n: int, quick: Reading, slow: Reading | None, most: int) -> Step | None:
+        measured = slow if self._is_slow else quick
+        if measured is None or _is_full(measured) or (self._is_slow and _rises(quick, measured)):
+            return None
         factor = WINDOW_STEP if n >= FEW and _windows_limit(measured) else STEP
         if self._is_first:
             factor = FIRST_STEP
-        return self._more(n, measured, factor, most, "the path has room", is_quick=True)
+        return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
 
     def _more(
         self, n: int, measured: Reading, factor: float, most: int, why: str, *, is_quick: bool = False
@@ -139,6 +141,9 @@ class Search:
             self._wait_s = WAIT_S
             return None
         rise = measured.goodput_bps / before.goodput_bps
+        if before.is_quick and rise >= SPARE and not _is_full(measured):
+            self._is_slow, self._path_bps = True, None
+            return None
         carries_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
         # New streams carry more than their share for a while, so one step does not show that it is much less.
         self._path_bps = max(carries_bps, (carries_bps + (self._path_bps or 0.0)) / 2)

@@ -38,14 +38,17 @@ class Port:
         self.failed_s = self.failed_s or self.now_s - self._began_s
 
 
-@pytest.mark.parametrize(("bps", "expected_s"), [(100e6, 5.0), (1.2e6, 7.0), (160e3, 52.4)])
+@pytest.mark.parametrize(
+    ("bps", "todo_bytes", "expected_s"),
+    [(100e6, 0, 5.0), (100e6, 1 << 40, 15.0), (400e3, 1 << 40, 21.0), (160e3, 1 << 40, 52.4)],
+)
 def test_the_slower_the_others_the_longer_it_is_waited_for(
-    bps: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
+    bps: float, todo_bytes: int, expected_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And where all else has been sent not as long, as everything waits for it."""
     channel: Any = Port(bps)
-    transfer: Any = SimpleNamespace(
-        number=0, source=None, file=SimpleNamespace(todo_bytes=1 << 40, final="x")
-    )
+    file = SimpleNamespace(todo_bytes=todo_bytes, final="x")
+    transfer: Any = SimpleNamespace(number=0, source=None, file=file)
     monkeypatch.setattr(upload_watch, "time", SimpleNamespace(monotonic=lambda: channel.now_s))
     watch = UploadWatch(60.0, 0.01)
     while channel.now_s < 1059:

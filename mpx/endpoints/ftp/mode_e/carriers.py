@@ -21,7 +21,6 @@ from mpx.units import counted
 if TYPE_CHECKING:
     from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
     from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
-    from mpx.engine.range_scheduler import Pending
 
 FILES_AT_ONCE = 4
 MOST_OF_MEAN = 2  # streams of one session, over those of all in the mean

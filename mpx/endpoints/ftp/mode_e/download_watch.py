@@ -7,7 +7,7 @@ from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.engine.stream import StreamTotals
 from mpx.errors import InboundBlocked, TransferTimeout
 
-STALL_S, STALL_RTTS = 5.0, 20.0  # a silent session beside others is given up after this, whichever is longer, ...
+STALL_S, STALL_RTTS = 5.0, 20.0  # a silent session beside others is given up after the longer of these, ...
 STALL_BYTES = 1 << 20  # ... if they bring so much meanwhile: else it is the path that is slow
 SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1, 3 and 7 s
 INBOUND_S = 10.0  # a server that has not connected to us by then never will

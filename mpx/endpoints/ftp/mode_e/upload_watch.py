@@ -12,7 +12,8 @@ from mpx.errors import ConnectionLost, TransferTimeout
 from mpx.net import tcp
 
 TICK_S = 0.1
-STALL_S = 5.0  # one silent stream among others that move is given up after this, or 20 RTT, ...
+STALL_S = 5.0  # a silent stream is given up after this, or 20 RTT, if all else has been sent, ...
+PATIENCE = 3.0  # ... else after that many times as long, as losses alone can silence one for six seconds, ...
 STALL_BYTES = 1 << 20  # ... and so much by the others: a server may read few at a time
 PASSED_EVERY_S = 1.0  # that is noted
 LEAST_MARKED_BYTES = 64 * 1024  # by restart markers, for a sign of life: they are only claims
@@ -57,14 +58,12 @@ class UploadWatch:
         self._note_passed(channel, now)
         if idle and min(idle) < self._timeout_s:
             others_move = min(idle) < 1.0 and self._passed_since(now - here) >= STALL_BYTES
-            if here > self._stream_s and (others_move or not transfer.file.todo_bytes):
-                channel.fail(
-                    ConnectionLost(
-                        f"no progress on a data connection to {tcp.show(channel.address)} for "
-                        f"{self._stream_s:g} s"
-                    ),
-                    transfer,
-                )
+            limit_s = self._stream_s
+            if transfer.file.todo_bytes:
+                limit_s = min(self._timeout_s, PATIENCE * limit_s)
+            if here > limit_s and (others_move or not transfer.file.todo_bytes):
+                what = f"no progress on a data connection to {tcp.show(channel.address)} for {limit_s:g} s"
+                channel.fail(ConnectionLost(what), transfer)
                 for stream in channel.live_streams():
                     stream.cut()
             if min(idle) < 1.0:
