@@ -25,6 +25,9 @@ from mpx.errors import MpxError
 from mpx.options import CopyOptions
 from mpx.report import Severity
 
+SHORT_BYTES = 2 * 1024 * 1024  # copies of no more are short
+BYTES_EACH, SHORT_BYTES_EACH = 256 * 1024, 64 * 1024
+
 
 class Supervisor(Protocol):
     """Keeps account of the files of a copy. May be called from any thread."""
@@ -71,6 +74,12 @@ class StreamSettings:
     source_ports: PortRange | None = None  # of streams that this host opens
     listen_ports: PortRange | None = None  # of streams that the server opens
     paths: Paths = field(default_factory=DefaultPath)
+    is_short: bool = False  # the copy is over within some round trips
+
+    @property
+    def bytes_each(self) -> int:
+        """A file needs no more than one stream for so many bytes."""
+        return SHORT_BYTES_EACH if self.is_short else BYTES_EACH
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,13 @@ class FileQueue:
         with self._changed:
             return not self._listing and not self._unsettled
 
+    def wait_begun(self, timeout_s: float) -> bool:
+        """Wait until a file was put, or none will be, at most for this time; return whether that is so."""
+        with self._changed:
+            if self._listing and not self.listed_files:
+                self._changed.wait(timeout_s)
+            return not self._listing or self.listed_files > 0
+
     def wait_settled(self, timeout_s: float) -> None:
         """Wait until every file is settled, at most for this time."""
         with self._ended:

@@ -16,6 +16,7 @@ from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import lost_pipe
 
+BEGUN_S = 0.2  # before there is any file
 IDLE_S = 0.02  # a worker without work looks for some so often
 FIRST_ASIDE_S, LONGEST_ASIDE_S = 15.0, 240.0  # of a worker without a session; twice as long each time
 
@@ -114,6 +115,8 @@ class SessionWorker(threading.Thread):
         """Work until every file is settled or the copy stops."""
         queue, failure = self.context.queue, self.context.failure
         with failure.guard():
+            while not failure.cancel.is_set() and not queue.wait_begun(BEGUN_S):
+                self.pause()
             while not queue.is_settled and not failure.cancel.is_set():
                 try:
                     if not self.step():

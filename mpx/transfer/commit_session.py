@@ -249,7 +249,8 @@ class CommitSession(threading.Thread):
         """Give proven files their final names, but those whose source has changed."""
         source, destination = self._endpoints()
         errors: dict[FileTransfer, MpxError] = {}
-        again_there = [file for file in files if not file.is_read_once]  # a pipe may be gone with its writer
+        # A pipe may be gone with its writer.
+        again_there = [file for file in files if not (file.is_read_once or file.is_unchanged)]
         described = source.stats([file.source for file in again_there])
         for file, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):

@@ -48,8 +48,12 @@ def compare(
         for each in by_algorithm.pop(NONE, ()):
             yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
         for algorithm, some in by_algorithm.items():
-            parts = [_part(each.section, far_is_source=far_is_source) for each in some]
-            for each, far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+            known = [_take_known(each.section, algorithm) for each in some]
+            asked = [each for each, digest in zip(some, known, strict=True) if digest is None]
+            parts = [_part(each.section, far_is_source=far_is_source) for each in asked]
+            answers = iter(far.checksums(algorithm, parts, stop) if parts else ())
+            for each, digest in zip(some, known, strict=True):
+                far_sum = next(answers) if digest is None else digest
                 if isinstance(far_sum, NoChecksum):
                     choice.refused(algorithm)
                     each.refusal = each.refusal or far_sum
@@ -59,7 +63,9 @@ def compare(
                 near_sum = _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
                 if stop():
                     raise Interrupted("stopped")
-                yield each.section, algorithm, _judged(algorithm, far_sum, near_sum, choice)
+                outcome = _judged(algorithm, far_sum, near_sum, choice)
+                each.section.file.is_unchanged = far_is_source and digest is not None and outcome is True
+                yield each.section, algorithm, outcome
 
 
 def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> tuple[str, ...]:
@@ -68,6 +74,13 @@ def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool
     if far_is_source or file.can_read_again:
         return candidates
     return tuple(algorithm for algorithm in candidates if algorithm == file.sums.algorithm)
+
+
+def _take_known(section: Section, algorithm: str) -> str | None:
+    """Return what the far end has said already of a whole file, once: later its bytes may be others."""
+    file = section.file
+    digest, file.far_digest = file.far_digest, None
+    return digest if section.is_whole and file.sums.algorithm == algorithm else None
 
 
 def _part(section: Section, *, far_is_source: bool) -> Part:

@@ -9,14 +9,16 @@ from mpx.engine.tuner import START, Decision, Tuner
 from mpx.options import CopyOptions
 
 
-def tuners(options: CopyOptions, known: PathSet | None) -> dict[tuple[str, ...], Tuner]:
+def tuners(
+    options: CopyOptions, known: PathSet | None, short: int | None = None
+) -> dict[tuple[str, ...], Tuner]:
     """Return who decides on the number of streams, by the paths that each is for.
 
-    `known`: what a controller said of these; None: there is one path.
+    `known`: what a controller said of these; None: there is one path. `short`: how many a short copy has.
     """
     if known:
         return tuners_by_group(options, known)
-    tuner = tuner_for(options)
+    tuner = tuner_for(options, short)
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
@@ -32,7 +34,7 @@ def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> l
     return [Decision(path, count, why) for path, count in streams.items()]
 
 
-def tuner_for(options: CopyOptions) -> Tuner | None:
+def tuner_for(options: CopyOptions, short: int | None = None) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
     if options.streams is not None:
         return None
@@ -44,7 +46,7 @@ def tuner_for(options: CopyOptions) -> Tuner | None:
     from mpx.tuning.adaptive import AutoTuner
 
     return AutoTuner(
-        options.initial_streams,
+        options.initial_streams or short,
         options.max_streams,
         options.rate_bps,
         options.share,

@@ -23,6 +23,7 @@ from mpx.transfer.records import Records
 from mpx.transfer.registry import carrier_for
 from mpx.transfer.resume_proof import ResumeVerifier
 from mpx.transfer.scan import Pair, Scan
+from mpx.transfer.short_copy import streams_of_short_copy
 from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.supervisor import CopySupervisor
 from mpx.transfer.timeline import Timeline
@@ -49,6 +50,7 @@ class Attempt:
         on_progress: OnProgress | None = None,
     ) -> None:
         self._options = options = transport.options
+        short = streams_of_short_copy(transport, [info for _, _, info in pairs])
         report = records.report
         known, yields = (multipath.known if multipath else None), transport.plan.yields
         self._failure, self._records, self._multipath = failure, records, multipath
@@ -85,6 +87,7 @@ class Attempt:
                 source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
                 listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
                 paths=multipath.paths if multipath else DefaultPath(),
+                is_short=short is not None,
             ),
             self._events,
         )
@@ -115,7 +118,7 @@ class Attempt:
             is_needed=lambda: ends.sessions.takes_turns,
         )
         self._background = background_of(self._carrier, context, ends, transport, report.note)
-        chosen = tuners(options, known) if self._carrier.tunable and not yields else {}
+        chosen = tuners(options, known, short) if self._carrier.tunable and not yields else {}
         self._loop = ControlLoop(
             self._carrier,
             self._queue,

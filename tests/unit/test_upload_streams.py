@@ -18,8 +18,9 @@ from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.framing import CLOSE, HEADER_BYTES, unpack_header
 from mpx.endpoints.ftp.mode_e.store import Store
-from mpx.endpoints.ftp.mode_e.upload_channel import BYTES_PER_STREAM, UploadDataChannel
+from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
+from mpx.engine.carrier import BYTES_EACH
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
@@ -100,7 +101,7 @@ def exactly(connection: socket.socket, size: int) -> bytes:
 @pytest.mark.parametrize("seed", range(12))
 def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, seed: int) -> None:
     rng = random.Random(seed)
-    sizes = [rng.choice([0, 1, 70_000, rng.randrange(8 * BYTES_PER_STREAM)]) for _ in range(24)]
+    sizes = [rng.choice([0, 1, 70_000, rng.randrange(8 * BYTES_EACH)]) for _ in range(24)]
     contents = [rng.randbytes(size) for size in sizes]
     receiver = Receiver(sizes)
     receiver.start()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.extensions.congestion import check_server_congestion
 from mpx.endpoints.ftp.session import SessionOptions
-from mpx.engine.carrier import CarrierContext
+from mpx.engine.carrier import SHORT_BYTES, CarrierContext
 from mpx.engine.file_transfer import SMALL_FILE_BYTES
 from mpx.engine.worker_carrier import WorkerCarrier
 from mpx.location import Location
@@ -83,7 +83,10 @@ class DownloadCarrier(WorkerCarrier):
 
         super().__init__(context)
         self._congestions = congestions  # that the server can be asked to send with
-        scheduler = RangeScheduler(context)
+        # A short copy is one retrieve of all connections: further sessions would come too late.
+        scheduler = (
+            RangeScheduler(context, SHORT_BYTES) if context.streams.is_short else RangeScheduler(context)
+        )
         # What a chunk of GridFTP-APT brings is to be shared by all of its streams.
         alone = context.options.tuner == "paper"
         sessions = len(context.streams.paths.names) if alone else context.options.max_sessions
@@ -113,7 +116,7 @@ class DownloadCarrier(WorkerCarrier):
         """Use as many sessions as there are."""
         for path, streams in self._streams.items():
             living = [worker for worker in self._downloads if not worker.gone and worker.path == path]
-            sessions = min(streams, len(living))
+            sessions = min(1 if self._context.streams.is_short else streams, len(living))
             total = sessions if self._context.events.one_connection.is_set() else streams
             has_begun = any(worker.has_begun for worker in living)
             shares = resized([worker.target * has_begun for worker in living[:sessions]], total)

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from mpx import choices
+from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
 from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
-from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
@@ -32,20 +33,8 @@ _ONE_CONNECTION, _MORE_CONNECTIONS = "one connection", "several connections"
 _OUR_PORT = "our data port"
 _NEVER = (500, 501, 502, 504, 522)  # of PORT: there is no MODE E in this direction
 ENDS = 2  # of files are read before a part from within one is believed
+SOON_S = 0.001
 VERDICT_S = 2.0  # wait for the server's reply after a data connection broke
-
-
-class RetrieveRefused(ConnectionLost):
-    """A file was refused, so connections and the retrieves queued behind it do not match any more.
-
-    `may_be_exact`: perhaps only because one byte more was asked for than it has.
-    """
-
-    def __init__(self, file: FileTransfer, why: MpxError, *, may_be_exact: bool = False) -> None:
-        super().__init__(str(why))
-        self.file = file
-        self.why = why
-        self.may_be_exact = may_be_exact
 
 
 class DownloadSession:
@@ -76,9 +65,8 @@ class DownloadSession:
         self._control = open_session(location, options, (_MODE_E,))
         # The last one is current; earlier ones still have retrieves to finish. See above.
         self._channels: tuple[DownloadDataChannel, ...] = ()
-        self._answers: deque[PartialRetrieve | str] = (
-            deque()
-        )  # what the next replies are about; text: what it may refuse
+        # What the next replies are about; text: what it may refuse.
+        self._answers: deque[PartialRetrieve | ChecksumBehind | str] = deque()
         self._unsent: list[bytes] = []
         self._past = StreamTotals()
         self._guard = threading.Lock()
@@ -192,9 +180,18 @@ class DownloadSession:
             self._unsent.append(command("RETR", name))
         else:
             self._unsent.append(command("ERET", "P", start, retrieve.most_bytes, name))
+            if self._context.streams.is_short and is_last and not start:
+                self._ask_behind(retrieve, name)
         if is_last:
             self._asked_to = max(self._asked_to, start)
             self._ends_asked += start > 0
+
+    def _ask_behind(self, retrieve: PartialRetrieve, name: str) -> None:
+        """Ask for the checksum of a file that is asked for whole; with the answer the retrieve is done."""
+        if asked := checksum_behind(self._control, retrieve.file, name):
+            retrieve.asked = asked
+            self._answers.append(asked)
+            self._unsent.append(asked.line)
 
     @property
     def brought_only_ends(self) -> bool:
@@ -229,6 +226,8 @@ class DownloadSession:
 
     def hear(self, timeout_s: float) -> None:
         """Read replies, waiting for the first; raises RetrieveRefused, ConnectionLost, NoSpace."""
+        if self._context.streams.is_short and self.retrieves and self.retrieves[0].is_answered:
+            timeout_s = min(timeout_s, SOON_S)  # the last of its data is here, or on the way
         reply = self._control.poll_reply(timeout_s)
         while reply:
             try:
@@ -267,6 +266,9 @@ class DownloadSession:
         if not self._answers:
             raise ConnectionLost(f"{self._host} sent a reply to no command: {reply.code} {reply.reason}")
         retrieve = self._answers.popleft()
+        if isinstance(retrieve, ChecksumBehind):
+            retrieve.heard(reply)
+            return
         if reply.is_ok:
             if isinstance(retrieve, PartialRetrieve):
                 retrieve.replied = True
@@ -305,7 +307,7 @@ class DownloadSession:
 
     def reap(self) -> Iterator[PartialRetrieve]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
-        while self.retrieves and self.retrieves[0].replied and self.retrieves[0].is_done:
+        while self.retrieves and self.retrieves[0].is_answered and self.retrieves[0].is_done:
             with self._guard:
                 retrieve = self.retrieves.popleft()
             retrieve.channel.forget(retrieve)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
-from mpx.endpoints.ftp.mode_e.download_session import DownloadSession, RetrieveRefused
+from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.download_watch import DownloadWatch, Needless
-from mpx.endpoints.ftp.mode_e.read_ahead import ReadAhead
-from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
+from mpx.endpoints.ftp.mode_e.read_ahead import FIRST_PIECE, ReadAhead
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import is_session_wanted
-from mpx.engine.carrier import CarrierContext
+from mpx.engine.carrier import SHORT_BYTES, CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler
@@ -73,7 +73,7 @@ class DownloadWorker(SessionWorker):
         self._watch = DownloadWatch(
             self.host, options.timeout_s, self._brought_by_others, context.events.inbound.is_set
         )
-        self._ahead = ReadAhead()
+        self._ahead = ReadAhead(SHORT_BYTES if context.streams.is_short else FIRST_PIECE)
         self._is_between = False  # it has left a session, and the next has no connections yet
         self._login_s = 0.0  # how long it took to open the session
         self._renewed = 0  # `_renewals` when the connections that there are were asked for

@@ -21,7 +21,8 @@ MEASURED_S = 0.1  # goodput is measured over this time or more
 class ReadAhead:
     """Goes by the goodput of a worker. Used by its thread, but for `goodput`."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_piece: int = FIRST_PIECE) -> None:
+        self._first_piece = first_piece
         self.rtt_s = 0.0
         self.connections = 0  # of the session
         self._guard = threading.Lock()
@@ -57,7 +58,7 @@ class ReadAhead:
     @property
     def piece_bytes(self) -> int:
         """How many bytes the next retrieve is to bring."""
-        size = self.goodput * max(PIECE_S, self.rtt_s) or FIRST_PIECE
+        size = self.goodput * max(PIECE_S, self.rtt_s) or self._first_piece
         shared = BLOCKS_EACH * BLOCK_BYTES * self.connections if self.connections > 1 else 0
         return int(min(max(size, shared, SMALLEST_PIECE), LARGEST_PIECE))
 

@@ -4,11 +4,12 @@ import threading
 import time
 from typing import Protocol
 
+from mpx.endpoints.ftp.checksum_behind import ChecksumBehind
 from mpx.endpoints.ftp.framing import BlockHeader, ReceivedEnds
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import Range, RangeSet
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost
+from mpx.errors import ConnectionLost, MpxError
 
 BEYOND_BYTES = 4096  # asked for beyond the end of a file, to see that it is the end; one would do for most
 
@@ -37,6 +38,19 @@ class DownloadChannel(Protocol):
     def totals(self) -> StreamTotals:
         """Return the counters of all streams that there are and were."""
         ...
+
+
+class RetrieveRefused(ConnectionLost):
+    """A file was refused, so connections and the retrieves queued behind it do not match any more.
+
+    `may_be_exact`: perhaps only because one byte more was asked for than it has.
+    """
+
+    def __init__(self, file: FileTransfer, why: MpxError, *, may_be_exact: bool = False) -> None:
+        super().__init__(str(why))
+        self.file = file
+        self.why = why
+        self.may_be_exact = may_be_exact
 
 
 class PartialRetrieve:
@@ -68,11 +82,17 @@ class PartialRetrieve:
         self.sent_s = time.monotonic()
         self.begun = False  # the server has said that it sends this one now
         self.replied = False
+        self.asked: ChecksumBehind | None = None  # of its file, behind it
         self._lock = threading.Lock()
         self._ends = ReceivedEnds()
         self._received = 0  # with what came twice
         self._reached = 0
         self._held = RangeSet()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the server has said all that it says of it."""
+        return self.replied and (self.asked is None or self.asked.is_answered)
 
     @property
     def size_bytes(self) -> int:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp import telnet_escape
+from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
@@ -39,6 +40,7 @@ class UploadBatch:
         self._channel = channel
         self._target = target
         self.transfers: list[Store] = []  # begun, in their order
+        self._behind: dict[Store, ChecksumBehind] = {}  # asked for behind some
 
     def begin(self, files: Sequence[FileTransfer]) -> Iterator[tuple[FileTransfer, SourceError]]:
         """Open the files and have the server store them; yields those that cannot be opened."""
@@ -54,6 +56,9 @@ class UploadBatch:
             self.transfers.append(transfer)
             self._channel.add(transfer)
             lines.append(command("ESTO", "A", 0, name) if file.arrived_bytes else command("STOR", name))
+            if self._context.streams.is_short and (asked := checksum_behind(session, file, name)):
+                self._behind[transfer] = asked
+                lines.append(asked.line)
         session.send(*lines)
 
     def _open(self, file: FileTransfer) -> Store:
@@ -76,6 +81,8 @@ class UploadBatch:
         broken = self._channel.broken_in(transfer)
         if reply.is_ok and transfer.ends.announced and not broken and transfer.is_complete:
             self._channel.forget(transfer)
+            if asked := self._behind.pop(transfer, None):
+                asked.heard(self._session.final_reply(work_bytes=transfer.file.size_bytes))
             transfer.file.all_landed()
             return None
         refusal = self._refusal(reply, transfer.file)

@@ -20,7 +20,6 @@ from mpx.errors import ConnectionLost, MpxError, UsageError
 from mpx.net import tcp
 
 LEAVE_S = 1.0
-BYTES_PER_STREAM = 256 * 1024  # a file shorter than this needs no second stream
 REJOIN_S = 1.0  # between a refused connection and the next attempt
 
 
@@ -76,7 +75,7 @@ class UploadDataChannel:
         Never more than it, or one queued behind it, has use for, and always one until its end was announced;
         the first of `target` are opened first.
         """
-        ends = transfer.ends
+        ends, bytes_each = transfer.ends, self.context.streams.bytes_each
         with self._changed:
             wanted, live = Counter(target), Counter[str]()
             for stream in self._streams:
@@ -85,10 +84,10 @@ class UploadDataChannel:
                     stream.retire = live[stream.path] > wanted[stream.path]
             if self._closed or self.broken or time.monotonic() < self._rejoin_s:
                 return
-            missing = _missing(live, target, self._most_todo)
+            missing = _missing(live, target, self._most_todo, bytes_each)
             if missing:  # else none is, whatever is left: no need to ask each of many files
                 largest_todo = max(queued.file.todo_bytes for queued in self._transfers.values())
-                missing = _missing(live, target, largest_todo)
+                missing = _missing(live, target, largest_todo, bytes_each)
             # One is needed for the end, even where all have gone on to what is queued behind.
             if not missing and not ends.taking_part:
                 missing.append(target[0])
@@ -235,12 +234,15 @@ class UploadDataChannel:
             self._changed.notify_all()
 
 
-def _missing(live: Counter[str], target: Sequence[str], todo_bytes: int) -> list[str]:
-    """Return the paths of `target` that lack a connection, given the most that any file has left to send."""
+def _missing(live: Counter[str], target: Sequence[str], todo_bytes: int, bytes_each: int) -> list[str]:
+    """Return the paths of `target` that lack a connection, given the most that any file has left to send.
+
+    One for each `bytes_each` of it is enough.
+    """
     if not todo_bytes:
         return []
     spare, missing = live.copy(), []
-    for path in target[: -(-todo_bytes // BYTES_PER_STREAM)]:
+    for path in target[: -(-todo_bytes // bytes_each)]:
         spare[path] -= 1
         if spare[path] < 0:
             missing.append(path)
