@@ -79,8 +79,9 @@ def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool
 def _take_known(section: Section, algorithm: str) -> str | None:
     """Return what the far end has said already of a whole file, once: later its bytes may be others."""
     file = section.file
-    digest, file.far_digest = file.far_digest, None
-    return digest if section.is_whole and file.sums.algorithm == algorithm else None
+    (size_bytes, digest), file.far_digest = file.far_digest or (0, None), None
+    is_it = section.is_whole and section.end == size_bytes and file.sums.algorithm == algorithm
+    return digest if is_it else None
 
 
 def _part(section: Section, *, far_is_source: bool) -> Part:

@@ -40,7 +40,7 @@ class Restless:
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_streams_change_from_file_to_file(tmp_path: Path, monkeypatch, direction: str, sessions: int) -> None:
     monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda _: Restless())
+    monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda *_: Restless())
     root, near = tmp_path / "served", tmp_path / "near"
     root.mkdir()
     far = root / "far"

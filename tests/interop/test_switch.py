@@ -214,7 +214,7 @@ def test_the_tuner_begins_anew_after_a_switch(
     source: Path, served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ops_classifier, "load", lambda: Says("B"))
-    monkeypatch.setattr(tuner_choice, "tuner_for", lambda _: Anew())
+    monkeypatch.setattr(tuner_choice, "tuner_for", lambda *_: Anew())
     with Server(served, writable=True, limits=ALL) as server:
         report = copied(str(source), f"{server.url}there", streams=None)
     _, switched, anew = (event.reason for event in report.timeline)

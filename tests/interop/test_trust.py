@@ -169,7 +169,7 @@ class Fixed:
 
 
 def test_those_that_are_let_in_get_all_streams(stock: Site, here: Path, monkeypatch, content: bytes) -> None:
-    monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda _: Fixed(8))
+    monkeypatch.setattr("mpx.transfer.tuner_choice.tuner_for", lambda *_: Fixed(8))
     content *= 2
     stock.write("a", content)
     seen, asked = [], []

@@ -52,7 +52,7 @@ ELASTIC = """
     given, wanted = (near, far) if up else (far, near)
     content = os.urandom(SIZE)
     given.write_bytes(content)
-    tuner_choice.tuner_for = lambda _: Script()
+    tuner_choice.tuner_for = lambda *_: Script()
     with StockServer(root) as server:
         with DelayProxy((server.host, server.port), rtt_s=0.03, rate_bps=RATE_BPS) as proxy:
             url = f"ftp://{{proxy.host}}:{{proxy.port}}{{far}}"

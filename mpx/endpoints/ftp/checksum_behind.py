@@ -24,8 +24,8 @@ class ChecksumBehind:
     def heard(self, reply: Reply) -> None:
         """Keep the answer with the file; without one it is asked for later, as of other files are."""
         self.is_answered = True
-        if reply.is_ok:
-            self._file.far_digest = digest_in(reply.lines, self._form.algorithm, self._part)
+        digest = digest_in(reply.lines, self._form.algorithm, self._part) if reply.is_ok else None
+        self._file.far_digest = (self._part.end, digest) if digest else None
 
 
 def checksum_behind(session: ClientSession, file: FileTransfer, name: str) -> ChecksumBehind | None:
