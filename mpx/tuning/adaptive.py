@@ -51,7 +51,7 @@ class AutoTuner:
         self._changed_s = 0.0
         self._complete_s = 0.0  # when as many streams as asked for were last open
         self._since_s: float | None = None  # since when the present streams carry data
-        self._ceiling, self._ceiling_until_s = max_streams, -math.inf
+        self._ceiling, self._ceiling_until_s = 0, -math.inf  # what was open when streams were given up
         self._floor, self._floor_until_s = 1, -math.inf
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
@@ -125,8 +125,9 @@ class AutoTuner:
                 decisions.append(Decision(path, sample.streams, reason))
                 self._asked[path] = sample.streams
         if decisions:
-            self._ceiling = sum(s.streams for s in samples.values())
-            self._ceiling_until_s = now_s + RETRY_S
+            before, self._ceiling = self._ceiling, sum(s.streams for s in samples.values())
+            if self._ceiling <= before:  # where some have come meanwhile, more may
+                self._ceiling_until_s = now_s + RETRY_S
         return not decisions, decisions
 
     def _is_ending(self, samples: Mapping[str, Sample]) -> bool:

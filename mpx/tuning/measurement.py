@@ -1,5 +1,6 @@
 """What a group of paths has carried lately: means over the last seconds with the present streams."""
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ class Meter:
     def __init__(self) -> None:
         self._samples: deque[tuple[float, Mapping[str, Sample]]] = deque()
         self._arrived_s = 0.0  # when something arrived last
+        self._stalled_s = -math.inf  # when a stall ended last that was left out
         self._gap_s = 0.0  # usual time between two arrivals
         self.rtt_s = UNKNOWN_RTT_S
 
@@ -78,8 +80,10 @@ class Meter:
             self._arrived_s = now_s
         elif _arrived(samples) > _arrived(before):
             silent_s = now_s - self._arrived_s
-            if silent_s > max(STALL_S, STALL_GAPS * self._gap_s):
+            is_rare = self._arrived_s - self._stalled_s > KEPT.at(self.rtt_s)
+            if silent_s > max(STALL_S, STALL_GAPS * self._gap_s) and is_rare:
                 self._samples.clear()
+                self._stalled_s = now_s
             self._gap_s += GAP_WEIGHT * (silent_s - self._gap_s)
             self._arrived_s = now_s
         self._samples.append((now_s, samples))
