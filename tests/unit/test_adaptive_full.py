@@ -144,3 +144,16 @@ def test_while_we_take_over_from_others_streams_are_closed_none_the_less() -> No
         drive(tuner, {"p": path}, 0.1, start_s=0.1 * i)
         counts.append(len(path.opened))
     assert counts[-1] == SHARE
+
+
+@pytest.mark.parametrize(
+    ("queue_s", "yields", "stays"), [(0.02, True, False), (0.02, False, True), (0.0015, True, True)]
+)
+def test_streams_are_left_to_others_where_they_wait_in_a_long_queue(
+    queue_s: float, yields: bool, stays: bool
+) -> None:
+    """A router that keeps its queues short leaves each its share: fewer would only carry less."""
+    path = Path(lambda n: 1e9 * n / (n + 12))
+    path.extra = FULL | {"queue_s": queue_s}
+    last = drive(AutoTuner(initial=16, yields=yields), {"p": path}, 60)[-1][1].streams
+    assert last == 16 if stays else last == SHARE

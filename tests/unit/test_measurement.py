@@ -78,3 +78,20 @@ def test_late_acknowledgements_of_small_windows_are_no_queue() -> None:
     for i in range(20):
         meter.add(0.1 * i, {"p": sample(i * 4 * 2 * 5 * 1448, queue_s=0.012)})
     assert reading(meter, 1.0).full == 0.0
+
+
+def test_stalls_that_follow_one_another_are_what_the_path_is_like() -> None:
+    meter, arrived = Meter(), 0
+    for i in range(100):
+        arrived += 10_000 * (i % 25 < 5)  # half a second in each 2.5 s
+        meter.add(0.1 * i, {"p": sample(arrived)})
+    assert reading(meter, 2.5).goodput_bps == pytest.approx(8 * 20_000, rel=0.1)
+
+
+@pytest.mark.parametrize(("queue_s", "full", "crowded"), [(0.0005, 0, 0), (0.0045, 1, 0), (0.0055, 1, 1)])
+def test_a_long_queue_is_a_tenth_of_the_round_trip(queue_s: float, full: float, crowded: float) -> None:
+    meter = Meter()
+    for i in range(30):
+        meter.add(0.1 * i, {"p": sample(10_000_000 * i, queue_s=queue_s)})
+    found = reading(meter, 2.0)
+    assert (found.full, found.crowded) == (full, crowded)
