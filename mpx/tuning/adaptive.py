@@ -12,8 +12,6 @@ from mpx.tuning.measurement import Meter, Span
 from mpx.tuning.search import QUICK, RAMP, SHARE, Search, Step
 from mpx.units import counted
 
-START_RTT_S = 0.04  # as many streams as the share up to that RTT; beyond it in proportion, ...
-MOST_AT_START = 8  # ... but no more, as the RTT may be long for the queue that stands already
 ALL = 0.85  # that share of the streams asked for are all, as some pause between two files or pieces
 PATIENCE = Span(3.5, 20.0)  # two lost SYNs, then streams that are not open are given up ...
 RETRY_S = 30.0  # ... for that long
@@ -25,7 +23,7 @@ SHOWS_S = 0.5  # a ramp, and that long
 class AutoTuner:
     """Decides on the streams of one group of paths, `initial` (one number, or one per path) to start with.
 
-    Without it a path starts with `share`, or more where its RTT is long, as each step takes longer there.
+    Without it a path starts with `share`.
     `max_streams` bounds the sum over the group, but every path keeps at least one stream. The goodput of the
     whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
     `share`: where a long queue stands the streams go down to so many, and no further; with `yields` also
@@ -90,16 +88,12 @@ class AutoTuner:
         for path in fresh:
             wanted = self._initial
             if not isinstance(wanted, int):
-                wanted = (wanted or {}).get(path, self._start_with(samples[path].rtt_s))
+                wanted = (wanted or {}).get(path, self._share)
             self._asked[path] = max(1, min(wanted, room))
         self._search = self._new_search()
         self._ceiling_until_s = self._floor_until_s = -math.inf
         self._moved(now_s)
         return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]
-
-    def _start_with(self, rtt_s: float | None) -> int:
-        longer = round(self._share * (rtt_s or 0.0) / START_RTT_S)
-        return max(self._share, min(MOST_AT_START, longer))
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
         """Whether as many streams as asked for are open; after some time what is open counts as asked for."""

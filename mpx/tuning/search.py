@@ -15,7 +15,8 @@ RAMP = Span(0.3, 12.0)  # new streams are judged after this ...
 QUICK = Span(0.3, 7.0)  # ... by what they carried in the last of it
 SLOW = Span(2.0, 20.0)  # all other comparisons take means over this
 REST = Span(3.0, 40.0)  # no trial before, and none of fewer streams lasts longer
-FIRST_STEP, STEP = 4.0, 2.0  # factors of the number of streams while more of them carry more
+FIRST_STEP, STEP = 4.0, 2.0  # factors of the number of streams while more of them carry more, ...
+LONG_RTT_S = 0.08  # ... the first twice as large, from the share, on paths so long: steps take longer there
 WINDOW_STEP, FEW = 1.5, 16  # the factor from FEW streams on where windows limit them: a queue overflows soon
 UP, DOWN = 1.4, 0.7  # factors of trials
 GAIN = 0.5  # more streams have gained if goodput rose by that power of the factor of their number ...
@@ -102,7 +103,7 @@ class Search:
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
-            return self._climb(n, quick, slow, most)
+            return self._climb(n, quick, slow, most, rtt_s)
         if slow is None or (age_s < rest_s and not self._is_crowded(slow)):
             return None
         if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
@@ -111,13 +112,13 @@ class Search:
             return self._more(n, slow, factor, most, why)
         return self._try(now_s, n, slow, meter, least, most)
 
-    def _climb(self, n: int, quick: Reading, slow: Reading | None, most: int) -> Step | None:
+    def _climb(self, n: int, quick: Reading, slow: Reading | None, most: int, rtt_s: float) -> Step | None:
         measured = slow if self._is_slow else quick
         if measured is None or _is_full(measured) or (self._is_slow and _rises(quick, measured)):
             return None
         factor = WINDOW_STEP if n >= FEW and _windows_limit(measured) else STEP
         if self._is_first:
-            factor = FIRST_STEP
+            factor = FIRST_STEP * max(1.0, min(2.0, 2 * rtt_s / LONG_RTT_S) * self._share / n)
         return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
 
     def _more(

@@ -12,7 +12,7 @@ def test_while_windows_bind_the_number_grows_by_half() -> None:
     path = Path(knee(200), rtt_s=0.1)
     path.extra = dict(WINDOWS_BIND)
     log = [decision for _, decision in drive(AutoTuner(), {"p": path}, 8)]
-    assert [decision.streams for decision in log[:5]] == [8, 32, 48, 72, 108]
+    assert [decision.streams for decision in log[:5]] == [4, 32, 48, 72, 108]
     assert all("has room" in decision.reason for decision in log[1:5])
 
 
