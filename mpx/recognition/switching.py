@@ -7,6 +7,7 @@ A switch has to be confirmed: without any sure reading for minutes it is reverte
 others whom our own data hide.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 
 SURE = 0.8  # least probability, summed over groups for which the policy wants the same, ...
 IN_A_ROW = 3  # ... in so many consecutive readings, a second apart
+LEANING_READINGS, MOST_LEANING = 12, 10  # or of so many readings, half of them unknown, so many lean one way ...
+LEANING = 0.55  # ... with that probability in the mean of all
 SUREST = 0.9  # each switch back raises the least probability half way towards this
 MORE_READINGS, MOST_READINGS = 2, 48  # and multiplies the number of readings, up to a limit
 UNSURE_READINGS = 180  # a switch is reverted after so many readings without a sure one that confirms it ...
@@ -36,6 +39,7 @@ class Requirement:
     congestion: str | None  # None: the kernel's own choice, as nothing else may be used
     groups: tuple[str, ...]  # for which that is so: they need not be distinguished
     probability: float  # of these groups together; 0 where the background is unknown
+    leaning: float = 0.0  # the same, whether it is unknown or not
 
 
 def decided_together(mix: Mix, required: Requirement, sure: float) -> str:
@@ -55,7 +59,7 @@ def requirement(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Require
         shares[congestion] += mix.groups[group]
     most = max(shares, key=lambda each: shares[each])
     alike = tuple(group for group in GROUPS if required[group] == most)
-    return Requirement(most, alike, shares[most] if mix.name != UNKNOWN else 0.0)
+    return Requirement(most, alike, shares[most] if mix.name != UNKNOWN else 0.0, shares[most])
 
 
 class SwitchHysteresis:
@@ -70,6 +74,7 @@ class SwitchHysteresis:
         self._sure = SURE
         self._readings = IN_A_ROW
         self._consecutive: list[str] = []  # what the latest readings require, all the same
+        self._leaning: deque[tuple[str | None, float, bool]] = deque(maxlen=LEANING_READINGS)
         self._unsure, self._patience = 0, UNSURE_READINGS
 
     def read(self, mix: Mix) -> Switch | None:
@@ -79,17 +84,37 @@ class SwitchHysteresis:
         """
         required = requirement(self._policy, mix, self._why_not_on)
         congestion, probability = required.congestion, required.probability
+        self._leaning.append((congestion, required.leaning, mix.name == UNKNOWN))
         self._unsure = 0 if congestion == self._now and probability >= SURE else self._unsure + 1
         if congestion is None or congestion == self._now or probability < self._sure:
             self._consecutive.clear()
-            return self._give_up()
+            return self._leans(required) or self._give_up()
         if self._consecutive and self._consecutive[-1] != congestion:
             self._consecutive.clear()
         self._consecutive.append(congestion)
         if len(self._consecutive) < self._readings:
-            return self._give_up()
+            return self._leans(required) or self._give_up()
         one = f"the background is probably {mix.name} ({mix.group} with {mix.groups[mix.group]:.0%})"
         because = decided_together(mix, required, self._sure) or one
+        return Switch(congestion, f"{because}; policy {self._policy}")
+
+    def _leans(self, required: Requirement) -> Switch | None:
+        """Return a switch away from the first choice that many readings lean to, none of them sure.
+
+        Beside several BBR streams a copy on CUBIC starves, and what it sees is unlike what the model was
+        trained on.
+        """
+        congestion = required.congestion
+        is_first = self._now == self._first
+        if congestion in (None, self._now) or not is_first or len(self._leaning) < LEANING_READINGS:
+            return None
+        alike = [share for wanted_now, share, _ in self._leaning if wanted_now == congestion]
+        mean = sum(alike) / LEANING_READINGS
+        is_known = 2 * sum(is_unknown for _, _, is_unknown in self._leaning) < LEANING_READINGS
+        if len(alike) < MOST_LEANING or mean < LEANING or is_known:
+            return None
+        groups = " or ".join(required.groups)
+        because = f"{len(alike)} of {LEANING_READINGS} readings lean to {groups} ({mean:.0%} in the mean)"
         return Switch(congestion, f"{because}; policy {self._policy}")
 
     def _why_not_on(self, congestion: str) -> str:
@@ -108,12 +133,14 @@ class SwitchHysteresis:
         self._now = congestion
         self._unsure = 0
         self._consecutive.clear()
+        self._leaning.clear()
 
     def refused(self) -> None:
         """Note that a switch is not possible: it is tried again more rarely."""
         self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
         self._unsure = 0
         self._consecutive.clear()
+        self._leaning.clear()
 
     @property
     def unsure_readings(self) -> int | None:

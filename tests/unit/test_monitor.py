@@ -209,8 +209,8 @@ def test_without_any_sure_reading_bbr_is_given_up_in_minutes() -> None:
     few_rests_s = LONGEST_S + LATELY / AFTER * (FIRST_S + WINDOW_S + 1)
     most_s = few_rests_s + 1.2 * UNSURE_READINGS * READ_S
     copy.run(most_s)
-    (_, to_bbr), (at_s, back) = copy.switches
-    assert (to_bbr, back) == ("bbr", "cubic") and at_s - since_s < most_s
+    (_, to_bbr), (at_s, back), *again = copy.switches  # again if readings on CUBIC still lean to BBR
+    assert (to_bbr, back) == ("bbr", "cubic") and at_s - since_s < most_s and len(again) <= 1
 
 
 def test_time_without_data_is_no_beginning() -> None:

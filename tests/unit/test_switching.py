@@ -1,7 +1,9 @@
 """Switches between congestion controls: only when sure, and ever more rarely back and forth."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,3 +155,25 @@ def test_a_switch_without_a_reason_is_given_up_for_what_can_be_had() -> None:
         (IN_A_ROW, "bbr"),
         (IN_A_ROW + UNSURE_READINGS, "reno"),
     ]
+
+
+def unknown(name: str, probability: float) -> Mix:
+    return replace(mix(name, probability), name=UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("readings", "expected"),
+    [
+        ([unknown("BB", 0.6)] * 20, [(12, "bbr")]),  # 0.76 in the mean for any BBR
+        ([unknown("BB", 0.2)] * 20, []),  # 0.52
+        ([unknown("CC", 0.6)] * 20, []),
+        ([mix("BB", 0.5)] * 20, []),  # known, and not sure
+        ([unknown("BB", 0.6), mix("B", 0.6)] * 10, [(12, "bbr")]),
+        ([*[unknown("BB", 0.6)] * 3, unknown("CC", 0.6)] * 5, []),  # a quarter leans the other way
+        ([*[unknown("BB", 0.6)] * 12, *[unknown("CC", 0.6)] * 30], [(12, "bbr")]),  # back only when sure
+    ],
+)
+def test_unknown_readings_that_lean_one_way_for_long(
+    readings: list[Mix], expected: list[tuple[int, str]]
+) -> None:
+    assert switches(SwitchHysteresis("fair", "cubic", permitted), readings) == expected
