@@ -48,7 +48,7 @@ def compare(
         for each in by_algorithm.pop(NONE, ()):
             yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
         for algorithm, some in by_algorithm.items():
-            known = [_take_known(each.section, algorithm) for each in some]
+            known = [take_known(each.section, algorithm) for each in some]
             asked = [each for each, digest in zip(some, known, strict=True) if digest is None]
             parts = [_part(each.section, far_is_source=far_is_source) for each in asked]
             answers = iter(far.checksums(algorithm, parts, stop) if parts else ())
@@ -76,7 +76,7 @@ def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool
     return tuple(algorithm for algorithm in candidates if algorithm == file.sums.algorithm)
 
 
-def _take_known(section: Section, algorithm: str) -> str | None:
+def take_known(section: Section, algorithm: str) -> str | None:
     """Return what the far end has said already of a whole file, once: later its bytes may be others."""
     file = section.file
     (size_bytes, digest), file.far_digest = file.far_digest or (0, None), None

@@ -7,7 +7,7 @@ from mpx.engine.endpoint import FileInfo, Kind
 from mpx.options import CopyOptions
 from mpx.transfer.transport import Transport
 
-LEAST_RTT_S = 0.0  # on shorter paths slow start takes no longer than opening further streams
+LEAST_RTT_S = 0.01  # on shorter paths slow start takes no longer than opening further streams
 MOST_EACH = 4  # streams for one of --share, for so short a time
 
 
