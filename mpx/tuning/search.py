@@ -163,7 +163,7 @@ class Search:
         """Try fewer streams where they may carry as much, or more where the path may carry more by now."""
         least = max(least, min(self._share, n))
         if measured.window_bps:  # fewer windows cannot carry as much
-            least = max(least, math.ceil(AS_MUCH * measured.goodput_bps / measured.window_bps))
+            least = max(least, math.ceil(measured.goodput_bps / measured.window_bps - 0.01))
         target = max(least, self._fewer(now_s, n))
         may_be_too_many = measured.full is None or _is_full(measured) or self._is_flat
         if target < n and may_be_too_many and self._is_paid(now_s, measured, meter.arrived_bytes):
@@ -203,7 +203,8 @@ class Search:
 
         As long as the path is crowded with them they stay: more would only take from others.
         """
-        enough_bps = AS_MUCH * before.goodput_bps
+        # Of what the path carries, too: else one trial after the other takes a little.
+        enough_bps = AS_MUCH * max(before.goodput_bps, self._path_bps or 0.0)
         if slow is not None and (slow.goodput_bps >= enough_bps or self._is_crowded(slow)):
             self._trial = self._too_few = None
             if self._is_crowded(slow):
