@@ -58,7 +58,7 @@ class CopyOptions:
     initial_streams: int | None = _option(
         None,
         "count",
-        "streams the tuner begins with, or auto: 4, and more with --tuner auto where the RTT exceeds 40 ms",
+        "streams the tuner begins with, or auto: 4, or as --share says; more in copies of up to 2 MiB",
         minimum=1,
     )
     growth: float = _option(

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from install_peers import find_peer
 from interop.foreign_servers import foreign, proftpd, pureftpd, pyftpd, with_password  # noqa: F401  fixtures
+from interop.rounds import rounds  # noqa: F401  a fixture
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, SITES, Site, make, opened
 

@@ -47,3 +47,9 @@ class Rounds:
                 if any(verb in write for write in writes):
                     return number, self._said[session][:count]
         raise AssertionError(f"nobody said {verb}: {list(self._said.values())}")
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    """Count from now on."""
+    return Rounds(monkeypatch)

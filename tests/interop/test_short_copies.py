@@ -21,11 +21,6 @@ def long_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short_copy, "LEAST_RTT_S", 0.0)
 
 
-@pytest.fixture
-def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
-    return Rounds(monkeypatch)
-
-
 @pytest.fixture(params=["stock server", "mpx serve"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with opened(request.param, tmp_path) as there:

@@ -19,11 +19,6 @@ LOGIN = ["USER", "PASS", "FEAT", "TYPE", "PWD"]
 QUICK = mpx.CopyOptions(retries=1)
 
 
-@pytest.fixture
-def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
-    return Rounds(monkeypatch)
-
-
 @pytest.fixture(params=["stock server", "mpx serve"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with opened(request.param, tmp_path) as there:

@@ -157,3 +157,15 @@ def test_streams_are_left_to_others_where_they_wait_in_a_long_queue(
     path.extra = FULL | {"queue_s": queue_s}
     last = drive(AutoTuner(initial=16, yields=yields), {"p": path}, 60)[-1][1].streams
     assert last == 16 if stays else last == SHARE
+
+
+def test_one_trial_after_the_other_does_not_take_a_little_each_time() -> None:
+    """Each 0.7 of the streams carry 97.5 %, and nothing is known of queues."""
+    path = Path(lambda n: 1e9 * (min(n, 48) / 48) ** 0.07)
+    assert settled(drive(AutoTuner(initial=48), {"p": path}, 120), 120, 60) >= 28
+
+
+def test_no_fewer_than_the_windows_say() -> None:
+    path = Path(knee(2))
+    path.extra = FULL | {"window_bps": 1e9 / 40}
+    assert min(d.streams for _, d in drive(AutoTuner(initial=60), {"p": path}, 60)) == 40

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -49,14 +50,15 @@ def test_a_silent_session_is_given_up_where_others_bring_much(
     now_s, brought = 1000.0, 5 * STALL_BYTES
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     watch = DownloadWatch("host", 60.0, lambda: brought, lambda: True)
-    session, totals = MadeUpSession(rtt_s), StreamTotals(new_bytes=1)
-    watch.look(session, totals)  # type: ignore[arg-type]
+    session: Any = MadeUpSession(rtt_s)
+    totals = StreamTotals(new_bytes=1)
+    watch.look(session, totals)
     now_s += 2.0
-    watch.look(session, totals)  # type: ignore[arg-type]
+    watch.look(session, totals)
     now_s += silent_s - 2.0
     brought += others_bytes
     if is_given_up:
         with pytest.raises(TransferTimeout, match="no data from host"):
-            watch.look(session, totals)  # type: ignore[arg-type]
+            watch.look(session, totals)
     else:
-        watch.look(session, totals)  # type: ignore[arg-type]
+        watch.look(session, totals)

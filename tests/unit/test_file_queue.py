@@ -95,3 +95,17 @@ def test_taking_more_never_waits() -> None:
     queue.put(a_file(10))
     assert queue.take_more(lambda file: file.size_bytes < 10) is None
     assert queue.take_more(lambda file: file.size_bytes == 10) is not None
+
+
+def test_who_waits_for_the_begin_is_told_of_the_first_file_or_that_there_is_none() -> None:
+    queue = FileQueue(threading.Event())
+    assert not queue.wait_begun(0.0)
+    told = threading.Event()
+    waiting = threading.Thread(target=lambda: queue.wait_begun(60.0) and told.set())
+    waiting.start()
+    queue.put(a_file(1))
+    assert told.wait(30.0) and queue.wait_begun(0.0)
+    waiting.join()
+    empty = FileQueue(threading.Event())
+    empty.end_listing()
+    assert empty.wait_begun(0.0)

@@ -1,5 +1,7 @@
 """Which tuner a copy gets, and where that starts."""
 
+from made_up_paths import Path, drive
+
 from mpx.apt_gss import PaperGss
 from mpx.engine.path_set import read_path_set
 from mpx.engine.tuner import Sample
@@ -63,3 +65,16 @@ def test_what_is_asked_for_is_divided_in_the_ratio_of_the_predictions() -> None:
     assert tuners_by_group(CopyOptions(streams=11), KNOWN) == {}
     assert sum(first_by_path(CopyOptions(max_streams=11), KNOWN).values()) == 11
     assert sum(first_by_path(CopyOptions(initial_streams=4), KNOWN).values()) == 4
+
+
+def test_only_the_fast_policy_keeps_streams_that_take_from_others() -> None:
+    counts = {}
+    for policy in ("fair", "fast"):
+        path, tuner = (
+            Path(lambda n: 1e9 * n / (n + 12)),
+            tuner_for(CopyOptions(policy=policy, initial_streams=16)),
+        )
+        path.extra = {"queue_s": 0.02}
+        assert isinstance(tuner, AutoTuner)
+        counts[policy] = drive(tuner, {"p": path}, 60)[-1][1].streams
+    assert counts == {"fair": 4, "fast": 16}
