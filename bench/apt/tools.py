@@ -1,6 +1,9 @@
 """The tools that are compared, by name, and the command line of each."""
 
 import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from mpx.choices import POLICIES
 
@@ -25,9 +28,13 @@ TOOLS = (  # parts in brackets are optional
     "guc",
     "guc-pN",
     "fixed-N",
-    "curl-down",
+    "curl",
     "aria2-down",
+    "lftp-down",
+    "rclone-down",
 )
+AT_ONCE = 16  # connections of tools that fetch a file over several
+NO_PASSWORD = "-AAAAAAAAAAAAAAAAAAAAA"  # an empty one, as rclone wants it written
 _MPX = ("auto", PAPER, PAPER_LONG, FIXED, CHOOSING, SHARE)
 
 
@@ -67,20 +74,10 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
     if name == "guc" or name.startswith("guc-p"):
         streams = name.removeprefix("guc").replace("-p", "-p ").split()
         return ["globus-url-copy", *streams, *(f"file://{end}" if end == file else end for end in ends)]
-    if tool == f"curl{DOWN}":
-        return ["curl", "--silent", "--show-error", "--output", file, _from_root(url)]
-    if tool == f"aria2{DOWN}":
-        folder, _, target = file.rpartition("/")
-        pieces = ["--max-connection-per-server=16", "--split=16", "--min-split-size=1M"]
-        return [
-            "aria2c",
-            "--quiet",
-            "--file-allocation=none",
-            *pieces,
-            f"--dir={folder}",
-            f"--out={target}",
-            _from_root(url),
-        ]
+    if tool in FETCHING:
+        return FETCHING[tool](file, url)
+    if tool == "curl":
+        return ["curl", "--silent", "--show-error", "--upload-file", file, _from_root(url)]
     mpx = [sys.executable, "-m", "mpx", "copy", "-q", "--checksum", "none", "--report", report]
     if not name.startswith((CHOOSING, SHARE)):
         mpx += ["--congestion", "kernel"]  # what the link's routes say
@@ -101,6 +98,39 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
     elif name != "auto":
         raise ValueError(f"{tool!r} is none of {', '.join(TOOLS)}")
     return [*mpx, *ends]
+
+
+def _curl(file: str, url: str) -> list[str]:
+    return ["curl", "--silent", "--show-error", "--output", file, _from_root(url)]
+
+
+def _aria2(file: str, url: str) -> list[str]:
+    folder, _, target = file.rpartition("/")
+    pieces = [f"--max-connection-per-server={AT_ONCE}", f"--split={AT_ONCE}", "--min-split-size=1M"]
+    target_is = [f"--dir={folder}", f"--out={target}"]
+    return ["aria2c", "--quiet", "--file-allocation=none", *pieces, *target_is, _from_root(url)]
+
+
+def _lftp(file: str, url: str) -> list[str]:
+    return ["lftp", "-c", f"set cmd:fail-exit yes; pget -n {AT_ONCE} {_from_root(url)} -o {file}"]
+
+
+def _rclone(file: str, url: str) -> list[str]:
+    server = urlsplit(url)
+    login = [f"--ftp-host={server.hostname}", f"--ftp-port={server.port or 21}", "--ftp-user=anonymous"]
+    login.append("--ftp-disable-utf8")  # a Globus server knows no OPTS UTF8, and rclone ends there
+    pieces = [f"--multi-thread-streams={AT_ONCE}", "--multi-thread-cutoff=1M", f"--ftp-pass={NO_PASSWORD}"]
+    return ["rclone", "--config=", "--quiet", "copyto", *login, *pieces, f":ftp:{server.path}", file]
+
+
+FETCHING: Mapping[str, Callable[[str, str], list[str]]] = MappingProxyType(
+    {
+        f"curl{DOWN}": _curl,
+        f"aria2{DOWN}": _aria2,
+        f"lftp{DOWN}": _lftp,
+        f"rclone{DOWN}": _rclone,
+    }
+)
 
 
 def _from_root(url: str) -> str:
