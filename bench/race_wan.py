@@ -128,7 +128,7 @@ class RaceWan(harness.CellRow[Raced]):
         names = [FAIR, FAST, *OTHERS[DOWN]]
         shown = " | ".join(SHOWN[name] for name in names)
         lines = [
-            "What a minute moves, from the start of the program, Mbit/s; in brackets what those beside it have.",
+            "What a minute moves, from the start of the program, Mbit/s; in brackets what is beside it.",
             "",
             f"| link | way | {shown} |",
             f"|---|---|{'---|' * len(names)}",
@@ -245,12 +245,12 @@ PAGE = """# The race over a wide-area network
 
 Written by `bench/race_wan.py --simulated --document docs/race.md`: whole programs from their start, in
 simulated time (real kernel TCP), on 200 Mbit/s and 60 ms with a queue of one product of bandwidth and delay,
-against a stock Globus server; copies over several paths against `mpx serve`, with a controller. The tools as
-people run them: `mpx copy` (for a minute with `--checksum none`, as the copy does not end), the same with
-`--policy fast`, `globus-url-copy` (guc; for many files `-r -cc 4 -pp -fast`), `aria2c -x16 -s16 -k1M`, `curl`,
-`rclone --multi-thread-streams 16` and `lftp pget -n 16`. Median (least to most) where there are several seeds.
-UDP bursts are 120 Mbit/s for one second of each five. The paths: four of 50 Mbit/s, or of 80, 60, 40 and 20;
-one that dies loses everything, and nobody is told.
+against a stock Globus server; copies over several paths against `mpx serve`, with a controller. The tools
+as people run them: `mpx copy` (for a minute with `--checksum none`, as the copy does not end), the same with
+`--policy fast`, `globus-url-copy` (guc; for many files `-r -cc 4 -pp -fast`), `aria2c -x16 -s16 -k1M`,
+`curl`, `rclone --multi-thread-streams 16` and `lftp pget -n 16`. Median (least to most) where there are
+several seeds. UDP bursts are 120 Mbit/s for one second of each five. The paths: four of 50 Mbit/s, or of 80,
+60, 40 and 20; one that dies loses everything, and nobody is told.
 """
 
 

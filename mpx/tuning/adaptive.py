@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.engine.tuner import Decision, Sample
+from mpx.tuning.losses import RANDOM, LossJudge
 from mpx.tuning.measurement import Meter, Span
 from mpx.tuning.search import QUICK, RAMP, SHARE, Search, Step
 from mpx.units import counted
@@ -43,7 +44,7 @@ class AutoTuner:
             raise ValueError("max_streams must be at least 1")
         self._initial, self._max, self._share = initial, max_streams, share
         self._new_search = functools.partial(Search, rate_bps, share, yields=yields)
-        self._meter, self._search = Meter(), self._new_search()
+        self._meter, self._search, self._losses = Meter(), self._new_search(), LossJudge()
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step
         self._changed_s = 0.0
@@ -68,14 +69,36 @@ class AutoTuner:
             self._meter.restart()
         if self._is_ending(samples):
             return []
-        n, (least, most) = sum(self._asked.values()), self._limits(now_s, samples)
-        step = self._search.next(now_s, now_s - self._since_s, n, self._meter, least, most)
-        return self._go(now_s, samples, n, step) if step else []
+        n, age_s = sum(self._asked.values()), now_s - self._since_s
+        known = self._judge_losses(now_s, age_s, n)
+        step = self._search.next(now_s, age_s, n, self._meter, *self._limits(now_s, samples))
+        return known + (self._go(now_s, samples, n, step) if step else [])
+
+    @property
+    def loses_at_random(self) -> bool:
+        """See `Tuner`."""
+        return self._losses.kind == RANDOM
+
+    def _judge_losses(self, now_s: float, age_s: float, n: int) -> list[Decision]:
+        """Say why segments are lost, once it is known: a decision that changes no number."""
+        meter = self._meter
+        why = self._losses.observe(
+            now_s,
+            age_s,
+            n,
+            arrived_bytes=meter.arrived_bytes,
+            retransmits=meter.retransmits,
+            has_queue=meter.has_queue,
+            rtt_s=meter.rtt_s,
+        )
+        path = max(self._asked, key=lambda each: self._asked[each])
+        return [Decision(path, self._asked[path], why)] if why else []
 
     def disturbed(self, now_s: float) -> None:
         """See `Tuner`. Streams have to come up to speed again, and another number may be better."""
         if self._asked:
             self._search.reopen()
+            self._losses.restart()
             self._moved(now_s)
 
     def _start(self, now_s: float, samples: Mapping[str, Sample]) -> list[Decision]:
@@ -90,7 +113,7 @@ class AutoTuner:
             if not isinstance(wanted, int):
                 wanted = (wanted or {}).get(path, self._share)
             self._asked[path] = max(1, min(wanted, room))
-        self._search = self._new_search()
+        self._search, self._losses = self._new_search(), LossJudge()
         self._ceiling_until_s = self._floor_until_s = -math.inf
         self._moved(now_s)
         return [Decision(p, self._asked[p], f"start with {_streams(self._asked[p])}") for p in fresh]

@@ -28,6 +28,7 @@ STALL_S, STALL_GAPS = 0.5, 4.0  # a silence of that length, and of so many usual
 GAP_WEIGHT = 0.2  # of the last gap in the usual one
 LONG_QUEUE = 0.1  # of the RTT: longer than what a router leaves that keeps its queues short
 QUEUE = Span(0.001, 0.02)  # a queue is longer than this ...
+QUEUE_SHOWS = Span(0.3, 7.0)
 LATE_ACK_S = (
     0.08  # ... and than that over the segments of a window: two of them wait 40 ms for one acknowledgement
 )
@@ -117,6 +118,20 @@ class Meter:
             full=_mean([queue_s > least_s for queue_s in queues_s]) if queues_s else None,
             crowded=_mean([queue_s > max(least_s, long_s) for queue_s in queues_s]) if queues_s else None,
         )
+
+    @property
+    def retransmits(self) -> int:
+        """Segments sent again so far, over all paths."""
+        return sum(sample.retransmits for sample in self._samples[-1][1].values()) if self._samples else 0
+
+    @property
+    def has_queue(self) -> bool | None:
+        """Whether a queue stands now, of whatever traffic; None where nobody knows."""
+        queue_s = _queue_s(self._samples[-1][1]) if self._samples else None
+        if queue_s is None:
+            return None
+        lately = self.reading(QUEUE_SHOWS.at(self.rtt_s))
+        return queue_s > self._least_queue_s(lately.goodput_bps / max(1.0, lately.streams) if lately else 0.0)
 
     def path_bps(self, path: str, length_s: float) -> float:
         """Return the goodput of one path over at most the last `length_s`; 0 where nothing is known."""
