@@ -113,11 +113,6 @@ class PaperGss:
                 decisions.append(self._next(name, path, now_s, sample))
         return decisions
 
-    @property
-    def loses_at_random(self) -> bool:
-        """See `mpx.engine.tuner.Tuner`: the paper does not look at losses."""
-        return False
-
     def disturbed(self, now_s: float) -> None:  # noqa: ARG002
         """See `mpx.engine.tuner.Tuner`. The chunk under way decides nothing; the next has as many streams."""
         for path in self._paths.values():

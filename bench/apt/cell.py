@@ -28,6 +28,7 @@ class Link:
     udp_share: float = 0.0  # share of the rate that constant UDP takes
     beside: str = ""  # generators of mpx_lab.traffic in the same direction, joined by " + "
     burst_bytes: int | None = None  # of a token bucket; this and what follows: in simulated time only
+    policer: bool = False  # without a queue: what comes when the bucket is empty is lost
     fair_queue: bool = False  # fq_codel
     server: str = STOCK  # or MPX
     change: str = ""  # half-way RATE, RTT or LOSS ...
@@ -60,6 +61,8 @@ class Link:
             parts.append(f"udp{self.udp_share:g}")
         if self.burst_bytes:
             parts.append(f"burst{self.burst_bytes}")
+        if self.policer:
+            parts.append("policer")
         if self.fair_queue:
             parts.append("fair-queue")
         if self.server != STOCK:

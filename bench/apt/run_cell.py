@@ -77,8 +77,9 @@ def _wan(cell: Cell, a: str, b: str) -> LabLink:
         "wan",
         rate_bps=link.rate_bps,
         delay_s=link.rtt_s / 2,
-        queue_packets=link.queue_packets,
+        queue_packets=None if link.policer else link.queue_packets,
         burst_bytes=link.burst_bytes,
+        policer=link.policer,
         fair_queue=link.fair_queue,
     )
 

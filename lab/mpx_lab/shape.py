@@ -38,6 +38,7 @@ class Shape:
     seed: int = 1  # of the random losses; the same seed loses the same frames of a sequence
     # In simulated time only:
     burst_bytes: int | None = None  # sent at once after a pause, a token bucket; None: a frame
+    policer: bool = False  # nothing waits: what comes when the bucket is empty is lost
     fair_queue: bool = False  # fq_codel instead of one queue that drops at its tail
     jitter_s: float = 0.0  # frames wait for up to so much longer and go on together, in order, as over radio
     reorder_s: float = 0.0  # each frame has a delay of its own, up to so much more or less: some overtake
@@ -68,7 +69,7 @@ class Shape:
     def only_simulated(self) -> str | None:
         """What of it only the links of simulated time can do; None where there is nothing of the kind."""
         usual = Shape()
-        names = ("burst_bytes", "fair_queue", "jitter_s", "reorder_s")
+        names = ("burst_bytes", "policer", "fair_queue", "jitter_s", "reorder_s")
         return next((name for name in names if getattr(self, name) != getattr(usual, name)), None)
 
     def _check_simulated(self) -> None:
@@ -77,8 +78,13 @@ class Shape:
             raise UsageError(
                 f"a burst must be {FULL_FRAME_BYTES} to {MAX_BURST_BYTES} bytes, not {self.burst_bytes}"
             )
-        if self.rate_bps is None and (self.burst_bytes is not None or self.fair_queue):
-            raise UsageError("bursts and a fair queue are of a link with a rate: give rate_bps, too")
+        if self.rate_bps is None and (self.burst_bytes is not None or self.policer or self.fair_queue):
+            raise UsageError(
+                "bursts, a policer and a fair queue are of a link with a rate: give rate_bps, too"
+            )
+        queues = self.fair_queue or self.queue_bytes is not None or self.queue_packets is not None
+        if self.policer and queues:
+            raise UsageError("a policer has no queue: give neither its length nor fair_queue")
         for name, value in (("jitter_s", self.jitter_s), ("reorder_s", self.reorder_s)):
             if not 0 <= value <= MAX_JITTER_S:
                 raise UsageError(f"{name} must be 0 to {MAX_JITTER_S:g} s, not {value}")

@@ -40,6 +40,7 @@ class Link:
     seed: int = 0  # of the losses: in the same place of a topology the same seed loses the same frames
     pause_s: float = PAUSE_S  # of its emulator between two polls; longer is cheaper and less exact
     burst_bytes: int | None = None  # this and what follows: in simulated time only, as in Shape
+    policer: bool = False
     fair_queue: bool = False
     jitter_s: float = 0.0
     reorder_s: float = 0.0
@@ -80,6 +81,7 @@ class Link:
             loss=self.loss,
             seed=seed,
             burst_bytes=self.burst_bytes,
+            policer=self.policer,
             fair_queue=self.fair_queue,
             jitter_s=self.jitter_s,
             reorder_s=self.reorder_s,

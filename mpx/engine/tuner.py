@@ -62,11 +62,6 @@ class Tuner(Protocol):
         """
         ...
 
-    @property
-    def loses_at_random(self) -> bool:
-        """Whether it is known that segments are lost at random: not because a queue or a policer is full."""
-        ...
-
     def disturbed(self, now_s: float) -> None:
         """Take note that what is measured now is not what was: the streams have switched to something else.
 

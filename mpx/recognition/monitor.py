@@ -144,10 +144,6 @@ class BackgroundMonitor:
         said = ", ".join(f"{name} {count}" for name, count in self._readings.most_common())
         return f"background classified {counted(self._readings.total(), 'time')}: {said}" if said else ""
 
-    def loses_at_random(self, is_so: bool) -> None:
-        """Note whether the path loses segments at random."""
-        self._hysteresis.loses_at_random = is_so
-
     def switched(self, now_s: float, congestion: str) -> None:
         """Note what the streams use from now on."""
         self._congestion, self._began_s = congestion, now_s

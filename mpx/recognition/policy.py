@@ -36,13 +36,8 @@ def before_anything_is_known(policy: str) -> str:
     return _WANTED[policy][NOBODY]
 
 
-def wanted(policy: str, group: str, *, loses_at_random: bool = False) -> str:
-    """Return the congestion control of `policy` beside `group` (of mix.GROUPS).
-
-    Where nobody else is on a path that loses segments at random BBR takes nothing from others.
-    """
-    if loses_at_random and policy == FAIR and group == NOBODY:
-        return BBR
+def wanted(policy: str, group: str) -> str:
+    """Return the congestion control of `policy` beside `group` (of mix.GROUPS)."""
     return _WANTED[policy][group]
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpx.recognition.mix import GROUPS, NOBODY, UNKNOWN, Mix
+from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 
 SURE = 0.8  # least probability, summed over groups for which the policy wants the same, ...
@@ -51,14 +51,9 @@ def decided_together(mix: Mix, required: Requirement, sure: float) -> str:
     return f"the background is probably {' or '.join(required.groups)} ({required.probability:.0%} together)"
 
 
-def requirement(
-    policy: str, mix: Mix, why_not: Callable[[str], str], *, loses_at_random: bool = False
-) -> Requirement:
+def requirement(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Requirement:
     """Return what a reading requires; `why_not` as for `policy.permitted`."""
-    required = {
-        group: permitted(wanted(policy, group, loses_at_random=loses_at_random), why_not).taken
-        for group in GROUPS
-    }
+    required = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
     shares = dict.fromkeys(required.values(), 0.0)
     for group, congestion in required.items():
         shares[congestion] += mix.groups[group]
@@ -72,7 +67,6 @@ class SwitchHysteresis:
 
     def __init__(self, policy: str, congestion: str, why_not: Callable[[str], str]) -> None:
         """Begin with `congestion`; `why_not` as for `policy.permitted`, of open streams."""
-        self.loses_at_random = False  # the path, as far as it is known
         self._policy = policy
         self._why_not = why_not
         self._first = self._now = congestion
@@ -88,24 +82,20 @@ class SwitchHysteresis:
 
         The caller then calls `made` or `refused`, before the next reading.
         """
-        required = requirement(self._policy, mix, self._why_not_on, loses_at_random=self.loses_at_random)
+        required = requirement(self._policy, mix, self._why_not_on)
         congestion, probability = required.congestion, required.probability
-        # What is only likely is no reason to take from others whom losses may hide.
-        likely = requirement(self._policy, mix, self._why_not_on)
-        self._leaning.append((likely.congestion, likely.leaning, mix.name == UNKNOWN))
+        self._leaning.append((congestion, required.leaning, mix.name == UNKNOWN))
         self._unsure = 0 if congestion == self._now and probability >= SURE else self._unsure + 1
         if congestion is None or congestion == self._now or probability < self._sure:
             self._consecutive.clear()
-            return self._leans(likely) or self._give_up()
+            return self._leans(required) or self._give_up()
         if self._consecutive and self._consecutive[-1] != congestion:
             self._consecutive.clear()
         self._consecutive.append(congestion)
         if len(self._consecutive) < self._readings:
-            return self._leans(likely) or self._give_up()
+            return self._leans(required) or self._give_up()
         one = f"the background is probably {mix.name} ({mix.group} with {mix.groups[mix.group]:.0%})"
         because = decided_together(mix, required, self._sure) or one
-        if self.loses_at_random and mix.group == NOBODY:
-            because += ", and losses are random"
         return Switch(congestion, f"{because}; policy {self._policy}")
 
     def _leans(self, required: Requirement) -> Switch | None:

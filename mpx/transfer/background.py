@@ -61,9 +61,7 @@ class Background:
         self._scavenger = scavenger
         self._moving_s: float | None = None  # since when bytes arrive
 
-    def observe(
-        self, now_s: float, sample: Sample, lasts_s: float, loses_at_random: bool
-    ) -> Iterator[Reaction]:
+    def observe(self, now_s: float, sample: Sample, lasts_s: float) -> Iterator[Reaction]:
         """Take what has moved up to now (monotonic clock); act, and yield what was done.
 
         `lasts_s`: for how long there is work at the present rate.
@@ -76,7 +74,6 @@ class Background:
             if self._begin_monitor and self._moving_s is not None and now_s >= self._moving_s + LONG_S:
                 self._monitor, self._begin_monitor = self._begin_monitor(self._moving_s), None
             if self._monitor is not None:
-                self._monitor.loses_at_random(loses_at_random)
                 yield from self._select(self._monitor, now_s, sample)
 
     def _yield(self, scavenger: "Scavenger", now_s: float, sample: Sample) -> Iterator[Reaction]:

@@ -125,7 +125,7 @@ class ControlLoop:
         if lasts_s < ENDING_S:
             return
         if sample := samples.get(DEFAULT_PATH):
-            for reaction in self._background.observe(at_s, sample, lasts_s, self._tuning.loses_at_random):
+            for reaction in self._background.observe(at_s, sample, lasts_s):
                 if reaction.is_switch:
                     self._tuning.disturbed(now_s)
                 self._record(now_s, Decision(DEFAULT_PATH, sample.streams, reaction.reason), sample)

@@ -57,11 +57,6 @@ class StreamTuning:
             tuner.disturbed(now_s)
 
     @property
-    def loses_at_random(self) -> bool:
-        """Whether a tuner knows that segments are lost at random."""
-        return any(tuner.loses_at_random for tuner in self._tuners.values())
-
-    @property
     def is_chunked(self) -> bool:
         """Whether a tuner lets one chunk through at a time, so that it has to be asked to the end."""
         return self._gate.is_used

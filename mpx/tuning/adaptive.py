@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.engine.tuner import Decision, Sample
-from mpx.tuning.losses import RANDOM, LossJudge
+from mpx.tuning.losses import LossJudge
 from mpx.tuning.measurement import Meter, Span
 from mpx.tuning.search import QUICK, RAMP, SHARE, Search, Step
 from mpx.units import counted
@@ -73,11 +73,6 @@ class AutoTuner:
         known = self._judge_losses(now_s, age_s, n)
         step = self._search.next(now_s, age_s, n, self._meter, *self._limits(now_s, samples))
         return known + (self._go(now_s, samples, n, step) if step else [])
-
-    @property
-    def loses_at_random(self) -> bool:
-        """See `Tuner`."""
-        return self._losses.kind == RANDOM
 
     def _judge_losses(self, now_s: float, age_s: float, n: int) -> list[Decision]:
         """Say why segments are lost, once it is known: a decision that changes no number."""

@@ -1,24 +1,23 @@
 """Why segments are lost: at random, or because a queue or a policer is full. Pure.
 
-Where losses are random their share stays the same with more streams, and goodput grows with them. Where a
-queue drops, it stands when it does (TCP Veno tells them apart so: Fu and Liew, IEEE JSAC 21(2), 2003). Where
-a policer drops no queue stands, but with more streams more is lost and hardly more arrives.
+Losses while a queue stands are compared with those while none does, as TCP Veno does (Fu and Liew, IEEE JSAC
+21(2), 2003): a queue drops only while it is full. And those with different numbers of streams: where losses
+are random their share stays the same, where a policer drops it grows with the streams.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mpx.tuning.measurement import SEGMENT_BYTES, Span
 
 LOSSES = 20  # so many are needed for an answer
-SETTLES = Span(0.3, 7.0)  # new streams overshoot at first: what they lose then says nothing
+SETTLES = Span(1.0, 20.0)  # new streams overshoot at first: what they lose then says nothing
 LINGERS = Span(0.3, 3.0)  # a loss is seen after a round trip or two: a queue that stood so long ago counts
 DOSE = 1.4  # factor between two numbers of streams that can be compared
-GROWS = 0.5  # of that factor: goodput has grown with the streams by that power, ...
-STAYS = 0.25  # ... and hardly by that one
+GROWS = 0.67  # losses that grow by more than that power of the factor are those of a policer (CUBIC: 1.33)
 ALIKE = 2.0  # shares of losses that differ by less are alike
-MOSTLY = 0.75  # of the losses
 FEW = 3  # losses more or less say nothing
+SELDOM = 0.1  # of the data: too little to compare with
 
 RANDOM, QUEUE, POLICER = "random", "queue", "policer"
 
@@ -34,28 +33,35 @@ def response_bps(loss: float, rtt_s: float) -> float:
 
 
 @dataclass(slots=True)
-class _Dose:
-    """What so many streams carried and lost, once they were up to speed."""
+class _Counted:
+    """What was carried and lost."""
 
-    streams: int
-    seconds: float = 0.0
-    bits: float = 0.0
+    segments: float = 0.0
     lost: int = 0
-    lost_at_queue: int = 0
-
-    @property
-    def goodput_bps(self) -> float:
-        return self.bits / self.seconds if self.seconds else 0.0
 
     @property
     def share(self) -> float:
-        """Of the segments that was lost."""
-        return self.lost * SEGMENT_BYTES * 8 / self.bits if self.bits else 0.0
+        """The share of segments that was lost."""
+        return self.lost / self.segments if self.segments else 0.0
 
     @property
     def most_share(self) -> float:
-        """Of the segments that may be lost, where few were."""
-        return (self.lost + FEW) * SEGMENT_BYTES * 8 / self.bits if self.bits else math.inf
+        """The share that may be lost, where few were."""
+        return (self.lost + FEW) / self.segments if self.segments else math.inf
+
+
+@dataclass(slots=True)
+class _Dose:
+    """What so many streams carried and lost, without a queue and while one stood."""
+
+    streams: int
+    clear: _Counted = field(default_factory=_Counted)
+    queued: _Counted = field(default_factory=_Counted)
+    seconds: float = 0.0
+
+    @property
+    def whole(self) -> _Counted:
+        return _Counted(self.clear.segments + self.queued.segments, self.clear.lost + self.queued.lost)
 
 
 class LossJudge:
@@ -91,18 +97,16 @@ class LossJudge:
         if before is None or has_queue is None or age_s < SETTLES.at(rtt_s):
             return ""
         dose = self._doses.setdefault(streams, _Dose(streams))
-        lost = retransmits - before[2]
+        counted = dose.queued if now_s - self._queued_s <= LINGERS.at(rtt_s) else dose.clear
+        counted.segments += (arrived_bytes - before[1]) / SEGMENT_BYTES
+        counted.lost += retransmits - before[2]
         dose.seconds += now_s - before[0]
-        dose.bits += 8 * (arrived_bytes - before[1])
-        dose.lost += lost
-        if now_s - self._queued_s <= LINGERS.at(rtt_s):
-            dose.lost_at_queue += lost
-        if not lost or dose.lost < LOSSES:
+        kind, why = self._judged(dose, rtt_s)
+        if not why or kind == self.kind:
             return ""
-        known = self._judged(dose, rtt_s)
-        if known is None or known[0] == self.kind:
-            return ""
-        self.kind, why = known
+        self.kind = kind
+        if kind == RANDOM:
+            self._random_share = dose.whole.share
         return why
 
     def restart(self) -> None:
@@ -110,36 +114,47 @@ class LossJudge:
         self._doses.clear()
         self._before = None
 
-    def _judged(self, dose: _Dose, rtt_s: float) -> tuple[str, str] | None:
-        if self.kind == RANDOM and dose.share <= ALIKE * self._random_share:
-            return None  # a queue that stands since does not make them others
-        if dose.lost_at_queue >= MOSTLY * dose.lost:
-            return QUEUE, f"{_lost(dose)}, nearly all while a queue stood: the path is full"
-        if dose.lost_at_queue > (1 - MOSTLY) * dose.lost:
-            return None
-        others = (
-            each
-            for each in self._doses.values()
-            if each.seconds >= SETTLES.at(rtt_s) and DOSE * each.streams <= dose.streams and each.bits
-        )
-        fewer = min(others, key=lambda each: each.streams, default=None)
-        if fewer is None:
-            return None
-        factor = dose.streams / fewer.streams
-        growth = dose.goodput_bps / fewer.goodput_bps
-        is_alike = dose.share <= ALIKE * fewer.most_share
-        said = f"{_lost(dose)} and {fewer.share:.2%} with {fewer.streams}, without a queue"
-        one_bps = response_bps(dose.share, rtt_s)
-        if growth >= math.pow(factor, GROWS) and is_alike and one_bps < dose.goodput_bps:
-            self._random_share = dose.share
-            return RANDOM, (
-                f"losses are random: {said}, and more streams carry more (one CUBIC stream would carry "
-                f"{one_bps / 1e6:.1f} Mbit/s)"
-            )
-        if growth <= math.pow(factor, STAYS) and not is_alike:
-            return POLICER, f"something drops what is above a rate: {said}, and more streams carry no more"
-        return None
+    def _judged(self, dose: _Dose, rtt_s: float) -> tuple[str | None, str]:
+        """Return why segments are lost, and how that shows; no words where it does not."""
+        whole = dose.whole
+        if self.kind == RANDOM and whole.share <= ALIKE * self._random_share:
+            expected = self._random_share * whole.segments
+            if expected >= FEW * LOSSES and whole.lost < LOSSES:
+                return None, f"losses have ended: {_lost(dose, whole)}"
+            return self.kind, ""
+        if whole.lost < LOSSES:
+            return self.kind, ""
+        clear, queued = dose.clear, dose.queued
+        one_bps = response_bps(whole.share, rtt_s)
+        matters = one_bps < whole.segments * SEGMENT_BYTES * 8 / dose.seconds
+        one = f"one CUBIC stream would carry {one_bps / 1e6:.1f} Mbit/s"
+        if min(clear.lost, queued.lost) >= LOSSES and ALIKE * clear.share >= queued.share:
+            why = f"{_lost(dose, clear)} without a queue, and {queued.share:.2%} with one; {one}"
+            return (RANDOM, f"losses are random: {why}") if matters else (self.kind, "")
+        if queued.lost >= LOSSES and (
+            clear.segments < SELDOM * whole.segments or ALIKE**2 * clear.most_share <= queued.share
+        ):
+            return QUEUE, f"the path is full: {_lost(dose, queued)} while a queue stands, else hardly any"
+        other = self._other(dose)
+        if clear.lost < LOSSES or other is None:
+            return self.kind, ""
+        fewer, more = sorted((dose, other), key=lambda each: each.streams)
+        growth = math.pow(more.streams / fewer.streams, GROWS)
+        why = f"{_lost(more, more.clear)} and {fewer.clear.share:.2%} with {fewer.streams}, without a queue"
+        if more.clear.share > growth * fewer.clear.share:
+            return POLICER, f"something drops what is above a rate: {why}"
+        return (RANDOM, f"losses are random: {why}; {one}") if matters else (self.kind, "")
+
+    def _other(self, dose: _Dose) -> _Dose | None:
+        """Return the number of streams to compare with: the one that differs most, with enough losses."""
+
+        def factor(other: _Dose) -> float:
+            return max(other.streams / dose.streams, dose.streams / other.streams)
+
+        known = [each for each in self._doses.values() if each.clear.lost >= LOSSES]
+        most = max(known, key=factor, default=dose)
+        return most if factor(most) >= DOSE else None
 
 
-def _lost(dose: _Dose) -> str:
-    return f"{dose.share:.2%} of the segments are lost with {dose.streams} streams"
+def _lost(dose: _Dose, counted: _Counted) -> str:
+    return f"{counted.share:.2%} of the segments are lost with {dose.streams} streams"

@@ -14,7 +14,7 @@ def test_draws_have_a_seed_and_all_kinds() -> None:
         link = each.link
         assert RATES_BPS[0] <= link.rate_bps <= RATES_BPS[1] and RTTS_S[0] <= link.rtt_s <= RTTS_S[1]
         assert link.loss == 0 or LOSSES[0] <= link.loss <= LOSSES[1]
-        assert link.burst_bytes is None or link.queue_packets == 1
+        assert (link.burst_bytes is not None) == link.policer
         assert not link.change or link.change_to != link.loss or link.loss == 0
     kinds = Counter((each.down, each.link.server == MPX) for each in drawn)
     assert min(kinds.values()) > 50 and len(kinds) == 4

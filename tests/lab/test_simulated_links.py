@@ -138,21 +138,45 @@ def test_a_cut_link_of_a_switch_has_no_carrier(run: Run) -> None:
 
 
 def test_a_policer_lets_bursts_pass_and_drops_what_is_beyond_the_rate(run: Run) -> None:
-    burst, steady = run(
+    burst, steady, dropped = run(
         BEGIN
         + """
-    shape = dict(rate_bps=10_000_000, delay_s=0.005, burst_bytes=100 * 1514, queue_packets=1)
+    shape = dict(rate_bps=10_000_000, delay_s=0.005, burst_bytes=100 * 1514, policer=True)
     with up(Link("src", "dst", **shape)) as lab:
         print(len(told(lab, 300, 0)))
         time.sleep(1)
         began_s = time.monotonic()
         passed = len(told(lab, 4000, 0.0005))  # some 22 Mbit/s
         print(passed, time.monotonic() - began_s - 2)  # without the time that nothing comes
+        stats = lab.link("src-dst").stats().a_to_b
+        print(stats.dropped_queue.frames, stats.received.frames - stats.delivered.frames)
     """
     )
     assert 100 <= int(burst) <= 103
     passed, lasted_s = numbers(steady)
     assert abs(passed - (100 + lasted_s * 10e6 / 8 / 1514)) < 20
+    lost, missing = numbers(dropped)
+    assert lost == missing == pytest.approx(4300 - int(burst) - passed)
+
+
+def test_what_tcp_sends_in_no_time_passes_a_policer_with_tokens(run: Run) -> None:
+    """A stream that is not paced sends its windows at once; half of the rate is what policers let it have."""
+    (carried,) = run(
+        BEGIN
+        + """
+    import tempfile
+    from pathlib import Path
+    from mpx_lab.traffic.background import Background
+
+    shape = dict(rate_bps=30_000_000, delay_s=0.03, burst_bytes=225_000, policer=True)
+    with up(Link("src", "dst", **shape)) as lab:
+        where = (lab.host("src"), lab.host("dst"), "10.0.0.2", Path(tempfile.mkdtemp()), time.monotonic())
+        with Background("tcp(congestion=cubic)", "flow", *where):
+            time.sleep(20)
+            print(lab.link("src-dst").stats().a_to_b.delivered.bytes * 8 / 20 / 30e6)
+    """
+    )
+    assert float(carried) > 0.5
 
 
 @pytest.mark.parametrize("fair", [False, True])

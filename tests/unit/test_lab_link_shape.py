@@ -61,6 +61,9 @@ def test_a_limit_in_packets_is_told_as_one() -> None:
         {"rate_bps": 10**9, "burst_bytes": 1513},
         {"burst_bytes": 15140},
         {"fair_queue": True},
+        {"policer": True},
+        {"rate_bps": 10**9, "policer": True, "queue_packets": 1},
+        {"rate_bps": 10**9, "policer": True, "fair_queue": True},
         {"jitter_s": -0.001},
         {"jitter_s": 1.1},
         {"delay_s": 0.01, "reorder_s": 0.011},
@@ -102,6 +105,7 @@ def test_impossible_changes_are_refused() -> None:
     ("name", "shape"),
     [
         ("burst_bytes", Shape(rate_bps=10**9, burst_bytes=15140)),
+        ("policer", Shape(rate_bps=10**9, policer=True)),
         ("fair_queue", Shape(rate_bps=10**9, fair_queue=True)),
         ("jitter_s", Shape(jitter_s=0.01)),
         ("reorder_s", Shape(delay_s=0.01, reorder_s=0.01)),

@@ -1,10 +1,12 @@
-"""A link that the kernel carries: a pair of devices with its own queueing disciplines, netem and tbf.
+"""A link that the kernel carries: a pair of devices with its own queueing disciplines, netem, tbf and police.
 
 For machines whose time is simulated (simulated.py), where a kernel timer is never late and a process that
 carries frames is what takes the time. A frame is delayed or lost first and queued then, as where the
 bottleneck is the far end's; netem takes it from its socket, so that a sender notices nothing of the queue but
 by its answers. What is on the serialiser does not count as queued: a queue holds a frame more than an
-emulator's. Elsewhere TCP passes several frames on as one, which netem would lose or delay as a whole.
+emulator's. Elsewhere TCP passes several frames on as one, which netem would lose or delay as a whole. A
+policer is at the far device: netem hands all frames that are due on at once, so of a burst in no time a
+queue of one frame would keep one, however many tokens there are.
 """
 
 import json
@@ -27,6 +29,7 @@ LINK_QUEUES = ("netem", "tbf", "pfifo", "fq_codel")  # and in front of no other 
 _BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding; ...
 _BURST_S = 10e-6  # ... above 1 Gbit/s some, as timers are no finer
 _UNLIMITED_BYTES = 1 << 31
+_POLICED = ("ingress", "pref", "1", "handle", "1")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class KernelLink:
         for side in sides:
             run([find("ip"), "-n", side.netns, "link", "set", side.device, "gso_max_segs", "1"])
             _set_netem(side, new=True, seeded=True)
-            _set_rate("add", side)
+        for side, far in zip(sides, reversed(sides), strict=True):
+            _set_rate("add", side, far)
         self._save(sides, up=True)
 
     def change_each(self, changes: Mapping[Direction, Mapping[str, Any]]) -> None:
@@ -80,11 +84,11 @@ class KernelLink:
                     "removed, and a queue stays of its kind; set it in the topology"
                 )
             sides[number] = replace(sides[number], shape=shape)
-        for direction, old, new in zip(Direction, before, sides, strict=True):
+        for direction, old, new, far in zip(Direction, before, sides, reversed(sides), strict=True):
             seeded = "seed" in changes.get(direction, {})
             if new != old or seeded:
                 _set_netem(new if up else _cut(new), new=False, seeded=seeded)
-                _set_rate("replace", new)
+                _set_rate("replace", new, far)
         self._save(sides, up=up)
 
     def set_up(self, up: bool) -> None:
@@ -104,7 +108,7 @@ class KernelLink:
     def stats(self) -> LinkStats:
         """Return everything it has counted since its start; raises LinkError where it is gone."""
         sides, up = self._stored()
-        there, back = (_counted(side) for side in sides)
+        there, back = (_counted(side, far) for side, far in zip(sides, reversed(sides), strict=True))
         return LinkStats(self.name, time.monotonic(), up, False, 0.0, there, back)
 
     def _stored(self) -> tuple[list[_Side], bool]:
@@ -119,9 +123,9 @@ class KernelLink:
         self._file.write_text(json.dumps({"up": up, "sides": [asdict(side) for side in sides]}))
 
 
-def _kinds(shape: Shape) -> tuple[bool, bool, bool]:
+def _kinds(shape: Shape) -> tuple[bool, bool, bool, bool]:
     """Return what cannot change while a link runs."""
-    return shape.rate_bps is None, shape.queue_packets is None, shape.fair_queue
+    return shape.rate_bps is None, shape.queue_packets is None, shape.fair_queue, shape.policer
 
 
 def _cut(side: _Side) -> _Side:
@@ -132,15 +136,21 @@ def _set_netem(side: _Side, *, new: bool, seeded: bool) -> None:
     inside(side.netns, partial(set_netem, side.device, side.shape, new=new, seeded=seeded))
 
 
-def _set_rate(verb: str, side: _Side) -> None:
-    """Add or replace what limits the rate, and its queue."""
+def _set_rate(verb: str, side: _Side, far: _Side) -> None:
+    """Add or replace what limits the rate, and its queue; `far`: where frames of this side arrive."""
     shape, where = side.shape, ["dev", side.device]
     if shape.rate_bps is None:
+        return
+    burst_bytes = max(_BURST_BYTES, round(shape.rate_bps * _BURST_S / 8), shape.burst_bytes or 0)
+    if shape.policer:
+        if verb == "add":
+            _tc(far.netns, "qdisc", verb, "dev", far.device, "clsact")
+        limits = ["rate", f"{shape.rate_bps}bit", "burst", str(burst_bytes), "conform-exceed", "drop/ok"]
+        _tc(far.netns, "filter", verb, "dev", far.device, *_POLICED, "matchall", "action", "police", *limits)
         return
     queue_bytes = shape.queue_bytes or _UNLIMITED_BYTES
     if shape.queue_packets is not None:
         queue_bytes = shape.queue_packets * FULL_FRAME_BYTES
-    burst_bytes = max(_BURST_BYTES, round(shape.rate_bps * _BURST_S / 8), shape.burst_bytes or 0)
     words = ["parent", "1:1", "handle", "2:", "tbf", "rate", f"{shape.rate_bps}bit"]
     _tc(side.netns, "qdisc", verb, *where, *words, "burst", str(burst_bytes), "limit", str(queue_bytes))
     words = []
@@ -153,7 +163,7 @@ def _set_rate(verb: str, side: _Side) -> None:
         _tc(side.netns, "qdisc", verb, *where, "parent", "2:1", "handle", "3:", *words)
 
 
-def _counted(side: _Side) -> DirectionStats:
+def _counted(side: _Side, far: _Side) -> DirectionStats:
     listed = json.loads(_tc(side.netns, "-s", "-j", "qdisc", "show", "dev", side.device))
     by_kind = {each["kind"]: each for each in listed}
     netem = by_kind["netem"]
@@ -161,7 +171,11 @@ def _counted(side: _Side) -> DirectionStats:
     delivered, held = Tally(last["packets"], last["bytes"]), Tally(netem["qlen"], netem["backlog"])
     queued = Tally(last["qlen"], last["backlog"])
     full = Tally(last["drops"], last["drops"] * FULL_FRAME_BYTES) if last is not netem else Tally()
-    lost = max(0, netem["drops"] - full.frames)  # netem also counts what the queue behind it drops
+    if side.shape.policer:
+        full = _policed(far)
+        delivered = Tally(delivered.frames - full.frames, delivered.bytes - full.bytes)
+    # netem also counts what the queue behind it drops
+    lost = max(0, netem["drops"] - (0 if side.shape.policer else full.frames))
     gone, nothing = Tally(lost, lost * FULL_FRAME_BYTES), Tally()
     return DirectionStats(
         shape=side.shape,
@@ -180,6 +194,18 @@ def _counted(side: _Side) -> DirectionStats:
         pickup=Histogram((), 0),
         hindrances=(),
     )
+
+
+def _policed(far: _Side) -> Tally:
+    """Return what a policer has dropped."""
+    listed = json.loads(_tc(far.netns, "-s", "-j", "filter", "show", "dev", far.device, "ingress"))
+    drops = sum(
+        action["stats"]["drops"]
+        for each in listed
+        for action in each.get("options", {}).get("actions", ())
+        if "stats" in action
+    )
+    return Tally(drops, drops * FULL_FRAME_BYTES)
 
 
 def _tc(netns: str, *words: str) -> str:

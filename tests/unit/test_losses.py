@@ -1,0 +1,137 @@
+"""Why segments are lost: made-up paths that lose at random, at a full queue, or above a rate."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx.tuning.losses import POLICER, QUEUE, RANDOM, LossJudge, response_bps
+from mpx.tuning.measurement import SEGMENT_BYTES
+
+RTT_S = 0.06
+TICK_S = 0.1
+
+
+class Told:
+    """Feeds a judge, tick by tick, with what a number of streams carries and loses."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.judge, self.said = LossJudge(), []
+        self._now_s, self._arrived, self._lost = 0.0, 0.0, 0.0
+        self._chance = random.Random(seed)
+
+    def run(
+        self, streams: int, seconds: float, segments_s: float, loss: float, *, queue: float | None = 0.0
+    ) -> None:
+        """`queue`: the share of the time in which one stands, at the end of each three seconds."""
+        ticks = round(seconds / TICK_S)
+        for tick in range(ticks):
+            self._now_s += TICK_S
+            segments = segments_s * TICK_S
+            self._arrived += segments * SEGMENT_BYTES
+            mean = segments * loss
+            self._lost += sum(self._chance.random() < mean / 50 for _ in range(50))
+            stands = None if queue is None else tick % 30 >= 30 * (1 - queue)
+            why = self.judge.observe(
+                self._now_s,
+                tick * TICK_S,
+                streams,
+                arrived_bytes=round(self._arrived),
+                retransmits=round(self._lost),
+                has_queue=stands,
+                rtt_s=RTT_S,
+            )
+            self.said += [why] if why else []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_losses_with_more_streams_are_random(seed: int) -> None:
+    told = Told(seed)
+    told.run(4, 20, 2600, 0.005)
+    assert told.judge.kind is None
+    told.run(16, 20, 10400, 0.005)
+    assert told.judge.kind == RANDOM
+    assert len(told.said) == 1 and "with 16 streams" in told.said[0] and "Mbit/s" in told.said[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_losses_with_and_without_a_queue_are_random(seed: int) -> None:
+    told = Told(seed)
+    told.run(30, 60, 16000, 0.002, queue=0.5)
+    assert told.judge.kind == RANDOM
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_losses_that_grow_with_the_streams_while_no_queue_stands_are_of_a_policer(seed: int) -> None:
+    told = Told(seed)
+    told.run(4, 20, 8000, 0.002)
+    told.run(16, 20, 8000, 0.012)
+    assert told.judge.kind == POLICER and "above a rate" in told.said[0]
+
+
+def test_losses_only_while_a_queue_stands_are_those_of_a_full_path() -> None:
+    told = Told()
+    for _ in range(20):
+        told.run(4, 6, 16000, 0.0, queue=0.0)
+        told.run(4, 2, 16000, 0.004, queue=1.0)
+    assert told.judge.kind == QUEUE and "full" in told.said[0]
+
+
+def test_what_is_lost_while_a_queue_stands_for_ever_is_no_chance() -> None:
+    told = Told()
+    told.run(16, 30, 16000, 0.003, queue=1.0)
+    assert told.judge.kind == QUEUE
+
+
+def test_a_queue_that_stands_later_does_not_make_random_losses_others() -> None:
+    told = Told()
+    told.run(4, 20, 2600, 0.005)
+    told.run(16, 20, 10400, 0.005)
+    told.run(64, 60, 16000, 0.006, queue=1.0)
+    assert told.judge.kind == RANDOM and len(told.said) == 1
+
+
+def test_losses_that_end_are_random_no_more() -> None:
+    told = Told()
+    told.run(4, 20, 2600, 0.005)
+    told.run(16, 20, 10400, 0.005)
+    told.run(32, 20, 10400, 0.0)
+    assert told.judge.kind is None and "ended" in told.said[-1]
+
+
+def test_twenty_losses_are_too_few_for_an_answer_where_windows_limit_a_stream() -> None:
+    """One stream would carry all: random or not, these losses limit nothing."""
+    told = Told()
+    told.run(4, 100, 2000, 0.00001)
+    told.run(16, 100, 2000, 0.0002)
+    assert told.judge.kind in (None, POLICER)
+    rare = Told()
+    rare.run(1, 200, 200, 0.003)
+    rare.run(2, 200, 200, 0.003)
+    assert rare.judge.kind is None
+
+
+def test_nothing_is_said_where_nobody_knows_of_queues_or_just_after_a_change() -> None:
+    told = Told()
+    told.run(4, 30, 10000, 0.01, queue=None)
+    for streams in range(4, 40):
+        told.run(streams, 1.0, 10000, 0.01)
+    assert told.judge.kind is None and not told.said
+
+
+def test_new_streams_are_measured_anew() -> None:
+    told = Told()
+    told.run(4, 20, 2600, 0.005)
+    told.judge.restart()
+    told.run(16, 20, 10400, 0.005)
+    assert told.judge.kind is None
+
+
+@given(st.floats(1e-6, 0.2), st.floats(0.001, 1.0))
+def test_the_response_function_is_that_of_rfc_9438(loss: float, rtt_s: float) -> None:
+    carried = response_bps(loss, rtt_s)
+    window = carried * rtt_s / 8 / SEGMENT_BYTES
+    assert window == pytest.approx(max(1.054 * (rtt_s / loss) ** 0.75, math.sqrt(1.5 / loss)))
+    assert response_bps(loss * 1.1, rtt_s) < carried and response_bps(loss, rtt_s * 1.1) < carried
