@@ -56,14 +56,16 @@ class RangeSet:
             return 0
         first = bisect_left(self._ends, start)  # the first range that touches or follows
         last = bisect_right(self._starts, end)  # one past the last that touches
+        if first == last:
+            self._starts.insert(first, start)
+            self._ends.insert(first, end)
+            return end - start
         had = sum(
             max(0, min(e, end) - max(s, start))
             for s, e in zip(self._starts[first:last], self._ends[first:last], strict=True)
         )
-        new_start = min(start, self._starts[first]) if first < last else start
-        new_end = max(end, self._ends[last - 1]) if first < last else end
-        self._starts[first:last] = [new_start]
-        self._ends[first:last] = [new_end]
+        self._starts[first:last] = [min(start, self._starts[first])]
+        self._ends[first:last] = [max(end, self._ends[last - 1])]
         return end - start - had
 
     def remove(self, start: int, end: int) -> None:
@@ -73,6 +75,9 @@ class RangeSet:
         first = bisect_right(self._ends, start)
         last = bisect_left(self._starts, end)
         if first >= last:
+            return
+        if last == first + 1 and start <= self._starts[first] and self._ends[first] <= end:
+            del self._starts[first], self._ends[first]
             return
         kept: list[Range] = []
         if self._starts[first] < start:

@@ -62,18 +62,17 @@ class Check:
     is_exempt: bool = False  # there is no checksum to compare it by
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Section:
     """Bytes of a file that are to be compared at both ends: [start, end)."""
 
     check: Check
     start: int
     end: int
+    file: FileTransfer = field(init=False)
 
-    @property
-    def file(self) -> FileTransfer:
-        """The file."""
-        return self.check.file
+    def __post_init__(self) -> None:
+        self.file = self.check.file
 
     @property
     def is_whole(self) -> bool:
@@ -104,7 +103,8 @@ class VerifyQueue:
     """
 
     def __init__(self, *, verifies: bool, sessions: int) -> None:
-        self._changed = threading.Condition()  # guards all below, and what the checks say
+        self._lock = threading.RLock()  # guards all below, and what the checks say
+        self._changed = threading.Condition(self._lock)
         self._verifies = verifies
         self._sessions = sessions
         self._checks: dict[FileTransfer, Check] = {}
@@ -119,12 +119,12 @@ class VerifyQueue:
     def watch(self, file: FileTransfer) -> None:
         """Verify sections of a file while it is sent."""
         if self._verifies and file.size_bytes > SECTION_BYTES:
-            with self._changed:
+            with self._lock:
                 self._growing[file] = self._check(file)
 
     def whole(self, file: FileTransfer) -> bool:
         """Queue a file that has arrived as its worker says; False if some of it has to be sent again."""
-        with self._changed:
+        with self._lock:
             check = self._check(file)
             check.whole = True
             self._growing.pop(file, None)
@@ -134,18 +134,18 @@ class VerifyQueue:
 
     def drop(self, file: FileTransfer) -> None:
         """Forget a file that was given up."""
-        with self._changed:
+        with self._lock:
             self._checks.pop(file, None)
             self._growing.pop(file, None)
 
     def discard(self, file: FileTransfer) -> None:
         """Queue a file that was given up, so that its partial file is removed."""
-        with self._changed:
+        with self._lock:
             self._discarded.append(file)
 
     def forgot(self, file: FileTransfer) -> None:
         """Begin anew with a file: what had arrived of it is lost, and so is what was verified."""
-        with self._changed:
+        with self._lock:
             self.drop(file)
             file.verified.remove(0, file.size_bytes)
             self.watch(file)
@@ -157,7 +157,7 @@ class VerifyQueue:
 
         `most`: how many files or sections it may have.
         """
-        with self._changed:
+        with self._lock:
             if not self._proven and not self._sections:
                 self._changed.wait(wait_s)
             for check in self._growing.values():
@@ -168,19 +168,19 @@ class VerifyQueue:
 
     def take_discarded(self) -> FileTransfer | None:
         """Return a file whose partial file is to be removed, None where there is none."""
-        with self._changed:
+        with self._lock:
             return self._discarded.popleft() if self._discarded else None
 
     @property
     def full_batches(self) -> int:
         """For how many further sessions enough work waits."""
-        with self._changed:
+        with self._lock:
             compare = max(len(self._sections) // GROUP, self._section_bytes // LONG_BYTES)
             return compare + len(self._proven) // GROUP
 
     def put_back(self, batch: Batch) -> None:
         """Take back a batch of which nothing is known, since its session was lost."""
-        with self._changed:
+        with self._lock:
             self._proven.extendleft(reversed(batch.proven))
             for section in reversed(batch.sections):
                 self._push(section, first=True)
@@ -189,7 +189,7 @@ class VerifyQueue:
 
     def same(self, section: Section, algorithm: str) -> bool:
         """Record bytes that have the same checksum; False if their file has to be sent again."""
-        with self._changed:
+        with self._lock:
             if not self.is_current(section):
                 return True
             section.check.out -= 1
@@ -198,7 +198,7 @@ class VerifyQueue:
 
     def damaged(self, section: Section) -> bool:
         """Have a section sent once more whose checksums differ; False if no worker has its file in hand."""
-        with self._changed:
+        with self._lock:
             if not self.is_current(section):
                 return True
             section.check.out -= 1
@@ -211,7 +211,7 @@ class VerifyQueue:
 
         While a file is still being sent it is not given up: they are compared again when it is whole.
         """
-        with self._changed:
+        with self._lock:
             if not self.is_current(section):
                 return True
             if section.check.whole:
@@ -227,7 +227,7 @@ class VerifyQueue:
 
         False if it has to be sent again. Results of its sections do not count any more.
         """
-        with self._changed:
+        with self._lock:
             if not self.is_current(section):
                 return True
             file, was = section.file, section.check
@@ -239,7 +239,7 @@ class VerifyQueue:
 
     def exempt(self, section: Section) -> bool:
         """Have a file committed although there is no checksum of it; False if it has to be sent again."""
-        with self._changed:
+        with self._lock:
             if not self.is_current(section):
                 return True
             section.check.out -= 1
@@ -255,7 +255,7 @@ class VerifyQueue:
 
     def is_current(self, section: Section) -> bool:
         """Tell whether the result of a section still counts: its file was not given up or begun anew."""
-        with self._changed:
+        with self._lock:
             return self._checks.get(section.file) is section.check
 
     def _collect(self, check: Check) -> None:

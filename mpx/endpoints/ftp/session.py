@@ -29,7 +29,7 @@ from mpx.text import quoted
 
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
 # The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
-_SURVIVES_TELNET = re.compile(rb"[\x07-\x09\x0b\x0c\x20-\x7e]*")
+_SURVIVES_TELNET = re.compile(r"[\x07-\x09\x0b\x0c\x20-\x7e]*")
 _IS_IN = 230  # that nobody has to log in, or need not any more
 _OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
 MOST_KEPT_BYTES = 8 * 1024 * 1024  # of replies that are kept until the last has come
@@ -187,8 +187,7 @@ class ClientSession:
         Raises UsageError for a name that this server would not understand as it is.
         """
         wire.check_name(name)
-        raw = name.encode("utf-8", "surrogateescape")
-        if "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(raw):
+        if "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(name):
             raise UsageError(
                 f"{self.peer} is a Globus server, and in the clear those silently drop every byte of a name "
                 f"that is not printable ASCII; rename {quoted(name)}, or run mpx serve there"
@@ -213,15 +212,26 @@ class ClientSession:
 
     def poll_reply(self, wait_s: float) -> Reply | None:
         """Return the next reply, None if none comes within `wait_s`; raises ConnectionLost."""
+        if not self._replies:
+            self._receive(wait_s)
+        if not self._replies:
+            return None
+        reply = self._replies.popleft()
+        if reply.code == 421:
+            raise ended_by(reply, self.peer)
+        return reply
+
+    def _receive(self, wait_s: float) -> None:
+        """Wait so long for a reply; raises ConnectionLost."""
         deadline = time.monotonic() + wait_s
         is_late = False
         while not self._replies:
             if is_late:
-                return None
+                return
             try:
                 data = tcp.receive(self._socket, max(deadline - time.monotonic(), 0.001), self.peer)
             except TransferTimeout:
-                return None
+                return
             if not data:
                 raise ConnectionLost(f"{self.peer} closed the connection")
             try:
@@ -229,10 +239,6 @@ class ClientSession:
             except ValueError as error:
                 raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
             is_late = time.monotonic() >= deadline
-        reply = self._replies.popleft()
-        if reply.code == 421:
-            raise ended_by(reply, self.peer)
-        return reply
 
     def put_back(self, reply: Reply) -> None:
         """Have a reply that ends a command be read once more, as the next; another may follow it."""
@@ -266,6 +272,8 @@ class ClientSession:
         It begins anew only with markers that show progress of a command that works on so many bytes: what
         else may precede a reply (1xx) can be sent without end. Raises as `read_reply`.
         """
+        if self._replies and self._early is None and not self._was_cut and self._replies[0].ends_a_command:
+            return self._replies.popleft()
         timeout_s = self.options.timeout_s if timeout_s is None else timeout_s
         deadline, progress = time.monotonic() + timeout_s, MarkerProgress(work_bytes)
         while (reply := self._read_by(deadline, timeout_s)).is_preliminary:

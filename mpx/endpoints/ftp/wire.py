@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import MappingProxyType
 
 from mpx.engine.ranges import Range
 from mpx.errors import UsageError
@@ -37,16 +38,17 @@ def check_name(name: str) -> None:
     Raises UsageError for CR, LF and NUL: a line ends at CR LF, and a stock server silently drops a
     lone LF, so the file would end up under another name.
     """
-    for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
-        if char in name:
-            raise UsageError(
-                f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename the file"
-            )
+    if "\r" in name or "\n" in name or "\0" in name:
+        what = next(what for char, what in _UNFIT.items() if char in name)
+        raise UsageError(f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename the file")
+
+
+_UNFIT = MappingProxyType({"\r": "a carriage return", "\n": "a line feed", "\0": "a NUL byte"})
 
 
 def command(verb: str, *words: object) -> bytes:
     """Encode one command line; raises UsageError if a word holds CR, LF or NUL."""
-    line = " ".join([verb, *(str(word) for word in words)])
+    line = " ".join((verb, *map(str, words)))
     check_name(line)
     return line.encode("utf-8", "surrogateescape") + b"\r\n"
 
@@ -85,6 +87,11 @@ class Reply:
         return 100 <= self.code < 200
 
     @property
+    def ends_a_command(self) -> bool:
+        """Whether no more replies to the command follow, and others may be sent (not 421)."""
+        return self.code >= 200 and self.code != 421
+
+    @property
     def is_ok(self) -> bool:
         """Whether the command succeeded (2xx)."""
         return 200 <= self.code < 300
@@ -118,6 +125,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]} ..."
 
 
+_IAC = b"\xff"
 # What Telnet (RFC 854) may send before a line: two bytes, three for an option, more for its negotiation.
 _TELNET = re.compile(
     rb"(?:\xff(?:[\xf1-\xf9]|[\xfb-\xfe].?|\xfa(?:[^\xff]|\xff\xff)*+\xff\xf0))++", re.DOTALL
@@ -128,6 +136,9 @@ def without_telnet(line: bytes) -> bytes:
     """Return a line without the Telnet commands that it begins with. Linear."""
     found = _TELNET.match(line)
     return line[found.end() :] if found else line
+
+
+_CODES = MappingProxyType({str(code): code for code in range(100, 700)})
 
 
 class ReplyReader:
@@ -158,8 +169,10 @@ class ReplyReader:
             self._rest.clear()
         for raw in ends:
             self._count(len(raw) + 1 + self.LINE_COSTS_BYTES)
-            line = without_telnet(raw.rstrip(b"\r")).decode("utf-8", "surrogateescape")
-            if reply := self._line(line):
+            text = raw.rstrip(b"\r")
+            if text.startswith(_IAC):
+                text = without_telnet(text)
+            if reply := self._line(text.decode("utf-8", "surrogateescape")):
                 replies.append(reply)
                 self.taken_bytes += self._bytes
                 self._bytes = 0
@@ -173,20 +186,18 @@ class ReplyReader:
             raise ValueError(f"a reply longer than {self.LONGEST_REPLY_BYTES} bytes")
 
     def _line(self, line: str) -> Reply | None:
+        code, mark = line[:3], line[3:4]
         if not self._lines:
             if not line:
                 return None  # some servers end a reply with one line end too many
-            code = line[:3]
-            is_code = len(code) == 3 and code.isascii() and code.isdigit() and "1" <= code[0] <= "6"
-            if not is_code or line[3:4] not in ("", " ", "-"):
+            if code not in _CODES or mark not in ("", " ", "-"):
                 raise ValueError(f"not an FTP reply: {line[:80]!r}")
-            if line[3:4] != "-":
-                return Reply(int(line[:3]), (line[4:],))
+            if mark != "-":
+                return Reply(_CODES[code], (line[4:],))
             self._lines.append(line)
             return None
         self._lines.append(line)
-        code = self._lines[0][:3]
-        if line[:3] != code or line[3:4] not in ("", " "):
+        if code != self._lines[0][:3] or mark not in ("", " "):
             return None  # also a line that begins with a larger number
         first, *inner, last = self._lines
         self._lines = []

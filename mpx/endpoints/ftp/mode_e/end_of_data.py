@@ -15,7 +15,8 @@ class EndOfData:
     """Counts the connections of one transfer. Safe for several threads."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._total = 0
         self._active = 0
         self._joining = 0
@@ -23,13 +24,13 @@ class EndOfData:
 
     def enroll(self) -> None:
         """Count a connection that is open already: it was kept from the transfer before."""
-        with self._changed:
+        with self._lock:
             self._active += 1
             self._total += 1
 
     def reserve(self) -> bool:
         """Count a connection that is about to be opened; False if the transfer has ended."""
-        with self._changed:
+        with self._lock:
             if self.announced:
                 return False
             self._joining += 1
@@ -37,7 +38,7 @@ class EndOfData:
 
     def joined(self) -> None:
         """Say that a reserved connection is open and takes part."""
-        with self._changed:
+        with self._lock:
             self._joining -= 1
             self._active += 1
             self._total += 1
@@ -45,7 +46,7 @@ class EndOfData:
 
     def not_joined(self) -> None:
         """Say that a reserved connection could not be opened."""
-        with self._changed:
+        with self._lock:
             self._joining -= 1
             self._changed.notify_all()
 
@@ -56,7 +57,7 @@ class EndOfData:
         end; otherwise others will come. Waits for connections that are just being opened, since the
         last one out must know the total.
         """
-        with self._changed:
+        with self._lock:
             while finished and self._active == 1 and self._joining:
                 self._changed.wait()
             self._active -= 1
@@ -68,5 +69,5 @@ class EndOfData:
     @property
     def taking_part(self) -> int:
         """How many connections take part now or are being opened for it."""
-        with self._changed:
+        with self._lock:
             return self._active + self._joining

@@ -31,14 +31,16 @@ class UploadDataChannel:
         self.context = context
         self.congestion = congestion  # replaced by the control loop, read by streams that connect
         self.is_steered = context.streams.paths.lead_to(address[0])
-        # Written with `_changed` held, each read by itself:
+        # Written with `_lock` held, each read by itself:
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened
         self.refusals = 0
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._transfers: dict[int, Store] = {}
         self._added = 0
         self._most_todo = 0  # bytes that any of them has had to send
+        self._adjusted_to: Sequence[str] | None = None  # there are just these; None: something has changed
         self._streams: list[UploadStream] = []
         self._ended: dict[str, StreamTotals] = {}  # by path
         self._closed = False
@@ -52,19 +54,20 @@ class UploadDataChannel:
 
         One that is being opened enrolls itself once it is (`joined`): it may still fail to.
         """
-        with self._changed:
+        with self._lock:
             for stream in self._streams:
                 if stream.has_joined and not stream.leaving:
                     transfer.ends.enroll()
             transfer.number = self._added
             self._transfers[self._added] = transfer
-            self._most_todo = max(self._most_todo, transfer.file.todo_bytes)
+            if (todo_bytes := transfer.file.todo_bytes) > self._most_todo:
+                self._most_todo, self._adjusted_to = todo_bytes, None
             self._added += 1
             self._changed.notify_all()
 
     def forget(self, transfer: Store) -> None:
         """Let go of a transfer that the server has completed, so that every stream is past it."""
-        with self._changed:
+        with self._lock:
             del self._transfers[transfer.number]
             if not self._transfers:
                 self._most_todo = 0
@@ -76,7 +79,9 @@ class UploadDataChannel:
         the first of `target` are opened first.
         """
         ends, bytes_each = transfer.ends, self.context.streams.bytes_each
-        with self._changed:
+        with self._lock:
+            if target == self._adjusted_to and (ends.announced or ends.taking_part):
+                return
             wanted, live = Counter(target), Counter[str]()
             for stream in self._streams:
                 if not stream.leaving and not stream.retire:
@@ -88,6 +93,7 @@ class UploadDataChannel:
             if missing:  # else none is, whatever is left: no need to ask each of many files
                 largest_todo = max(queued.file.todo_bytes for queued in self._transfers.values())
                 missing = _missing(live, target, largest_todo, bytes_each)
+            self._adjusted_to = None if missing else target
             # One is needed for the end, even where all have gone on to what is queued behind.
             if not missing and not ends.taking_part:
                 missing.append(target[0])
@@ -106,13 +112,14 @@ class UploadDataChannel:
 
     def renew(self) -> None:
         """Retire every connection at its next block edge; `adjust` opens others."""
-        with self._changed:
+        with self._lock:
+            self._adjusted_to = None
             for stream in self._streams:
                 stream.retire = True
 
     def live_streams(self) -> list[UploadStream]:
         """Return the connections that are open or being opened."""
-        with self._changed:
+        with self._lock:
             return list(self._streams)
 
     def totals(self) -> dict[str, StreamTotals]:
@@ -120,7 +127,7 @@ class UploadDataChannel:
 
         Those that leave count no more as open.
         """
-        with self._changed:
+        with self._lock:
             sums = {path: replace(ended) for path, ended in self._ended.items()}
             for stream in self._streams:
                 totals = stream.totals().none_open() if stream.leaving else stream.totals()
@@ -129,7 +136,7 @@ class UploadDataChannel:
 
     def close(self) -> None:
         """Let idle connections go, without a reset."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
 
@@ -139,7 +146,7 @@ class UploadDataChannel:
         A controller that is asked for a path just then may keep one; that is not waited for.
         """
         self.close()
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: not self._streams, LEAVE_S)
 
     def cut(self) -> None:
@@ -157,7 +164,7 @@ class UploadDataChannel:
 
     def transfer_at(self, index: int, stream: UploadStream) -> Store | None:
         """Return the transfer number `index`, waiting for it; None when the port is closed."""
-        with self._changed:
+        with self._lock:
             stream.idle = True
             while self._added <= index and not self._closed:
                 self._changed.wait()
@@ -166,7 +173,7 @@ class UploadDataChannel:
 
     def joined(self, stream: UploadStream, transfer: Store) -> None:
         """Say that a stream is open: it takes part in this transfer and in those queued behind it."""
-        with self._changed:
+        with self._lock:
             stream.has_joined = True
             self.refusals = 0
             for later in range(transfer.number + 1, self._added):
@@ -175,7 +182,7 @@ class UploadDataChannel:
 
     def may_close(self, stream: UploadStream, index: int) -> bool:
         """Tell whether a retired stream may close now, or is enrolled in a later transfer already."""
-        with self._changed:
+        with self._lock:
             stream.leaving = stream.retire and self._added == index + 1
             return stream.leaving
 
@@ -185,14 +192,14 @@ class UploadDataChannel:
         True once the end of the transfer before it was announced: a connection that joins that one also takes
         part in this one.
         """
-        with self._changed:
+        with self._lock:
             before = self._transfers.get(index - 1)
             return before is None or before.ends.announced
 
     @property
     def is_deserted(self) -> bool:
         """Whether it was used and no connection is left for a further transfer."""
-        with self._changed:
+        with self._lock:
             return self._added > 0 and all(stream.leaving for stream in self._streams)
 
     @property
@@ -202,14 +209,14 @@ class UploadDataChannel:
 
     def fail(self, error: MpxError, transfer: Store | None) -> None:
         """Say that a transfer cannot be completed, and so none of those queued behind it."""
-        with self._changed:
+        with self._lock:
             if self.broken is None:
                 self.broken = error
                 self._broken_at = transfer.number if transfer else 0
 
     def broken_in(self, transfer: Store) -> MpxError | None:
         """Return why this transfer cannot be completed; one that stands before the broken one still may."""
-        with self._changed:
+        with self._lock:
             if self.broken is None or self._broken_at > transfer.number:
                 return None
             if self._broken_at == transfer.number or self.broken.may_retry:
@@ -218,7 +225,7 @@ class UploadDataChannel:
 
     def was_refused(self, error: MpxError) -> None:
         """Say that a connection could not be opened."""
-        with self._changed:
+        with self._lock:
             self.refused = error
             self.refusals += 1
             if isinstance(error, UsageError):  # no port to come from: we do with the streams that there are
@@ -228,8 +235,9 @@ class UploadDataChannel:
     def left(self, stream: UploadStream) -> None:
         """Forget a stream that has ended, keeping its counters."""
         totals = stream.totals()
-        with self._changed:
+        with self._lock:
             self._streams.remove(stream)
+            self._adjusted_to = None
             self._ended.setdefault(stream.path, StreamTotals()).add(totals)
             self._changed.notify_all()
 

@@ -27,7 +27,7 @@ from mpx.location import Location
 from mpx.net import congestion_control
 
 _MODE_E = command("MODE", "E")
-_MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
+_MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 0))
 ALLOWED_S = 0.2  # a worker that may not take files looks so often whether there is something else to do
 
 
