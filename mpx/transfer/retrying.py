@@ -33,12 +33,13 @@ class RetryingEndpoint:
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """Return the answer to a question that may be asked twice."""
-        retry = Retry(self._retries, self._stop)
+        retry: Retry | None = None
         while True:
             try:
                 return question()
             except (ConnectionLost, TransferTimeout) as error:
                 self._end.close()  # it connects again when it is used
+                retry = retry or Retry(self._retries, self._stop)
                 retry.again(error)
 
     def ask_all(

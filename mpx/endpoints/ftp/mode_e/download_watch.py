@@ -1,5 +1,6 @@
 """Downloads in MODE E: noticing that nothing comes of what a session has under way."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ STALL_BYTES = 1 << 20  # ... if they bring so much meanwhile: else it is the pat
 SYNS_S = 8.0  # a connection beside others that is lost four times over: at 0, 1, 3 and 7 s
 INBOUND_S = 10.0  # a server that has not connected to us by then never will
 NEEDLESS_S = 1.0
+LOOK_S = 0.02  # between two looks: they ask the kernel about each connection
 
 
 class Needless(Exception):
@@ -30,6 +32,7 @@ class DownloadWatch:
         self._others = others
         self._others_bytes: int | None = None  # what they had brought when this one became silent
         self._was_reached = was_reached
+        self._looked_s = -math.inf
         # Since when, and how many bytes there were then (-1: none under way); one tuple, replaced whole.
         self._progress = (time.monotonic(), -1)
 
@@ -41,13 +44,17 @@ class DownloadWatch:
         """Return for how long nothing has come; from any thread."""
         return time.monotonic() - self._progress[0]
 
+    def is_due(self, session: DownloadSession) -> bool:
+        """Whether it is time to look again; with nothing under way it always is, and costs nothing."""
+        return not session.retrieves or time.monotonic() >= self._looked_s + LOOK_S
+
     def look(self, session: DownloadSession, totals: StreamTotals) -> None:
         """Raise TransferTimeout when what is under way does not move, Needless when others have brought it.
 
         Only bytes that arrive for the first time count: repeats and empty blocks can be sent without end.
         InboundBlocked where no connection has ever come in.
         """
-        passed = totals.new_bytes
+        self._looked_s, passed = time.monotonic(), totals.new_bytes
         if not session.retrieves:
             self.begin()
             return

@@ -143,7 +143,7 @@ class DownloadWorker(SessionWorker):
                 return False
             session.hear(TICK_S)
             self._reap(session)
-            if session is self.session:
+            if session is self.session and self._watch.is_due(session):
                 self._watch.look(session, self._totals())
         except Needless:
             self.drop()
@@ -309,16 +309,18 @@ class DownloadWorker(SessionWorker):
     # --- reaping -------------------------------------------------------------------------------------
 
     def _reap(self, session: DownloadSession) -> None:
+        retrieve = None
         for retrieve in session.reap():
             file = retrieve.file
             if session.believed_bytes:  # proofs alone are no progress, and what is isolated stays so
                 self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD)
-            self._ahead.passed(self._totals().bytes)
             if not self._contradictions.settle(session, retrieve):
                 file.close()
             elif not self._scheduler.let_go(file):
                 # Some of it may have come damaged, and is to come again, or twice in place of the rest.
                 self._scheduler.give_back(file, retrieve.start, retrieve.end)
+        if retrieve is not None and self._ahead.is_due:
+            self._ahead.passed(self._totals().bytes)
 
     # --- the session ---------------------------------------------------------------------------------
 

@@ -35,6 +35,11 @@ class ReadAhead:
         with self._guard:
             return self._goodput
 
+    @property
+    def is_due(self) -> bool:
+        """Whether enough time has passed for a measurement."""
+        return time.monotonic() - self._measured[0] > MEASURED_S
+
     def passed(self, passed_bytes: int) -> None:
         """Measure, from what has come in all until now."""
         now_s, (since_s, before) = time.monotonic(), self._measured
