@@ -148,6 +148,8 @@ def test_a_policer_lets_bursts_pass_and_drops_what_is_beyond_the_rate(run: Run) 
         began_s = time.monotonic()
         passed = len(told(lab, 4000, 0.0005))  # some 22 Mbit/s
         print(passed, time.monotonic() - began_s - 2)  # without the time that nothing comes
+        lab.link("src-dst").change(rate_bps=50_000_000)
+        assert len(told(lab, 1000, 0.0005)) == 1000
         stats = lab.link("src-dst").stats().a_to_b
         print(stats.dropped_queue.frames, stats.received.frames - stats.delivered.frames)
     """

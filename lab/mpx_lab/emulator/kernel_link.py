@@ -11,6 +11,7 @@ queue of one frame would keep one, however many tokens there are.
 
 import json
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -29,7 +30,6 @@ LINK_QUEUES = ("netem", "tbf", "pfifo", "fq_codel")  # and in front of no other 
 _BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding; ...
 _BURST_S = 10e-6  # ... above 1 Gbit/s some, as timers are no finer
 _UNLIMITED_BYTES = 1 << 31
-_POLICED = ("ingress", "pref", "1", "handle", "1")
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,14 @@ def _set_rate(verb: str, side: _Side, far: _Side) -> None:
         return
     burst_bytes = max(_BURST_BYTES, round(shape.rate_bps * _BURST_S / 8), shape.burst_bytes or 0)
     if shape.policer:
+        limits = ["police", "rate", f"{shape.rate_bps}bit", "burst", str(burst_bytes), "conform-exceed"]
+        # In its namespace an action has a number: only so can it be changed, and keep its counters.
+        police = ["action", *limits, "drop/ok", "index", str(zlib.crc32(far.device.encode()) >> 1 or 1)]
         if verb == "add":
-            _tc(far.netns, "qdisc", verb, "dev", far.device, "clsact")
-        limits = ["rate", f"{shape.rate_bps}bit", "burst", str(burst_bytes), "conform-exceed", "drop/ok"]
-        _tc(far.netns, "filter", verb, "dev", far.device, *_POLICED, "matchall", "action", "police", *limits)
+            _tc(far.netns, "qdisc", "add", "dev", far.device, "clsact")
+            _tc(far.netns, "filter", "add", "dev", far.device, "ingress", "matchall", *police)
+        else:
+            _tc(far.netns, "actions", "replace", *police)
         return
     queue_bytes = shape.queue_bytes or _UNLIMITED_BYTES
     if shape.queue_packets is not None:
