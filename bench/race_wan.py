@@ -23,6 +23,8 @@ from typing import Any
 import harness
 from apt.cell import Cell
 from apt.code import code, described
+from apt.race_copies import KINDS, OURS, OURS_FAST
+from apt.race_links import FAIR, FAST, ORDINARY, OTHERS, SCENARIOS, SHOWN, tools
 from apt.row import gather
 from apt.simulated import measure_all
 from apt.store import Result, Store
@@ -32,15 +34,13 @@ from mpx_lab.room import under_way
 from mpx_lab.simulator.kernel import built_kernel
 from mpx_lab.simulator.programs import SimulatedPrograms
 from neighbours import theirs_bps
-from wan.scenarios import FAIR, FAST, ORDINARY, OTHERS, SCENARIOS, SHOWN, tools
-from wan.timed import KINDS, OURS, OURS_FAST
 
 from mpx.errors import MpxError, UsageError
 
 SECONDS, ENDING_S = 60.0, 2.0
 TURNS = {"quick": 1, "full": 3}
 WAYS = {"up": "", "down": DOWN}
-TIMED = Path(__file__).parent / "wan" / "timed.py"
+COPIES = Path(__file__).parent / "apt" / "race_copies.py"
 CLEAN, NEARLY, KEPT = "clean", 0.98, 0.9
 TIE = 1.02  # of two that differ by less neither is faster
 
@@ -229,7 +229,7 @@ def _time(kernel: Path, jobs: Sequence[tuple[str, str]], options: argparse.Names
         file.parent.mkdir(parents=True, exist_ok=True)
         sys.stderr.write(f"{kind}, {way}\n")
         unfinished = file.with_suffix(".running").absolute()
-        programs.run([str(TIMED), str(unfinished), kind, way], 1 + jobs.index(job) % options.at_once)
+        programs.run([str(COPIES), str(unfinished), kind, way], 1 + jobs.index(job) % options.at_once)
         file.write_text(json.dumps({"code": code(), "took_s": json.loads(unfinished.read_text())}))
         unfinished.unlink()
 

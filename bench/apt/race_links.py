@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mpx_lab.shape import FULL_FRAME_BYTES
+
 from apt.cell import RATE, RTT, Link
 from apt.tools import DOWN
-from neighbours import wan
 
 RATE_BPS, RTT_S = 200_000_000, 0.060
 CUBIC, BBR = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
@@ -30,7 +31,8 @@ SHOWN = {
 
 
 def _scenarios() -> Mapping[str, Link]:
-    clean = wan(RATE_BPS, RTT_S, 1.0, "")
+    queue_packets = round(RATE_BPS * RTT_S / 8 / FULL_FRAME_BYTES)  # one product of bandwidth and delay
+    clean = Link(RATE_BPS, RTT_S, queue_packets, None)
     return {
         "clean": clean,
         "0.01 % loss": replace(clean, loss=0.0001),

@@ -1,6 +1,6 @@
 """How long whole programs take for copies that end: of one file, of many small ones, over several paths.
 
-As a program, in simulated time: python bench/wan/timed.py FILE KIND up|down
+As a program, in simulated time: python bench/apt/race_copies.py FILE KIND up|down
 """
 
 import json
@@ -20,7 +20,6 @@ BENCH = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path.insert(0, str(BENCH))
 
-from apt.tools import DOWN, command_of
 from mpx_lab.lab import Lab
 from mpx_lab.mpx_server import mpx_server
 from mpx_lab.own_controller import OWN
@@ -28,7 +27,8 @@ from mpx_lab.stock_server import stock_server
 from mpx_lab.topologies import THESIS_A
 from mpx_lab.topology import Topology, wan
 
-from wan.scenarios import OTHERS, RATE_BPS, RTT_S
+from apt.race_links import OTHERS, RATE_BPS, RTT_S
+from apt.tools import DOWN, command_of
 
 OURS, OURS_FAST = "mpx", "mpx fast"
 WITHIN_S = 180.0  # a copy that takes longer is given up
