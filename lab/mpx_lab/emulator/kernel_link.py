@@ -26,7 +26,7 @@ from mpx_lab.namespace import inside
 from mpx_lab.programs import find, run
 from mpx_lab.shape import FULL_FRAME_BYTES, Direction, Shape
 
-LINK_QUEUES = ("netem", "tbf", "pfifo", "fq_codel")  # and in front of no other device of a lab
+LINK_QUEUES = ("netem", "tbf", "pfifo", "fq_codel", "clsact")  # and in front of no other device of a lab
 _BURST_BYTES = 1600  # a frame, and what `tc` loses in rounding; ...
 _BURST_S = 10e-6  # ... above 1 Gbit/s some, as timers are no finer
 _UNLIMITED_BYTES = 1 << 31
