@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.engine.tuner import Sample
+from mpx.tuning.adaptive import AutoTuner
 from mpx.tuning.losses import POLICER, QUEUE, RANDOM, LossJudge, response_bps
 from mpx.tuning.measurement import SEGMENT_BYTES
 
@@ -135,3 +137,21 @@ def test_the_response_function_is_that_of_rfc_9438(loss: float, rtt_s: float) ->
     window = carried * rtt_s / 8 / SEGMENT_BYTES
     assert window == pytest.approx(max(1.054 * (rtt_s / loss) ** 0.75, math.sqrt(1.5 / loss)))
     assert response_bps(loss * 1.1, rtt_s) < carried and response_bps(loss, rtt_s * 1.1) < carried
+
+
+def test_why_segments_are_lost_is_said_and_changes_no_number() -> None:
+    """A path that loses one segment of a hundred: each stream carries 600 a second, 40 fill it."""
+    tuner, streams, now, arrived, lost = AutoTuner(), 4, 0.0, 0.0, 0.0
+    said = []
+    for _ in range(1200):
+        now += 0.1
+        carried = 0.1 * min(streams * 600, 24_000)
+        arrived, lost = arrived + carried * 1448, lost + carried / 100
+        sample = Sample(streams, round(arrived), 10**12, 0.05, round(lost), 0.0, 0.0, 0.0)
+        for decision in tuner.observe(now, {"p": sample}):
+            if "lost" in decision.reason:
+                said.append((decision, streams))
+            streams = decision.streams
+    (decision, before), *more = said
+    assert not more and decision.streams == before
+    assert decision.reason.startswith("losses are random: 1.00% of the segments are lost")
