@@ -135,14 +135,14 @@ class Search:
     def _judge_more(self, now_s: float, n: int, measured: Reading, before: _Before) -> Step | None:
         """Stay with more streams, or go back to the bend, which the two measurements show."""
         self._rise = None
-        gained = _gained(n, measured, before, GAIN)
-        self._is_flat = not (gained or _is_full(measured))
-        if gained and not _is_full(measured):
+        gained, is_full = _gained(n, measured, before, GAIN), _is_full(measured) and self._yields
+        self._is_flat = not (gained or is_full)
+        if gained and not is_full:
             self._path_bps = None if _gained(n, measured, before, MUCH) else measured.goodput_bps
             self._wait_s = WAIT_S
             return None
         rise = measured.goodput_bps / before.goodput_bps
-        if before.is_quick and rise >= SPARE and not _is_full(measured):
+        if before.is_quick and rise >= SPARE and not is_full:
             self._is_slow, self._path_bps = True, None
             return None
         carries_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
@@ -170,9 +170,11 @@ class Search:
             self._trial = _Before(n, measured.goodput_bps)
             self._last = (now_s, meter.arrived_bytes)
             return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
-        if not _is_full(measured) and now_s >= self._more_s:
-            return self._more(n, measured, UP, most, "trial of more, as the path may have changed")
-        return None
+        if now_s < self._more_s or (_is_full(measured) and self._yields):
+            return None
+        if _is_full(measured):
+            return self._more(n, measured, STEP, most, "trial of more, as others may fill the path")
+        return self._more(n, measured, UP, most, "trial of more, as the path may have changed")
 
     def _fewer(self, now_s: float, n: int) -> int:
         """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few."""

@@ -156,7 +156,19 @@ def test_streams_are_left_to_others_where_they_wait_in_a_long_queue(
     path = Path(lambda n: 1e9 * n / (n + 12))
     path.extra = FULL | {"queue_s": queue_s}
     last = drive(AutoTuner(initial=16, yields=yields), {"p": path}, 60)[-1][1].streams
-    assert last == 16 if stays else last == SHARE
+    if not yields:
+        assert last >= 16
+    else:
+        assert last == 16 if stays else last == SHARE
+
+
+@pytest.mark.parametrize(("yields", "grows"), [(True, False), (False, True)])
+def test_only_who_does_not_yield_takes_more_of_what_others_fill(yields: bool, grows: bool) -> None:
+    """Beside one stream of another kind that has 30 times the share of ours."""
+    path = Path(lambda n: 1e9 * n / (n + 30))
+    path.extra = FULL | {"queue_s": 0.02}
+    last = drive(AutoTuner(yields=yields), {"p": path}, 60)[-1][1].streams
+    assert (last >= 16) is grows
 
 
 def test_one_trial_after_the_other_does_not_take_a_little_each_time() -> None:
