@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from mpx.tuning.measurement import SEGMENT_BYTES, Span
 
 LOSSES = 20  # so many are needed for an answer
-SETTLES = Span(1.0, 20.0)  # new streams overshoot at first: what they lose then says nothing
+SETTLES = Span(2.0, 40.0)  # new streams overshoot at first: what they lose then says nothing
 LINGERS = Span(0.3, 3.0)  # a loss is seen after a round trip or two: a queue that stood so long ago counts
 DOSE = 1.4  # factor between two numbers of streams that can be compared
 GROWS = 0.67  # losses that grow by more than that power of the factor are those of a policer (CUBIC: 1.33)

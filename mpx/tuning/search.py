@@ -148,8 +148,9 @@ class Search:
         carries_bps = measured.goodput_bps if rise > 1 else (measured.goodput_bps + before.goodput_bps) / 2
         # New streams carry more than their share for a while, so one step does not show that it is much less.
         self._path_bps = max(carries_bps, (carries_bps + (self._path_bps or 0.0)) / 2)
-        if not gained:
-            self._wait_s = min(RAREST_S, RARER * self._wait_s)
+        if not gained:  # a path that is full of our own stays so, and each trial costs
+            fills_it = _is_full(measured) and not self._yields
+            self._wait_s = RAREST_S if fills_it else min(RAREST_S, RARER * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
         if (before.is_quick and rise > FELL) or bend > NEAR * n:
