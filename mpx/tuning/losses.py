@@ -17,7 +17,6 @@ DOSE = 1.4  # factor between two numbers of streams that can be compared
 GROWS = 0.67  # losses that grow by more than that power of the factor are those of a policer (CUBIC: 1.33)
 ALIKE = 2.0  # shares of losses that differ by less are alike
 FEW = 3  # losses more or less say nothing
-SELDOM = 0.1  # of the data: too little to compare with
 
 RANDOM, QUEUE, POLICER = "random", "queue", "policer"
 
@@ -124,19 +123,21 @@ class LossJudge:
             return self.kind, ""
         if whole.lost < LOSSES:
             return self.kind, ""
-        clear, queued = dose.clear, dose.queued
+        queued = dose.queued
+        clear = _Counted()  # with other numbers of streams, too, as where they fill the path a queue stands
+        for each in self._doses.values():
+            clear.segments += each.clear.segments
+            clear.lost += each.clear.lost
         one_bps = response_bps(whole.share, rtt_s)
         matters = one_bps < whole.segments * SEGMENT_BYTES * 8 / dose.seconds
         one = f"one CUBIC stream would carry {one_bps / 1e6:.1f} Mbit/s"
         if min(clear.lost, queued.lost) >= LOSSES and ALIKE * clear.share >= queued.share:
-            why = f"{_lost(dose, clear)} without a queue, and {queued.share:.2%} with one; {one}"
+            why = f"{_lost(dose, queued)} while a queue stands, and {clear.share:.2%} without one; {one}"
             return (RANDOM, f"losses are random: {why}") if matters else (self.kind, "")
-        if queued.lost >= LOSSES and (
-            clear.segments < SELDOM * whole.segments or ALIKE**2 * clear.most_share <= queued.share
-        ):
+        if queued.lost >= LOSSES and ALIKE**2 * clear.most_share <= queued.share:
             return QUEUE, f"the path is full: {_lost(dose, queued)} while a queue stands, else hardly any"
         other = self._other(dose)
-        if clear.lost < LOSSES or other is None:
+        if dose.clear.lost < LOSSES or other is None:
             return self.kind, ""
         fewer, more = sorted((dose, other), key=lambda each: each.streams)
         growth = math.pow(more.streams / fewer.streams, GROWS)

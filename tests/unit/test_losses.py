@@ -89,10 +89,21 @@ def test_losses_only_while_a_queue_stands_are_those_of_a_full_path() -> None:
     assert told.judge.kind == QUEUE and "full" in told.said[0]
 
 
-def test_what_is_lost_while_a_queue_stands_for_ever_is_no_chance() -> None:
+def test_where_a_queue_has_always_stood_there_is_nothing_to_compare_with() -> None:
     told = Told()
     told.run(16, 30, 16000, 0.003, queue=1.0)
+    assert told.judge.kind is None
+    told.run(4, 30, 12000, 0.0)
+    told.run(16, 30, 16000, 0.003, queue=1.0)
     assert told.judge.kind == QUEUE
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_losses_of_fewer_streams_without_a_queue_show_that_those_of_a_full_path_are_random(seed: int) -> None:
+    told = Told(seed)
+    told.run(18, 20, 14000, 0.001)
+    told.run(27, 30, 16000, 0.0012, queue=1.0)
+    assert told.judge.kind == RANDOM
 
 
 def test_a_queue_that_stands_later_does_not_make_random_losses_others() -> None:
