@@ -33,6 +33,7 @@ from apt.tools import DOWN, command_of
 OURS, OURS_FAST = "mpx", "mpx fast"
 WITHIN_S = 900.0  # a copy that takes longer is given up
 LOOK_S = 0.05
+IN_MEMORY = "/dev/shm"
 DYING = "s1-s4"  # a link of one of the four paths
 DIES_BYTES = 10_000_000  # of that path, when it dies
 PATHS_BPS = (50_000_000,) * 4
@@ -108,7 +109,7 @@ def _folder(*, up: bool) -> Callable[[str, str], list[str]]:
 
 def measure(kind: Kind, *, up: bool) -> dict[str, float | None]:
     """Return how long each tool took, seconds; None where it failed, or was given up."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:  # of a machine's own: there folders have owners
         folder = Path(name)
         folder.chmod(0o755)
         served = folder / "served"
