@@ -118,7 +118,7 @@ class Search:
             return None
         factor = WINDOW_STEP if n >= FEW and _windows_limit(measured) else STEP
         if self._is_first:
-            factor = FIRST_STEP * max(1.0, min(2.0, 2 * rtt_s / LONG_RTT_S) * self._share / n)
+            factor = FIRST_STEP * max(1.0, min(2.0, 2 * rtt_s / LONG_RTT_S) * min(1.0, self._share / n))
         return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
 
     def _more(

@@ -181,3 +181,11 @@ def test_no_fewer_than_the_windows_say() -> None:
     path = Path(knee(2))
     path.extra = FULL | {"window_bps": 1e9 / 40}
     assert min(d.streams for _, d in drive(AutoTuner(initial=60), {"p": path}, 60)) == 40
+
+
+def test_the_first_step_from_one_stream_is_eightfold_at_most() -> None:
+    """A controller that predicts one stream knows of the path; 32 were far more than it had use for."""
+    path = Path(knee(64))
+    path.rtt_s = 0.1
+    decided = drive(AutoTuner(1), {"p": path}, 5)
+    assert [decision.streams for _, decision in decided[:2]] == [1, 8]
