@@ -77,4 +77,4 @@ def test_only_the_fast_policy_keeps_streams_that_take_from_others() -> None:
         path.extra = {"queue_s": 0.02}
         assert isinstance(tuner, AutoTuner)
         counts[policy] = drive(tuner, {"p": path}, 60)[-1][1].streams
-    assert counts == {"fair": 4, "fast": 16}
+    assert counts["fair"] == 4 and counts["fast"] >= 16
