@@ -250,7 +250,8 @@ as people run them: `mpx copy` (for a minute with `--checksum none`, as the copy
 `--policy fast`, `globus-url-copy` (guc; for many files `-r -cc 4 -pp -fast`), `aria2c -x16 -s16 -k1M`,
 `curl`, `rclone --multi-thread-streams 16` and `lftp pget -n 16`. Median (least to most) where there are
 several seeds. UDP bursts are 120 Mbit/s for one second of each five. The paths: four of 50 Mbit/s, or of 80,
-60, 40 and 20; one that dies loses everything, and nobody is told.
+60, 40 and 20; one that dies loses everything, and nobody is told. Where mpx is not first, and why:
+[decision 48](decisions/0048-what-the-race-showed.md).
 """
 
 
