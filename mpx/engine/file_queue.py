@@ -90,6 +90,12 @@ class FileQueue:
             return self._take()
 
     @property
+    def waiting(self) -> tuple[int, int, int]:
+        """How many files wait, their sizes added up, and how many are not settled, with these."""
+        with self._lock:
+            return len(self._waiting), self._waiting_bytes, len(self._unsettled)
+
+    @property
     def waiting_bytes(self) -> int:
         """The sizes of the files that wait, added up."""
         with self._lock:

@@ -14,6 +14,7 @@ from mpx.engine.stop import Failure
 from mpx.engine.tuner import Decision, Sample
 from mpx.errors import Interrupted
 from mpx.transfer.background import ENDING_S, Background
+from mpx.transfer.one_processor import OneProcessor
 from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.timeline import Timeline
 
@@ -90,6 +91,7 @@ class ControlLoop:
         self._tuning, self._background, self._paths = tuning, background, paths
         self._timeline, self._journal_arrivals = timeline, journal_arrivals
         self._began_s = time.monotonic()
+        self._processor = OneProcessor()
 
     def start(self) -> None:
         """Say how many streams to begin with, before the carrier starts."""
@@ -102,12 +104,15 @@ class ControlLoop:
 
         Raises NoSpace and UsageError where arrivals cannot be journaled.
         """
-        while not self._queue.is_settled and not self._failure.cancel.is_set():
-            self._wait()
-            if self._failure.by_user.is_set():
-                self._failure.set(Interrupted())
-                return
-            self.tick(time.monotonic())
+        try:
+            while not self._queue.is_settled and not self._failure.cancel.is_set():
+                self._wait()
+                if self._failure.by_user.is_set():
+                    self._failure.set(Interrupted())
+                    return
+                self.tick(time.monotonic())
+        finally:
+            self._processor.end()
         # The last file may have been settled after the last tick had measured: progress ends with the end.
         self._timeline.measured(time.monotonic() - self._began_s, self._samples())
 
@@ -115,6 +120,7 @@ class ControlLoop:
         """Measure, ask, act, once; `at_s` is of time.monotonic()."""
         now_s, samples = at_s - self._began_s, self._samples()
         self._journal_arrivals()
+        self._processor.look(*self._queue.waiting)
         self._timeline.measured(now_s, samples)
         self._paths.carried(at_s, samples)
         self._watch_paths(at_s)
