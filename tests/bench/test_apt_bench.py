@@ -221,7 +221,7 @@ def test_a_mistake_of_the_bench_is_raised() -> None:
     [
         name.replace("-N", "-7").replace("pN", "p7")
         for name in TOOLS
-        if "[" not in name and not plain_spec(name)
+        if "[" not in name and not plain_spec(name) and not name.startswith(("lftp", "rclone"))
     ],
 )
 def test_every_tool_has_a_command(tool: str) -> None:
@@ -231,6 +231,12 @@ def test_every_tool_has_a_command(tool: str) -> None:
     assert command_of("guc-p7-down", "/a", "ftp://h/b", "/r")[1:] == ["-p", "7", "ftp://h/b", "file:///a"]
     with pytest.raises(ValueError, match="none of"):
         command_of("nothing", "/a", "ftp://h/b", "/r")
+
+
+def test_commands_of_tools_with_a_language_of_their_own() -> None:
+    assert command_of("lftp-down", "/a", "ftp://h:1/b", "/r")[2].endswith("pget -n 16 ftp://h:1/%2Fb -o /a")
+    rclone = command_of("rclone-down", "/a", "ftp://h:1/b", "/r")
+    assert rclone[-2:] == [":ftp:/b", "/a"] and {"--ftp-host=h", "--ftp-port=1"} <= set(rclone)
 
 
 def test_a_plain_tool_is_a_generator() -> None:

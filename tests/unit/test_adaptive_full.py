@@ -189,3 +189,10 @@ def test_the_first_step_from_one_stream_is_eightfold_at_most() -> None:
     path.rtt_s = 0.1
     decided = drive(AutoTuner(1), {"p": path}, 5)
     assert [decision.streams for _, decision in decided[:2]] == [1, 8]
+
+
+def test_in_vain_on_a_path_that_it_fills_alone_fast_waits_a_minute() -> None:
+    path = Path(knee(4))
+    path.extra = FULL
+    decided = drive(AutoTuner(yields=False), {"p": path}, 60)
+    assert sum("others may fill" in decision.reason for _, decision in decided) == 1
