@@ -12,6 +12,7 @@ first among those that leave their neighbours as much as globus-url-copy -p 4 do
 
 import argparse
 import json
+import shutil
 import statistics
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,6 +43,7 @@ TURNS = {"quick": 1, "full": 3}
 WAYS = {"up": "", "down": DOWN}
 COPIES = Path(__file__).parent / "apt" / "race_copies.py"
 CLEAN, NEARLY, KEPT = "clean", 0.98, 0.9
+PROGRAMS = ("globus-url-copy", "curl", "aria2c", "lftp", "rclone")
 TIE = 1.02  # of two that differ by less neither is faster
 
 
@@ -83,6 +85,10 @@ class RaceWan(harness.CellRow[Raced]):
         missing = [cell for cell in every if not store.has(cell)]
         jobs = [(kind, way) for kind in KINDS for way in WAYS]
         if options.simulated and not options.measure_nothing:
+            if absent := [program for program in PROGRAMS if not shutil.which(program)]:
+                raise UsageError(
+                    f"the race needs {', '.join(absent)}: install the packages of the distribution"
+                )
             kernel = built_kernel(partial(print, file=sys.stderr))
             with harness.measuring(len(missing), len(every)):
                 for failed in measure_all(kernel, missing, store, options.at_once):

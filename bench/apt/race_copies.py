@@ -159,14 +159,18 @@ def _make(source: Path, kind: Kind) -> None:
 def _took_s(lab: Lab, kind: Kind, words: list[str]) -> float | None:
     began_s = time.monotonic()
     process = lab.host("src").popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    killer = threading.Thread(target=_die, args=(lab, process))
     if kind.dies:
-        threading.Thread(target=_die, args=(lab, process), daemon=True).start()
+        killer.start()
     try:
         said = process.communicate(timeout=WITHIN_S)[1]
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         return None
+    finally:
+        if kind.dies:
+            killer.join()  # it ends with the process, at the latest
     if process.returncode:
         sys.stderr.write(f"{words[0]}: {said.decode(errors='replace')[-500:]}\n")
         return None
@@ -181,9 +185,11 @@ def _die(lab: Lab, process: "subprocess.Popen[bytes]") -> None:
         stats = link.stats()
         return stats.a_to_b.delivered.bytes + stats.b_to_a.delivered.bytes
 
-    while process.poll() is None and carried() < DIES_BYTES:
-        time.sleep(LOOK_S)
-    link.change(loss=1.0)
+    while process.poll() is None:
+        if carried() >= DIES_BYTES:
+            link.change(loss=1.0)
+            return
+        time.sleep(LOOK_S)  # a link has no event for what it has carried
 
 
 def main(file: str, kind: str, direction: str) -> None:

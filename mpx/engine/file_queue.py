@@ -8,7 +8,6 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import Interrupted
 
 LOOK_S = 0.2  # between two looks of who waits whether the copy is stopped
-MOST_WAKING = 1000
 
 
 class FileQueue:
@@ -56,7 +55,10 @@ class FileQueue:
         self.listed_files += 1
         self.listed_bytes += file.size_bytes  # one of unknown size adds nothing
         self.listed_todo_bytes += file.size_bytes - file.resumed_bytes
-        self._filled.notify(1 if self.listed_files > 1 else MOST_WAKING)  # all wait for the first
+        if self.listed_files == 1:
+            self._filled.notify_all()  # all workers wait for the first
+        else:
+            self._filled.notify()
 
     def put_again(self, file: FileTransfer, *, last: bool = False) -> None:
         """Add a file once more that is not settled yet; it goes first, or `last` of those that wait."""

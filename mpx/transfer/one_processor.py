@@ -29,13 +29,14 @@ class OneProcessor:
             self._is_one = False
         if self._is_one:
             self._move()
-        elif self._moved:
+        else:
             self.end()
 
     def end(self) -> None:
-        """Let all threads run on any processor again."""
-        self._set(_ours(), _usable())
-        self._moved.clear()
+        """Let all threads run on any processor again, if any was moved."""
+        if self._moved:
+            self._set(_ours(), _usable())  # also those that began on the one processor since
+            self._moved.clear()
 
     def _move(self) -> None:
         usable = sorted(_usable())

@@ -69,9 +69,8 @@ class LossJudge:
     def __init__(self) -> None:
         self.kind: str | None = None
         self._doses: dict[int, _Dose] = {}
-        self._before: tuple[float, int, int] | None = (
-            None  # time, bytes that had arrived, segments sent again
-        )
+        # Time, bytes that had arrived, segments sent again:
+        self._before: tuple[float, int, int] | None = None
         self._queued_s = -math.inf  # when a queue stood last
         self._random_share = 0.0  # of the segments, while losses were found to be random
 
@@ -121,7 +120,7 @@ class LossJudge:
             if expected >= FEW * LOSSES and whole.lost < LOSSES:
                 return None, f"losses have ended: {_lost(dose, whole)}"
             return self.kind, ""
-        if whole.lost < LOSSES:
+        if whole.lost < LOSSES or whole.segments <= whole.lost:  # else it is an outage: each is sent in vain
             return self.kind, ""
         queued = dose.queued
         clear = _Counted()  # with other numbers of streams, too, as where they fill the path a queue stands

@@ -109,3 +109,31 @@ def test_who_waits_for_the_begin_is_told_of_the_first_file_or_that_there_is_none
     empty = FileQueue(threading.Event())
     empty.end_listing()
     assert empty.wait_begun(0.0)
+
+
+@pytest.mark.parametrize("how", ["put", "settled", "half empty"])
+def test_who_waits_is_woken_by_what_it_waits_for(
+    how: str, monkeypatch: pytest.MonkeyPatch, eventually
+) -> None:
+    """Not only by the next look, which is an hour away here."""
+    monkeypatch.setattr("mpx.engine.file_queue.LOOK_S", 3600.0)
+    queue, files = FileQueue(threading.Event(), limit=2), [a_file(i) for i in range(3)]
+    queue.put(files[0])
+    if how == "half empty":
+        queue.put(files[1])
+        waiting = threading.Thread(target=queue.put, args=(files[2],), daemon=True)
+    else:
+        queue.take()
+        waiting = threading.Thread(target=queue.take, daemon=True)
+    waiting.start()
+    eventually(lambda: queue._filled._waiters or queue._emptied._waiters)
+    if how == "put":
+        queue.put(files[1])
+    elif how == "settled":
+        queue.end_listing()
+        eventually(lambda: queue._filled._waiters)
+        queue.settle(files[0])
+    else:
+        queue.take()
+    waiting.join(30)
+    assert not waiting.is_alive()

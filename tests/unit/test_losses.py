@@ -57,6 +57,11 @@ class Told:
             )
             self.said += [why] if why else []
 
+    def run_two_doses(self) -> None:
+        """Four streams, then sixteen: the same losses with both, and four times as much arrives."""
+        self.run(4, 20, 2600, 0.005)
+        self.run(16, 20, 10400, 0.005)
+
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_losses_with_more_streams_are_random(seed: int) -> None:
@@ -108,16 +113,14 @@ def test_losses_of_fewer_streams_without_a_queue_show_that_those_of_a_full_path_
 
 def test_a_queue_that_stands_later_does_not_make_random_losses_others() -> None:
     told = Told()
-    told.run(4, 20, 2600, 0.005)
-    told.run(16, 20, 10400, 0.005)
+    told.run_two_doses()
     told.run(64, 60, 16000, 0.006, queue=1.0)
     assert told.judge.kind == RANDOM and len(told.said) == 1
 
 
 def test_losses_that_end_are_random_no_more() -> None:
     told = Told()
-    told.run(4, 20, 2600, 0.005)
-    told.run(16, 20, 10400, 0.005)
+    told.run_two_doses()
     told.run(32, 20, 10400, 0.0)
     assert told.judge.kind is None and "ended" in told.said[-1]
 
@@ -148,6 +151,41 @@ def test_new_streams_are_measured_anew() -> None:
     told.judge.restart()
     told.run(16, 20, 10400, 0.005)
     assert told.judge.kind is None
+
+
+def test_an_outage_in_which_all_is_sent_again_says_nothing() -> None:
+    judge = LossJudge()
+    for tick in range(100):
+        why = judge.observe(
+            0.1 * tick,
+            60.0,
+            64,
+            arrived_bytes=1000,
+            retransmits=64 * tick,
+            has_queue=False,
+            rtt_s=RTT_S,
+        )
+        assert not why
+    assert judge.kind is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 10**7), st.integers(0, 99), st.booleans())))
+def test_whatever_arrives_and_is_lost_there_is_an_answer_or_none(
+    ticks: list[tuple[int, int, int, bool]],
+) -> None:
+    judge, arrived, lost = LossJudge(), 0, 0
+    for tick, (streams, bytes_more, lost_more, has_queue) in enumerate(ticks):
+        arrived, lost = arrived + bytes_more, lost + lost_more
+        judge.observe(
+            0.1 * tick,
+            60.0,
+            streams,
+            arrived_bytes=arrived,
+            retransmits=lost,
+            has_queue=has_queue,
+            rtt_s=RTT_S,
+        )
+    assert judge.kind in (None, RANDOM, QUEUE, POLICER)
 
 
 @given(st.floats(1e-6, 0.2), st.floats(0.001, 1.0))

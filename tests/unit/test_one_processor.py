@@ -57,3 +57,12 @@ def test_a_thread_that_has_ended_is_no_trouble() -> None:
         one.look(MANY, MANY, MANY)
     one.look(MANY, MANY, MANY)
     one.end()
+
+
+def test_threads_that_nobody_moved_keep_what_they_were_given() -> None:
+    one = OneProcessor()
+    with waiting("mpx-upload-0") as ours:
+        os.sched_setaffinity(ours, {min(USABLE)})
+        one.look(1, 1, 1)
+        one.end()
+        assert os.sched_getaffinity(ours) == {min(USABLE)}

@@ -175,11 +175,10 @@ def _counted(side: _Side, far: _Side) -> DirectionStats:
     delivered, held = Tally(last["packets"], last["bytes"]), Tally(netem["qlen"], netem["backlog"])
     queued = Tally(last["qlen"], last["backlog"])
     full = Tally(last["drops"], last["drops"] * FULL_FRAME_BYTES) if last is not netem else Tally()
+    lost = max(0, netem["drops"] - full.frames)  # netem also counts what the queue behind it drops
     if side.shape.policer:
         full = _policed(far)
         delivered = Tally(delivered.frames - full.frames, delivered.bytes - full.bytes)
-    # netem also counts what the queue behind it drops
-    lost = max(0, netem["drops"] - (0 if side.shape.policer else full.frames))
     gone, nothing = Tally(lost, lost * FULL_FRAME_BYTES), Tally()
     return DirectionStats(
         shape=side.shape,

@@ -15,14 +15,7 @@ from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
 from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.refusals import ended_by
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import (
-    ConnectionLost,
-    Interrupted,
-    MpxError,
-    SessionEnded,
-    TransferTimeout,
-    UsageError,
-)
+from mpx.errors import ConnectionLost, Interrupted, MpxError, SessionEnded, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp, tcp_info
 from mpx.text import quoted
@@ -73,9 +66,7 @@ class SessionOptions:
     stop: Callable[[], bool] = field(default=lambda: False)  # asked while waiting; True ends the wait
     bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
     pool: "Sessions | None" = None  # of the sessions of one copy, where it has one
-    unreached: set[bytes] = field(
-        default_factory=set, compare=False
-    )  # asked for ports in vain (data_address.py)
+    unreached: set[bytes] = field(default_factory=set, compare=False)  # asked for ports in vain
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
@@ -96,9 +87,7 @@ class ClientSession:
         self.closed: Callable[[], None] = lambda: None  # is called once it is closed
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (data_address.py)
         self.is_in = False  # by its greeting
-        self.is_one_by_one = (
-            False  # the server has shown that it takes no command before the last is answered
-        )
+        self.is_one_by_one = False  # the server takes no command before the last is answered
         self.ahead = AskedAhead()
         self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
         self._early: Reply | None = None  # the reply that was put back
