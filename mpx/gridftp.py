@@ -16,7 +16,7 @@ from mpx.endpoints.ftp.facts import entry_info, kind_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
-from mpx.endpoints.ftp.sizes import sized_by, trusts_sizes
+from mpx.endpoints.ftp.sizes import asks_size, sized_by
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Rtt, Stamp
@@ -133,20 +133,19 @@ class GridFtpEndpoint:
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The questions go out together, and so do those of what MLST leaves open.
-
-        SIZE is asked too where MLST may tell that of a link, and of a single name, where it costs nothing.
-        """
+        """See Endpoint. The questions go out together, and so do those of what MLST leaves open."""
         session = self.session
         full = [self._full(name) for name in names]
-        asks_size = len(names) == 1 or not trusts_sizes(session.features)
+        features, is_single = session.features, len(names) == 1
+        sized = [asks_size(features, session.ahead, name, is_single=is_single) for name in full]
         replies: list[Reply | None] = [None] * len(names)
         sizes: list[Reply | None] = [None] * len(names)
         if "MLST" in session.features:
-            verbs = ("MLST", "SIZE") if asks_size else ("MLST",)
-            answers = session.pipeline([command(verb, name) for name in full for verb in verbs])
-            replies = list(answers[:: len(verbs)])
-            sizes = list(answers[1::2]) if asks_size else sizes
+            verbs = [("MLST", "SIZE") if each else ("MLST",) for each in sized]
+            asked = [command(verb, name) for name, each in zip(full, verbs, strict=True) for verb in each]
+            answers = iter(session.pipeline(asked))
+            for i, each in enumerate(sized):
+                replies[i], sizes[i] = next(answers), next(answers) if each else None
         found: list[FileInfo | MpxError | None] = [None] * len(names)
         unsure = []
         for i, reply in enumerate(replies):

@@ -40,6 +40,7 @@ def session_options(
         bound=bound,
         pool=pool,
         unreached=set() if pool is None else pool.unreached,
+        known=None if pool is None else pool.known,
     )
 
 

@@ -13,6 +13,7 @@ class Rounds:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sessions: list[ClientSession] = []
+        self.early: list[ClientSession] = []  # those that spoke before they had read the greeting
         self._said: dict[ClientSession, list[list[list[str]]]] = {}
         self._has_heard: dict[ClientSession, bool] = {}
         send, poll_reply = ClientSession.send, ClientSession.poll_reply
@@ -20,6 +21,8 @@ class Rounds:
         def sends(session: ClientSession, *commands: bytes) -> None:
             if session not in self._said:
                 self.sessions.append(session)
+                if not session.banner:
+                    self.early.append(session)
                 self._said[session] = []
                 self._has_heard[session] = True
             if self._has_heard[session]:

@@ -29,7 +29,7 @@ def test_an_upload_waits_three_times(site: Site, tmp_path: Path, rounds: Rounds)
     content = make(tmp_path / "up", 1_000_003).read_bytes()
     mpx.copy(tmp_path / "up", site.url_of("up"), QUICK)
     assert (site.folder / "up").read_bytes() == content
-    asked = ["MODE", "MLST", "SIZE", "MLST", "SIZE"]
+    asked = ["MODE", "MLST", "SIZE", "MLST"]
     # The answer that names the port begins a segment. STOR goes out while the data connections are opened.
     assert rounds.until("STOR") == (0, [[[*LOGIN, *asked]], [["EPSV", "TREV", "TREV"]], [["STOR"]]])
 
@@ -72,6 +72,18 @@ def test_every_session_logs_in_at_once(site: Site, tmp_path: Path, rounds: Round
     for session in rounds.sessions:
         ((*said,), *_) = rounds.of(session)[0]
         assert said[: len(LOGIN)] == LOGIN
+
+
+def test_a_server_that_is_known_is_not_waited_for(site: Site, tmp_path: Path, rounds: Rounds) -> None:
+    content = make(tmp_path / "up", 1_000_003).read_bytes()
+    mpx.copy(tmp_path / "up", site.url_of("first"), QUICK)
+    assert rounds.early == rounds.sessions[1:]  # the committer's session
+    before = len(rounds.sessions)
+    mpx.copy(tmp_path / "up", site.url_of("up"), QUICK)
+    mpx.copy(site.url_of("up"), tmp_path / "down", QUICK)
+    assert rounds.early == rounds.sessions[1:]
+    assert rounds.of(rounds.sessions[before])[0] == [[*LOGIN, "MODE", "MLST", "SIZE", "MLST"]]
+    assert (site.folder / "up").read_bytes() == (tmp_path / "down").read_bytes() == content
 
 
 def test_a_password_goes_to_who_has_asked_for_it(

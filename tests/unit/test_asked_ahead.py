@@ -3,6 +3,7 @@
 import pytest
 
 from mpx.endpoints.ftp.asked_ahead import MOST_BYTES, AskedAhead, first_questions
+from mpx.endpoints.ftp.sizes import asks_size
 from mpx.endpoints.ftp.wire import Reply, command, in_writes
 
 MODE, MLST, SIZE = command("MODE", "E"), command("MLST", "/a"), command("SIZE", "/a")
@@ -18,12 +19,41 @@ def kept() -> AskedAhead:
 def test_what_is_asked_first() -> None:
     assert first_questions(["/a", "/a"]) == (MODE, MLST, SIZE)
     assert first_questions([]) == (MODE,)
-    assert len(first_questions(["/a", "/b", "/c", "/d"])) == 5
+    assert first_questions(["/a", "/b", "/c"]) == (MODE, MLST, SIZE, command("MLST", "/b"))
 
 
 @pytest.mark.parametrize("name", ["a", "", "/ä", "/a\nDELE b", "/a\x7f", "/\udcff", "/" + "x" * MOST_BYTES])
 def test_names_that_are_not_asked_ahead(name: str) -> None:
     assert first_questions([name, "/a"]) == (MODE, MLST, SIZE)
+
+
+TELLS_LINKS = {"MLST": "Type*;UNIX.slink*;"}  # so its sizes are trusted
+FILE, FOLDER, MISSING = (
+    Reply(250, ("of /a", " Type=file; /a", "end")),
+    Reply(250, ("of /a", " Type=dir; /a", "end")),
+    Reply(550, ("No such file",)),
+)
+
+
+def test_sizes_are_asked_where_they_may_differ_or_cost_nothing() -> None:
+    nothing = AskedAhead()
+    assert [asks_size({}, nothing, "/a", is_single=single) for single in (True, False)] == [True, True]
+    assert [asks_size(TELLS_LINKS, nothing, "/a", is_single=single) for single in (True, False)] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(("said", "asks"), [(FILE, True), (FOLDER, False), (MISSING, False)])
+def test_who_described_a_name_ahead_is_asked_for_its_size_where_that_may_differ(
+    said: Reply, asks: bool
+) -> None:
+    ahead = AskedAhead()
+    ahead.keep([MLST], [said])
+    assert asks_size({}, ahead, "/a", is_single=True) is asks
+    assert not asks_size(TELLS_LINKS, ahead, "/a", is_single=True)
+    ahead.keep([MLST, SIZE], [said, OK])
+    assert asks_size(TELLS_LINKS, ahead, "/a", is_single=True)
 
 
 def test_answers_stand_while_only_questions_are_sent() -> None:

@@ -8,8 +8,8 @@ from mpx.engine.endpoint import Part
 
 HOLDS_S = 2.0  # an answer; what a copy asks first it asks at once
 MOST_BYTES = 1000  # of questions, so that they and the login fit into one segment
-# With those to the login ten answers: as many segments as a server sends before it has to hear from us.
-MOST_QUESTIONS = 5
+# With the greeting and the login ten answers: as many segments as a server sends until it hears from us.
+MOST_QUESTIONS = 4
 MOST_DESCRIBED = 8  # files, together with their checksums
 _QUESTIONS = (b"MLST", b"SIZE", b"NOOP")  # that change nothing
 
@@ -22,10 +22,9 @@ def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
     """
     lines, room = [command("MODE", "E")], MOST_BYTES
     for name in dict.fromkeys(names):
-        if len(lines) + 2 > MOST_QUESTIONS:
-            break
         if name.startswith("/") and name.isascii() and name.isprintable():
-            asked = [command("MLST", name), command("SIZE", name)]
+            # The first is the file, or may be; of the second MLST will do.
+            asked = [command("MLST", name), command("SIZE", name)][: MOST_QUESTIONS - len(lines)]
             size_bytes = sum(map(len, asked))
             if size_bytes <= room:
                 lines += asked

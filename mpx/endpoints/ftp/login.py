@@ -6,10 +6,14 @@ together, or lose it. These get a second connection on which each command of the
 the last, and are known from then on, as long as this process lives. Whether they take commands together later
 is tried with two that change nothing: what looked like a refusal may have been a fault of the network, and it
 costs much to ask one question at a time.
+
+A server that took a login in one write before (known_servers.py) is sent it without waiting for its greeting,
+but no password that is a secret; it gets a second connection, too, where it does not answer as it should.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
@@ -37,9 +41,17 @@ def log_in(
     kept for who asks them (AskedAhead). Raises TransferTimeout if no banner comes, AuthenticationError if we
     are not let in, ConnectionLost; every session is closed then.
     """
-    server = _server(session)
+    server, known = _server(session), session.options.known
     try:
-        session.greet(greeting_s)
+        if known and server not in _slow and known.takes_early(server):
+            failed = _early(session, greeting_s, ahead)
+            if failed is None:
+                return session
+            session.close()
+            session = _another(session, greeting_s, failed)
+            known.saw(server, took=False)  # it was not merely full
+        else:
+            session.greet(greeting_s)
         if server in _slow:
             session.is_one_by_one = _slow[server]
             _step_by_step(session)
@@ -59,10 +71,32 @@ def log_in(
         else:
             if refusal is not None:
                 raise refusal
+            if known and not session.is_in:
+                known.saw(server, took=True)
     except BaseException:
         session.close()
         raise
     return session
+
+
+def _early(
+    session: ClientSession, greeting_s: float | None, ahead: Sequence[bytes]
+) -> ConnectionLost | TransferTimeout | None:
+    """Log in before the greeting; return what shows that the server does not take that, None if it does.
+
+    Raises what a greeting that does not come raises, and why we are not let in.
+    """
+    try:
+        refusal = _at_once(session, ahead, partial(session.greet, greeting_s))
+    except TransferTimeout as error:
+        if not session.banner:
+            raise
+        return error
+    except ConnectionLost as error:
+        return error
+    if refusal is not None:
+        raise refusal
+    return None
 
 
 def _another(
@@ -83,8 +117,10 @@ def _another(
     return another
 
 
-def _at_once(session: ClientSession, ahead: Sequence[bytes]) -> MpxError | None:
-    """Log in, all in one write; return why we are not let in.
+def _at_once(
+    session: ClientSession, ahead: Sequence[bytes], greet: Callable[[], None] | None = None
+) -> MpxError | None:
+    """Log in, all in one write; return why we are not let in. `greet` reads a greeting that is still to come.
 
     A password that is a secret goes only to a server that has asked for it: one that wants encryption refuses
     the name already. And it is not sent again because the answer takes long, as it may be wrong.
@@ -95,13 +131,13 @@ def _at_once(session: ClientSession, ahead: Sequence[bytes]) -> MpxError | None:
     login = [] if session.is_in else [command("USER", user), command("PASS", password)]
     asked = None
     if login and is_secret and not is_known:
-        asked = session.call(login.pop(0))
-        session.is_rtt_new = True
+        asked = _Answers(session, [login.pop(0)], greet).next(session.options.timeout_s)
+        greet = None
         if asked.code != 331:
             login = []
             if refusal := _refusal(session, asked, user):
                 return refusal
-    answers = _Answers(session, [*login, *_SETTINGS, *ahead])
+    answers = _Answers(session, [*login, *_SETTINGS, *ahead], greet)
     if len(login) == 2:
         asked = answers.next()
         if asked.code != 331 and (refusal := _refusal(session, asked, user)):
@@ -135,13 +171,25 @@ def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool
 
 
 class _Answers:
-    """The answers to commands that are sent together; the first one tells the RTT, if it is not known yet."""
+    """The answers to commands that are sent together; the first one tells the RTT, if it is not known yet.
 
-    def __init__(self, session: ClientSession, commands: Sequence[bytes]) -> None:
+    `greet` reads a greeting that comes before them, and which a server may take its time for.
+    """
+
+    def __init__(
+        self, session: ClientSession, commands: Sequence[bytes], greet: Callable[[], None] | None = None
+    ) -> None:
         self._session = session
         self._sent_s = None if session.is_rtt_new else time.monotonic()
         session.check_step()
         session.send(*commands)
+        if greet:
+            greet()
+            if session.is_in:
+                raise ConnectionLost(f"{session.peer} wanted no login, and was sent one")
+            if rtt_s := session.socket_rtt_s:
+                session.saw_rtt(rtt_s)
+                session.is_rtt_new, self._sent_s = True, None
 
     def next(self, quiet_s: float | None = None) -> Reply:
         """Return the next one, which may take `quiet_s`; raises TransferTimeout, ConnectionLost."""

@@ -13,6 +13,7 @@ from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
 from mpx.endpoints.ftp.framing import MarkerProgress
+from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.refusals import ended_by
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, Interrupted, MpxError, SessionEnded, TransferTimeout, UsageError
@@ -67,6 +68,7 @@ class SessionOptions:
     bound: Callable[[int], None] | None = None  # is told the port of the control channel before it connects
     pool: "Sessions | None" = None  # of the sessions of one copy, where it has one
     unreached: set[bytes] = field(default_factory=set, compare=False)  # asked for ports in vain
+    known: KnownServers | None = None  # from earlier runs
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 

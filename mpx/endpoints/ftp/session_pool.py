@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.wire import command
@@ -64,6 +65,7 @@ class SessionPool:
 
     def __init__(self, note: OnNote = no_note) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
+        self.known = KnownServers()
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
         self._changed = threading.Condition()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command, parse_whole
 from mpx.engine.endpoint import FileInfo, Kind
@@ -30,6 +31,19 @@ def trusts_sizes(features: dict[str, str]) -> bool:
     Others may tell that of a symbolic link; those that tell links by UNIX.slink describe what they lead to.
     """
     return "unix.slink" in features.get("MLST", "").lower()
+
+
+def asks_size(features: dict[str, str], ahead: AskedAhead, name: str, *, is_single: bool) -> bool:
+    """Tell whether SIZE is asked of an absolute name, beside MLST, of a server that can so much.
+
+    It is where MLST may tell the size of a link, and of a single name, where it costs nothing. It does cost a
+    round trip where MLST was answered already, ahead: then only a file's is worth it.
+    """
+    may_differ = not trusts_sizes(features)
+    known = ahead.answer(command("MLST", name))
+    if known is None or ahead.answer(command("SIZE", name)) is not None:
+        return is_single or may_differ
+    return may_differ and known.is_ok and "type=dir" not in "".join(known.lines).lower()
 
 
 def sized_by(
