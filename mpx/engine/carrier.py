@@ -120,6 +120,10 @@ class Carrier(Protocol):
         """Begin to take files from the queue."""
         ...
 
+    def spread(self) -> None:
+        """Use as many sessions as there is work for: the committer has one. From any thread."""
+        ...
+
     def set_streams(self, path: str, streams: int) -> None:
         """Set the number of data connections on a path, for all files together."""
         ...

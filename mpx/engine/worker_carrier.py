@@ -28,6 +28,7 @@ class WorkerCarrier:
         self._order = interleaved(self._streams)  # the path of each stream
         self._sharing = threading.Lock()  # of the streams, the workers that run and what is decided for them
         self._started = 0  # of the workers
+        self._is_over = False  # nobody is started any more
         self._moved = (0, time.monotonic())  # bytes, and since when there are as many
         self._lost_bytes = 0  # that the gate let through, and that did not arrive
 
@@ -35,6 +36,13 @@ class WorkerCarrier:
         """See Carrier. One worker begins: the server may admit few sessions, and the committer needs one."""
         with self._sharing:
             self._start_workers(1)
+
+    def spread(self) -> None:
+        """See Carrier."""
+        with self._sharing:
+            if not self._is_over:
+                self._start_workers(len(self._workers))
+                self._share()
 
     def _start_workers(self, most: int) -> None:
         for worker in self._workers[self._started : most]:
@@ -73,14 +81,14 @@ class WorkerCarrier:
 
     def join(self) -> None:
         """See Carrier."""
+        with self._sharing:
+            self._is_over = True
         for worker in self._workers[: self._started]:
             worker.join()
 
     def samples(self) -> dict[str, Sample]:
         """See Carrier. Shares the streams anew, since files have begun and ended, and sessions too."""
         with self._sharing:
-            if self._context.events.may_spread.is_set():
-                self._start_workers(len(self._workers))
             if self._started:
                 self._workers[0].is_needed = all(worker.gone for worker in self._workers[: self._started])
             self._share()

@@ -41,11 +41,12 @@ class Committer:
         records: Records,
         connected: Callable[[], None],
         *,
-        may_connect: Callable[[], bool],
+        may_connect: Callable[[float], bool],
     ) -> None:
         """`connected` is called once there is a session, so that what moves can be finished.
 
-        `may_connect`: whether who moves the files has a session, so that none is taken from it.
+        `may_connect` waits so many seconds for those who move the files to have a session, and tells whether
+        they have: none is taken from them.
         """
         self.connected = connected
         self._ends, self._choice, self._queue = ends, choice, queue

@@ -74,7 +74,7 @@ class CommitWork:
     retries: int
     note: OnNote
     outcomes: CommitOutcomes
-    may_connect: Callable[[], bool]  # before there is anything to do
+    may_connect: Callable[[float], bool]  # before there is anything to do; waits so long for that
 
 
 class CommitSession(threading.Thread):
@@ -116,7 +116,7 @@ class CommitSession(threading.Thread):
         retry = Retry(work.retries, work.failure.cancel)
         while not work.queue.is_settled and not self._stopping():
             self._clean_up()
-            batch = work.verify_queue.take(TICK_S, self._most)
+            batch = work.verify_queue.take(0.0 if self._waits_to_connect else TICK_S, self._most)
             self.is_idle = batch.is_empty
             try:
                 if batch.is_empty:
@@ -174,8 +174,12 @@ class CommitSession(threading.Thread):
                 self._stay_connected()
             else:
                 self._close()
-        elif not self._was_connected and self._shared.queue.listed_files and self._shared.may_connect():
+        elif self._waits_to_connect and self._shared.may_connect(TICK_S):
             self._connect()
+
+    @property
+    def _waits_to_connect(self) -> bool:
+        return not (self._was_connected or self._shared.ends.sessions.takes_turns)
 
     def _stay_connected(self) -> None:
         """Keep the session alive. That the server has ended it meanwhile, as it was idle, is no failure."""

@@ -63,8 +63,8 @@ class Attempt:
             self._queue,
             failure,
             records,
-            self._events.may_spread.set,
-            may_connect=lambda: ends.is_local or self._events.admitted.is_set(),
+            self._spread,
+            may_connect=self._queue.wait_begun if ends.is_local else self._events.admitted.wait,
         )
         verifier = ResumeVerifier(
             ends.open_far,
@@ -169,6 +169,11 @@ class Attempt:
             self._journal_the_rest()
         if self._failure.error:
             raise resumable(self._failure.error, self._options)
+
+    def _spread(self) -> None:
+        """Let those who move the files use more sessions, as the committer has its own."""
+        self._events.may_spread.set()
+        self._carrier.spread()
 
     def _what_is_done(self) -> str:
         """Return in words what is done while no data arrive."""

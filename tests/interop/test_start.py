@@ -64,6 +64,17 @@ def test_into_a_folder(site: Site, tmp_path: Path, rounds: Rounds) -> None:
     assert (number, len(said)) == (0, 3)
 
 
+def test_all_sessions_move_data_once_there_is_one_to_commit(
+    site: Site, tmp_path: Path, rounds: Rounds
+) -> None:
+    content = site.write("down", bytes(range(250)) * 40_001).read_bytes()
+    options = mpx.CopyOptions(retries=1, streams=4, rate_bps=80e6)  # so that the first is not done before
+    mpx.copy(site.url_of("down"), tmp_path / "down", options)
+    assert (tmp_path / "down").read_bytes() == content
+    moving = [session for session in rounds.sessions if "ERET" in str(rounds.of(session))]
+    assert len(moving) == 4
+
+
 def test_every_session_logs_in_at_once(site: Site, tmp_path: Path, rounds: Rounds) -> None:
     for number in range(12):
         make(tmp_path / "tree" / str(number), 300_001)

@@ -40,6 +40,9 @@ class MemoryCarrier:
     def start(self) -> None:
         self._thread.start()
 
+    def spread(self) -> None:
+        return
+
     def set_streams(self, path: str, streams: int) -> None:
         self.streams[path] = streams
         self.asked.append((path, streams))

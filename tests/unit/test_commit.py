@@ -103,7 +103,7 @@ class Play:
             self.failure,
             records,
             connected=self.connected.set,
-            may_connect=lambda: False,  # so that it connects for its first files only
+            may_connect=threading.Event().wait,  # never, so that it connects for its first files only
         )
 
     def open(self) -> LocalEndpoint:

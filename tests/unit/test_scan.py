@@ -77,7 +77,7 @@ class Scanned:
             self.failure,
             records,
             connected=lambda: None,
-            may_connect=lambda: True,
+            may_connect=lambda _: True,
         )
         start = FileStart(
             self.ends, self.options, records, self.failure, prove=self.prove, checksum_for=choice.best

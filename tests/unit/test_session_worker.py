@@ -11,7 +11,7 @@ from mpx.engine.retry import SessionsFull
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.stream import StreamTotals
 from mpx.engine.worker_carrier import WorkerCarrier
-from mpx.errors import ConnectionLost, MpxError
+from mpx.errors import ConnectionLost, Interrupted, MpxError
 
 
 class TurnedAway(SessionWorker):
@@ -70,7 +70,6 @@ def test_workers_without_a_session(refusals: list[int], error: str, eventually: 
     context = a_context(retries=2)
     context.queue.put(a_file(1))
     context.queue.end_listing()
-    context.events.may_spread.set()
     carrier = Carrier(context, refusals)
 
     def is_over() -> bool:
@@ -78,9 +77,32 @@ def test_workers_without_a_session(refusals: list[int], error: str, eventually: 
         return context.queue.is_settled or context.failure.cancel.is_set()
 
     carrier.start()
+    carrier.spread()
     eventually(is_over)
     carrier.join()
     assert str(context.failure.error or "") == error
+
+
+def test_one_worker_begins_and_the_others_follow_at_once() -> None:
+    context = a_context()
+    context.queue.put(a_file(1))
+    carrier = Carrier(context, [0, 0, 0])
+    carrier.start()
+    assert [worker.is_alive() for worker in carrier._workers] == [True, False, False]
+    carrier.spread()
+    assert all(worker.is_alive() for worker in carrier._workers)
+    context.failure.set(Interrupted())
+    carrier.join()
+
+
+def test_nobody_is_started_once_the_copy_is_over() -> None:
+    context = a_context()
+    carrier = Carrier(context, [0, 0])
+    carrier.start()
+    context.failure.set(Interrupted())
+    carrier.join()
+    carrier.spread()
+    assert carrier._workers[1].ident is None
 
 
 def test_who_is_idle_ends_with_the_last_file(monkeypatch: pytest.MonkeyPatch) -> None:

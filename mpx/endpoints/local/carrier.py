@@ -49,6 +49,9 @@ class LocalCarrier:
                 raise
         self._threads = begun
 
+    def spread(self) -> None:
+        """See Carrier. There are no sessions."""
+
     def set_streams(self, path: str, streams: int) -> None:
         """See Carrier. The number of threads is fixed."""
 
