@@ -7,18 +7,33 @@ from mpx.choices import FAST
 from mpx.engine.path_set import DEFAULT_PATH, PathSet, split
 from mpx.engine.tuner import START, Decision, Tuner
 from mpx.options import CopyOptions
+from mpx.transfer.transport import Transport
+
+
+FAST_STREAMS = 16  # as many as other tools have that take what they can
+
+
+def first_of_fast(transport: Transport) -> int | None:
+    """Return how many streams `fast` begins with; None where that is not special.
+
+    Streams whose congestion control nobody chose share a path by their number.
+    """
+    options = transport.options
+    if options.policy != FAST or transport.plan.congestion is not None or options.initial_streams:
+        return None
+    return min(FAST_STREAMS, options.max_streams)
 
 
 def tuners(
-    options: CopyOptions, known: PathSet | None, short: int | None = None
+    options: CopyOptions, known: PathSet | None, first: int | None = None
 ) -> dict[tuple[str, ...], Tuner]:
     """Return who decides on the number of streams, by the paths that each is for.
 
-    `known`: what a controller said of these; None: there is one path. `short`: how many a short copy has.
+    `known`: what a controller said of these; None: there is one path. `first`: with how many that begins.
     """
     if known:
         return tuners_by_group(options, known)
-    tuner = tuner_for(options, short)
+    tuner = tuner_for(options, first)
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
@@ -34,7 +49,7 @@ def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> l
     return [Decision(path, count, why) for path, count in streams.items()]
 
 
-def tuner_for(options: CopyOptions, short: int | None = None) -> Tuner | None:
+def tuner_for(options: CopyOptions, first: int | None = None) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
     if options.streams is not None:
         return None
@@ -46,7 +61,7 @@ def tuner_for(options: CopyOptions, short: int | None = None) -> Tuner | None:
     from mpx.tuning.adaptive import AutoTuner
 
     return AutoTuner(
-        options.initial_streams or short,
+        options.initial_streams or first,
         options.max_streams,
         options.rate_bps,
         options.share,

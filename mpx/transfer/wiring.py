@@ -28,7 +28,7 @@ from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.supervisor import CopySupervisor
 from mpx.transfer.timeline import Timeline
 from mpx.transfer.transport import Transport
-from mpx.transfer.tuner_choice import beginning, tuners
+from mpx.transfer.tuner_choice import beginning, first_of_fast, tuners
 from mpx.units import format_duration
 
 if TYPE_CHECKING:  # few copies use several paths
@@ -118,7 +118,8 @@ class Attempt:
             is_needed=lambda: ends.sessions.takes_turns,
         )
         self._background = background_of(self._carrier, context, ends, transport, report.note)
-        chosen = tuners(options, known, short) if self._carrier.tunable and not yields else {}
+        first = short or first_of_fast(transport)
+        chosen = tuners(options, known, first) if self._carrier.tunable and not yields else {}
         self._loop = ControlLoop(
             self._carrier,
             self._queue,

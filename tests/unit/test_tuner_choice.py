@@ -1,12 +1,23 @@
 """Which tuner a copy gets, and where that starts."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from made_up_paths import Path, drive
 
 from mpx.apt_gss import PaperGss
 from mpx.engine.path_set import read_path_set
 from mpx.engine.tuner import Sample
 from mpx.options import CopyOptions
-from mpx.transfer.tuner_choice import first_by_path, first_streams, tuner_for, tuners_by_group
+from mpx.transfer.congestion_plan import Plan
+from mpx.transfer.tuner_choice import (
+    first_by_path,
+    first_of_fast,
+    first_streams,
+    tuner_for,
+    tuners_by_group,
+)
 from mpx.tuning.adaptive import AutoTuner
 
 FAR = {"path": Sample(0, 0, 10**12, rtt_s=0.1)}
@@ -33,6 +44,25 @@ def test_a_number_to_start_with_counts_from_python_too_and_as_the_usual_one() ->
     assert start(CopyOptions(initial_streams=4)) == 4
     assert start(CopyOptions(tuner="paper")) == 4
     assert start(CopyOptions(tuner="paper", initial_streams=6)) == 6
+
+
+@pytest.mark.parametrize(
+    ("congestion", "options", "expected"),
+    [
+        (None, {}, 16),  # the server sends as its kernel wants
+        (None, {"max_streams": 5}, 5),
+        (None, {"initial_streams": 2}, None),
+        (None, {"policy": "fair"}, None),
+        ("bbr", {}, None),
+    ],
+)
+def test_fast_begins_with_as_many_as_others_where_it_cannot_have_bbr(
+    congestion: str | None, options: dict[str, Any], expected: int | None
+) -> None:
+    transport: Any = SimpleNamespace(
+        options=CopyOptions(**{"policy": "fast", **options}), plan=Plan(congestion)
+    )
+    assert first_of_fast(transport) == expected
 
 
 def test_no_start_above_the_most() -> None:
