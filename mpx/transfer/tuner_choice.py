@@ -9,7 +9,6 @@ from mpx.engine.tuner import START, Decision, Tuner
 from mpx.options import CopyOptions
 from mpx.transfer.transport import Transport
 
-
 FAST_STREAMS = 16  # as many as other tools have that take what they can
 
 
