@@ -1,6 +1,7 @@
 """Peers of a bench in processes of their own: a server, and ports that do not answer."""
 
 import contextlib
+import os
 import select
 import signal
 import socket
@@ -32,6 +33,18 @@ class OwnServer:
     def __init__(self, url: str, pid: int) -> None:
         self.url = url
         self._pid = pid
+
+    @property
+    def session_pids(self) -> list[int]:
+        """The processes that it has started and that have not ended."""
+        tasks = Path(f"/proc/{self._pid}/task").iterdir()
+        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds that it has taken, with its processes that have ended."""
+        fields = Path(f"/proc/{self._pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # utime, stime, cutime, cstime
 
     @property
     def peak_bytes(self) -> int:

@@ -77,10 +77,10 @@ def judge(races: Iterable[Mapping[str, Any]]) -> Iterator[Verdict]:
 def timed(command: list[str], course: Course) -> TransferCost:
     """Run a command to its end; raises CalledProcessError when it fails."""
     course.clock.reset()
-    server_before_s, before_s = course.server.ended_sessions_cpu_s, _children_cpu_s()
+    server_before_s, before_s = course.server.ended_sessions_cpu_s, children_cpu_s()
     began = time.perf_counter()
     subprocess.run(command, check=True, env=course.environment, stdout=subprocess.DEVNULL)
-    cpu_s = _children_cpu_s() - before_s
+    cpu_s = children_cpu_s() - before_s
     if course.sync:
         subprocess.run(["sync", "--file-system", course.sync], check=True)
     wall = time.perf_counter() - began
@@ -91,7 +91,7 @@ def timed(command: list[str], course: Course) -> TransferCost:
     )
 
 
-def _children_cpu_s() -> float:
+def children_cpu_s() -> float:
     """Return the processor seconds of all children of this process that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

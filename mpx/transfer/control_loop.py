@@ -15,6 +15,7 @@ from mpx.engine.tuner import Decision, Sample
 from mpx.errors import Interrupted
 from mpx.transfer.background import ENDING_S, Background
 from mpx.transfer.one_processor import OneProcessor
+from mpx.transfer.processor_gain import ProcessorGain
 from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.timeline import Timeline
 
@@ -86,12 +87,15 @@ class ControlLoop:
         paths: PathWatch,
         timeline: Timeline,
         journal_arrivals: Callable[[], None],
+        receives: bool = False,
     ) -> None:
+        """`receives`: the data come to us over several threads."""
         self._carrier, self._queue, self._failure = carrier, queue, failure
         self._tuning, self._background, self._paths = tuning, background, paths
         self._timeline, self._journal_arrivals = timeline, journal_arrivals
         self._began_s = time.monotonic()
         self._processor = OneProcessor()
+        self._gain = ProcessorGain() if receives else None
 
     def start(self) -> None:
         """Say how many streams to begin with, before the carrier starts."""
@@ -120,7 +124,9 @@ class ControlLoop:
         """Measure, ask, act, once; `at_s` is of time.monotonic()."""
         now_s, samples = at_s - self._began_s, self._samples()
         self._journal_arrivals()
-        self._processor.look(*self._queue.waiting)
+        arrived = sum(sample.arrived_bytes for sample in samples.values())
+        is_enough = self._gain is not None and self._gain.observe(now_s, arrived, time.process_time())
+        self._processor.look(*self._queue.waiting, is_enough=is_enough)
         self._timeline.measured(now_s, samples)
         self._paths.carried(at_s, samples)
         self._watch_paths(at_s)

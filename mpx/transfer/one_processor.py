@@ -1,8 +1,9 @@
-"""Keeps the threads of a copy on one processor while they move many small files.
+"""Keeps the threads of a copy on one processor where several only cost more.
 
 Python runs one thread at a time. With small files each thread has its turn for some microseconds, and on
 several processors those that wait for it wake one another in vain: twice the processor time, half of the
-files (docs/decisions/0049). With large files threads wait for the network, or sum data side by side.
+files (docs/decisions/0049). With large files threads wait for the network, or sum data side by side; only
+where a copy that receives keeps a processor busy it is tried whether one is enough (processor_gain.py).
 """
 
 import contextlib
@@ -19,15 +20,20 @@ class OneProcessor:
 
     def __init__(self) -> None:
         self._moved: set[int] = set()  # threads, by the kernel's number
-        self._is_one = False
+        self._is_many = False  # small files
 
-    def look(self, waiting_files: int, waiting_bytes: int, unsettled_files: int) -> None:
-        """Move the threads onto one processor, or let them go, by the files that wait to be moved."""
+    def look(
+        self, waiting_files: int, waiting_bytes: int, unsettled_files: int, *, is_enough: bool = False
+    ) -> None:
+        """Move the threads onto one processor, or let them go, by the files that wait to be moved.
+
+        `is_enough`: one processor carries as much as several.
+        """
         if waiting_files >= MANY:
-            self._is_one = waiting_bytes < SMALL_BYTES * waiting_files
+            self._is_many = waiting_bytes < SMALL_BYTES * waiting_files
         elif unsettled_files < MANY:
-            self._is_one = False
-        if self._is_one:
+            self._is_many = False
+        if self._is_many or is_enough:
             self._move()
         else:
             self.end()

@@ -129,6 +129,7 @@ class Attempt:
             paths=multipath or OnePath(lambda: prober.measured.rtt),
             timeline=Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done),
             journal_arrivals=committer.journal_arrivals,
+            receives=ends.far_is_source and not ends.is_local,
         )
 
     def run(self) -> MpxError | None:

@@ -41,6 +41,15 @@ def test_our_threads_share_a_processor_while_many_small_files_wait() -> None:
         assert os.sched_getaffinity(ours) == USABLE == os.sched_getaffinity(0)
 
 
+def test_our_threads_share_a_processor_where_one_is_enough() -> None:
+    one = OneProcessor()
+    with waiting("mpx-download-stream") as ours:
+        one.look(1, SMALL_BYTES, 1, is_enough=True)
+        assert len(os.sched_getaffinity(ours)) == 1
+        one.look(1, SMALL_BYTES, 1)
+        assert os.sched_getaffinity(ours) == USABLE
+
+
 def test_threads_are_free_for_large_files_and_at_the_end() -> None:
     one = OneProcessor()
     with waiting("mpx-upload-0") as ours:

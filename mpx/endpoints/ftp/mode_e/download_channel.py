@@ -6,24 +6,17 @@ says by EOD that it is done with a retrieve, and goes on to the next. Each chann
 own, so that none gets a connection that was meant for another.
 """
 
-import math
-import os
 import socket
 import threading
-import time
 
-from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, unpack_header
+from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.endpoints.ftp.mode_e.data_listener import DataListener
-from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
+from mpx.endpoints.ftp.mode_e.download_stream import DownloadStream
+from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
-from mpx.errors import ConnectionLost, ControllerError, DestinationError, MpxError
-from mpx.files.local_error import local_error
-from mpx.net.tcp_info import tcp_info
-
-RTT_STEP_S = 0.001  # of the kernel's round trips of what it receives
-SLOW_PIECE_S = 0.05  # a piece that takes longer is recorded as it trickles in
+from mpx.engine.stream import StreamTotals
+from mpx.errors import ConnectionLost, ControllerError, MpxError
 
 
 class DownloadDataChannel:
@@ -134,7 +127,7 @@ class DownloadDataChannel:
             if not self._closed and self.broken is None:
                 self.broken, self.spoiled = error, spoiled
 
-    def left(self, stream: "DownloadStream") -> None:
+    def left(self, stream: DownloadStream) -> None:
         """Forget a stream that has ended, keeping its counters."""
         totals = stream.totals()
         with self._changed:
@@ -167,106 +160,3 @@ class DownloadDataChannel:
             streams = list(self._streams)
         for stream in streams:
             stream.join()
-
-
-class DownloadStream(Stream):
-    """One connection of a channel."""
-
-    def __init__(self, channel: DownloadDataChannel, connection: socket.socket, *, first: int) -> None:
-        super().__init__(
-            "mpx-download-stream",
-            channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
-        )
-        self._channel = channel
-        self._first = first  # number of the retrieve that its first block is part of
-        self._buffer = memoryview(bytearray(BUFFER_BYTES))
-        self._header = memoryview(bytearray(HEADER_BYTES))
-        self._slow = True
-        self._new_bytes = 0  # that had not come before
-        self._shortest_s = math.inf  # of the round trips of what came
-        self.opened(connection)
-
-    def run(self) -> None:
-        """Receive one retrieve after the other."""
-        channel, index, retrieve = self._channel, self._first, None
-        try:
-            while (retrieve := channel.retrieve_at(index)) is not None and self._receive(retrieve):
-                index += 1
-        except DestinationError as error:
-            channel.fail(error, retrieve.file if retrieve else None)
-        except MpxError as error:
-            channel.fail(error)
-        except (OSError, ValueError) as error:
-            channel.fail(ConnectionLost(f"a data connection was lost: {error}"))
-        except Exception as error:
-            channel.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"))
-        finally:
-            self.closed(clean=False)
-            channel.left(self)
-
-    def totals(self) -> StreamTotals:
-        """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
-        with self._guard:
-            self._count_subflows()
-            totals = StreamTotals(bytes=self.passed_bytes, new_bytes=self._new_bytes)
-            if self.connection is None:
-                return totals
-            totals.streams = 1
-            info = tcp_info(self.connection)
-            if info is not None and info.received_rtt_s:
-                self._shortest_s = min(self._shortest_s, info.received_rtt_s)
-                totals.rtts_s = (info.received_rtt_s,)
-                totals.least_rtt_s = min(info.least_rtt_s or math.inf, self._shortest_s + RTT_STEP_S)
-            return totals
-
-    def _receive(self, retrieve: PartialRetrieve) -> bool:
-        """Receive this connection's share of a retrieve; False when the server closed it in between."""
-        connection = self.connection
-        assert connection is not None
-        first, received, reached = True, 0, 0
-        while True:
-            got = connection.recv_into(self._header, HEADER_BYTES, socket.MSG_WAITALL)
-            if got == 0 and first:
-                return False
-            if got < HEADER_BYTES:
-                raise ConnectionLost("the server closed a data connection in the middle of a transfer")
-            header = unpack_header(self._header)
-            if not retrieve.fits(header):
-                raise SentTooMuch(retrieve)
-            self._receive_block(connection, retrieve, retrieve.start + header.offset, header.count)
-            first = False
-            received += header.count
-            reached = max(reached, header.offset + header.count if header.count else 0)
-            if header.ends_data:
-                retrieve.ended(header.total_streams, received, reached)
-                return True
-
-    def _receive_block(
-        self, connection: socket.socket, retrieve: PartialRetrieve, start: int, count: int
-    ) -> None:
-        limiter, view = self._channel.context.limiter, self._buffer
-        while count:
-            began = time.monotonic()
-            want = min(count, limiter.piece(BUFFER_BYTES))
-            got = connection.recv_into(view, want, 0 if self._slow else socket.MSG_WAITALL)
-            if got == 0:
-                raise ConnectionLost("the server closed a data connection in the middle of a block")
-            self._slow = time.monotonic() - began > SLOW_PIECE_S
-            limiter.wait(got)
-            piece = view[: retrieve.within(start, start + got)]
-            # What comes late must touch neither a finished file nor what was summed already.
-            for first, last in retrieve.to_write(start, start + len(piece)) if len(piece) else ():
-                self._write(retrieve, first, piece[first - start : last - start])
-            self.passed_bytes += got
-            start += got
-            count -= got
-
-    def _write(self, retrieve: PartialRetrieve, start: int, data: memoryview) -> None:
-        file, written = retrieve.file, 0
-        try:
-            while written < len(data):  # a disk that fills up takes what fits, then says why
-                written += os.pwrite(retrieve.fd, data[written:], start + written)
-        except OSError as error:
-            raise local_error(error, file.final, writing=True) from None
-        self._new_bytes += len(data)
-        file.sums.passed(start, data)
