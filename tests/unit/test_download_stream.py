@@ -74,7 +74,8 @@ class Download:
         self.stream.start()
         at = 0
         for piece in (*pieces, len(data)):
-            self.server.sendall(data[at : at + piece])
+            if at < len(data):  # else the stream may be over
+                self.server.sendall(data[at : at + piece])
             at += piece
         if cuts:
             self.server.close()
