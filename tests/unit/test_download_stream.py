@@ -149,6 +149,14 @@ def test_large_blocks_are_written_whatever_the_buffer_holds(tmp_path: Path, made
     assert int(digest, 16) == zlib.adler32(made[0].content)
 
 
+def test_blocks_of_single_bytes(tmp_path: Path, made: list[Download]) -> None:
+    size = 3000
+    made.append(Download(tmp_path, size, [(0, size)], 2))
+    made[0].run(said(made[0].content, 0, size, 1) + ENDS.pack())
+    assert not made[0].channel.errors
+    assert made[0].written() == made[0].content
+
+
 def test_a_part_that_ends_early_does_not_keep_the_next_one_waiting(
     tmp_path: Path, made: list[Download]
 ) -> None:

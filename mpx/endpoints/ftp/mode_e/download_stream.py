@@ -24,6 +24,7 @@ from mpx.net.tcp_info import tcp_info
 
 RTT_STEP_S = 0.001  # of the kernel's round trips of what it receives
 BLOCKS_AT_ONCE = {True: 4, False: 2}  # of a Globus server, by whether the connection is alone
+MOST_VIEWS = 64  # written at once; a kernel takes 1024, and blocks may be of single bytes
 _TICK = struct.pack("ll", 0, 50_000)  # a receive hands over what has come after 50 ms
 
 
@@ -176,7 +177,7 @@ class DownloadStream(Stream):
 
     def _take(self, retrieve: PartialRetrieve, offset: int, size: int) -> None:
         """Take bytes of the buffer that belong at an offset of the file."""
-        if self._views and offset != self._place_end:
+        if self._views and (offset != self._place_end or len(self._views) == MOST_VIEWS):
             self._write(retrieve)
         if not self._views:
             self._place = offset
