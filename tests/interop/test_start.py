@@ -75,6 +75,14 @@ def test_all_sessions_move_data_once_there_is_one_to_commit(
     assert len(moving) == 4
 
 
+def test_a_small_file_needs_one_session_to_move_it(site: Site, tmp_path: Path, rounds: Rounds) -> None:
+    content = site.write("down", b"x" * 1000).read_bytes()
+    mpx.copy(site.url_of("down"), tmp_path / "down", QUICK)
+    assert (tmp_path / "down").read_bytes() == content
+    assert sum("ERET" in str(rounds.of(session)) for session in rounds.sessions) == 1
+    assert len(rounds.sessions) == 2  # and one to commit it
+
+
 def test_every_session_logs_in_at_once(site: Site, tmp_path: Path, rounds: Rounds) -> None:
     for number in range(12):
         make(tmp_path / "tree" / str(number), 300_001)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.download_watch import DownloadWatch, Needless
-from mpx.endpoints.ftp.mode_e.read_ahead import FIRST_PIECE, ReadAhead
+from mpx.endpoints.ftp.mode_e.read_ahead import AT_FIRST, FIRST_PIECE, ReadAhead
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import is_session_wanted
@@ -120,7 +120,7 @@ class DownloadWorker(SessionWorker):
     def under_way(self) -> list[Pending]:
         """Return the retrieves that this session still has to bring, and when it will have."""
         session = self.session
-        return session.pending(self._ahead.goodput) if session else []
+        return session.pending(self._ahead.goodput or AT_FIRST) if session else []
 
     def cut(self) -> None:
         """See SessionWorker."""

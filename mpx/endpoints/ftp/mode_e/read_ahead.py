@@ -15,6 +15,7 @@ BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connecti
 BLOCKS_EACH = (
     16  # in one retrieve, as connections that are done with it wait for the last block of the others
 )
+AT_FIRST = 1e6  # bytes/s that a worker is expected to bring before its goodput was measured
 MEASURED_S = 0.1  # goodput is measured over this time or more
 
 
