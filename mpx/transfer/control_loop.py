@@ -124,9 +124,7 @@ class ControlLoop:
         """Measure, ask, act, once; `at_s` is of time.monotonic()."""
         now_s, samples = at_s - self._began_s, self._samples()
         self._journal_arrivals()
-        arrived = sum(sample.arrived_bytes for sample in samples.values())
-        is_enough = self._gain is not None and self._gain.observe(now_s, arrived, time.process_time())
-        self._processor.look(*self._queue.waiting, is_enough=is_enough)
+        self._processor.look(*self._queue.waiting, is_enough=self._one_is_enough(now_s, samples))
         self._timeline.measured(now_s, samples)
         self._paths.carried(at_s, samples)
         self._watch_paths(at_s)
@@ -143,6 +141,17 @@ class ControlLoop:
                 self._record(now_s, Decision(DEFAULT_PATH, sample.streams, reaction.reason), sample)
         for decision in self._tuning.observe(now_s, samples, self._paths.lost):
             self._record(now_s, decision, samples[decision.path])
+
+    def _one_is_enough(self, now_s: float, samples: Mapping[str, Sample]) -> bool:
+        """Tell whether one processor carries as much as several, as far as it is known."""
+        if self._gain is None:
+            return False
+        if self._processor.is_many:  # what is measured now is of one, whatever is tried
+            self._gain = ProcessorGain()
+            return False
+        streams = sum(sample.streams for sample in samples.values())
+        arrived_bytes = sum(sample.arrived_bytes for sample in samples.values())
+        return self._gain.observe(now_s, streams, arrived_bytes, time.process_time())
 
     def _wait(self) -> None:
         """Return after a tick; a path that may have been lost is looked at more often."""

@@ -20,7 +20,7 @@ class OneProcessor:
 
     def __init__(self) -> None:
         self._moved: set[int] = set()  # threads, by the kernel's number
-        self._is_many = False  # small files
+        self.is_many = False  # small files, so that all threads share one
 
     def look(
         self, waiting_files: int, waiting_bytes: int, unsettled_files: int, *, is_enough: bool = False
@@ -30,10 +30,10 @@ class OneProcessor:
         `is_enough`: one processor carries as much as several.
         """
         if waiting_files >= MANY:
-            self._is_many = waiting_bytes < SMALL_BYTES * waiting_files
+            self.is_many = waiting_bytes < SMALL_BYTES * waiting_files
         elif unsettled_files < MANY:
-            self._is_many = False
-        if self._is_many or is_enough:
+            self.is_many = False
+        if self.is_many or is_enough:
             self._move()
         else:
             self.end()

@@ -10,8 +10,9 @@ SETTLES_S, SPAN_S = 0.3, 1.0  # after each change, and how long goodput is measu
 BUSY = 0.5  # of a processor: less is not worth a trial
 ENOUGH = 0.93  # of the goodput with several processors: one is enough
 MUCH_LESS = 0.7  # than one has shown to carry: others use it too, or something else is in the way
-LOOK_S = 30.0  # until several processors are tried again, while one is enough
-AGAIN_S, LATER, LATEST_S = 5.0, 2.0, 600.0  # until one is tried again where it was not; longer each time
+LOOK_S, LATEST_LOOK_S = 5.0, 60.0  # until several are tried again while one is enough, longer each time ...
+AGAIN_S, LATEST_S = 5.0, 600.0  # ... and until one is tried again where it was not
+LATER = 2.0  # factor of both
 
 
 class ProcessorGain:
@@ -25,10 +26,18 @@ class ProcessorGain:
             None  # of the measurement: time, bytes, processor seconds
         )
         self._carried_bps = 0.0  # before the trial, or by one processor
-        self._next_s, self._again_s = 0.0, AGAIN_S
+        self._before_bps = 0.0  # in the measurement before the last one, by as many processors
+        self._streams = 0
+        self._next_s, self._look_s, self._again_s = 0.0, LOOK_S, AGAIN_S
 
-    def observe(self, now_s: float, arrived_bytes: int, cpu_s: float) -> bool:
-        """Take what has arrived and what processor time all threads took so far; return `is_enough`."""
+    def observe(self, now_s: float, streams: int, arrived_bytes: int, cpu_s: float) -> bool:
+        """Take what has arrived and what processor time all threads took so far; return `is_enough`.
+
+        With another number of streams a measurement begins anew.
+        """
+        if streams != self._streams:
+            self._streams, self._since_s, self._began = streams, now_s, None
+            self._before_bps = 0.0
         if now_s - self._since_s < SETTLES_S:
             return self.is_enough
         if self._began is None:
@@ -42,10 +51,13 @@ class ProcessorGain:
         return self.is_enough
 
     def _judge(self, now_s: float, goodput_bps: float, busy: float) -> None:
+        before_bps, self._before_bps = self._before_bps, goodput_bps
+        is_steady = ENOUGH * max(before_bps, goodput_bps) <= min(before_bps, goodput_bps)
         if self._is_trial and self.is_enough:
             self._is_trial = False
             if goodput_bps >= ENOUGH * self._carried_bps:
-                self._carried_bps, self._next_s = goodput_bps, now_s + LOOK_S
+                self._carried_bps = goodput_bps
+                self._stay(now_s)
             else:
                 self._several(now_s)
         elif self._is_trial:  # of several processors
@@ -54,14 +66,14 @@ class ProcessorGain:
                 self._several(now_s)
             else:
                 self._change(now_s, is_enough=True)
-                self._next_s = now_s + LOOK_S
+                self._stay(now_s)
         elif self.is_enough:
             if goodput_bps < MUCH_LESS * self._carried_bps:
                 self._several(now_s)
             elif now_s >= self._next_s:
                 self._carried_bps = goodput_bps
                 self._try(now_s, is_enough=False)
-        elif now_s >= self._next_s and busy >= BUSY:
+        elif now_s >= self._next_s and busy >= BUSY and is_steady:  # a copy that grows wins any trial
             self._carried_bps = goodput_bps
             self._try(now_s, is_enough=True)
 
@@ -69,10 +81,14 @@ class ProcessorGain:
         self._is_trial = True
         self._change(now_s, is_enough=is_enough)
 
+    def _stay(self, now_s: float) -> None:
+        self._next_s = now_s + self._look_s
+        self._look_s = min(LATEST_LOOK_S, LATER * self._look_s)
+
     def _several(self, now_s: float) -> None:
-        self._next_s = now_s + self._again_s
+        self._next_s, self._look_s = now_s + self._again_s, LOOK_S
         self._again_s = min(LATEST_S, LATER * self._again_s)
         self._change(now_s, is_enough=False)
 
     def _change(self, now_s: float, *, is_enough: bool) -> None:
-        self.is_enough, self._since_s, self._began = is_enough, now_s, None
+        self.is_enough, self._since_s, self._began, self._before_bps = is_enough, now_s, None, 0.0

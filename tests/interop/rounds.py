@@ -21,7 +21,7 @@ class Rounds:
         def sends(session: ClientSession, *commands: bytes) -> None:
             if session not in self._said:
                 self.sessions.append(session)
-                if not session.banner:
+                if not session.is_greeted:
                     self.early.append(session)
                 self._said[session] = []
                 self._has_heard[session] = True

@@ -16,7 +16,7 @@ import mpx
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
-from mpx.errors import TransferTimeout
+from mpx.errors import SessionEnded, TransferTimeout
 from mpx.location import parse_location
 
 QUICK = mpx.CopyOptions(retries=1, timeout_s=5, connect_timeout_s=5)
@@ -43,13 +43,17 @@ def loses(dialogue: Dialogue) -> str:
     return "220 ready"
 
 
+def nameless(dialogue: Dialogue) -> str:
+    dialogue.control.recv(65536)
+    return "220 "
+
+
 def wants_no_login(dialogue: Dialogue) -> str:
     return "230 welcome"
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpx.endpoints.ftp.login.QUIET_S", 0.5)
+def _knows_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpx.endpoints.ftp.login._slow", {})
     monkeypatch.setattr("mpx.endpoints.ftp.login._ask_for_password", set())
 
@@ -60,12 +64,15 @@ class Minds:
     def __init__(self, reacts: Callable[[Dialogue], str]) -> None:
         self._reacts = iter([reacts])
         self.heard = b""  # before the greeting
+        self.then = "220 ready"  # to all others
+        self.connections = 0
         self._is_in: Dialogue | None = None  # who was greeted with 230
 
     def __call__(self, dialogue: Dialogue, _: str) -> str:
+        self.connections += 1
         reacts = next(self._reacts, None)
         if reacts is None:
-            return "220 ready"
+            return self.then
         assert select.select([dialogue.control], [], [], PATIENCE_S)[0]
         self.heard = dialogue.control.recv(65536, socket.MSG_PEEK)
         banner = reacts(dialogue)
@@ -90,8 +97,12 @@ def address(server: StoringServer) -> tuple[str, int]:
     return location.host, location.port
 
 
-@pytest.mark.parametrize("reacts", [closes, says_421, says_500, loses, wants_no_login])
-def test_who_minds_gets_a_second_connection(reacts: Callable[[Dialogue], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("reacts", [closes, says_421, says_500, loses, nameless, wants_no_login])
+def test_who_minds_gets_a_second_connection(
+    reacts: Callable[[Dialogue], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reacts in (loses, nameless):
+        monkeypatch.setattr("mpx.endpoints.ftp.login.QUIET_S", 0.5)
     content = make(tmp_path / "up", 300_001).read_bytes()
     minds = Minds(reacts)
     with opened(minds) as server:
@@ -121,24 +132,46 @@ def test_a_secret_waits_for_who_asks_for_it(tmp_path: Path, monkeypatch: pytest.
     assert minds.heard == b"USER me\r\n"
 
 
-def copied_early(url: str, tmp_path: Path, rounds: Rounds) -> None:
-    """Copy up and down, and see that all sessions but the first spoke first, and none in vain."""
+@pytest.mark.peers
+def test_servers_of_others_do_not_mind(
+    foreign: ForeignServer, tmp_path: Path, rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They ask for a password: the first session of each process says who it is before the greeting."""
     content = make(tmp_path / "up", 300_001).read_bytes()
-    mpx.copy(tmp_path / "up", f"{url}/up", QUICK)
-    mpx.copy(f"{url}/up", tmp_path / "down", QUICK)
+    mpx.copy(tmp_path / "up", f"{foreign.url}up", QUICK)
+    assert not rounds.early
+    before = len(rounds.sessions)
+    monkeypatch.setattr("mpx.endpoints.ftp.login._ask_for_password", set())  # as in another process
+    mpx.copy(f"{foreign.url}up", tmp_path / "down", QUICK)
+    assert (tmp_path / "down").read_bytes() == content
+    assert rounds.early == [rounds.sessions[before]]
+    first, second = rounds.of(rounds.early[0])[:2]
+    assert first == [["USER"]] and second[0][0] == "PASS"
+
+
+@pytest.mark.peers
+def test_vsftpd_does_not_mind(vsftpd: tuple[str, Path], tmp_path: Path, rounds: Rounds) -> None:
+    content = make(tmp_path / "up", 300_001).read_bytes()
+    mpx.copy(tmp_path / "up", f"{vsftpd[0]}/up", QUICK)
+    mpx.copy(f"{vsftpd[0]}/up", tmp_path / "down", QUICK)
     assert (tmp_path / "down").read_bytes() == content
     assert len(rounds.sessions) >= 3
     assert rounds.early == rounds.sessions[1:]
 
 
-@pytest.mark.peers
-def test_servers_of_others_do_not_mind(foreign: ForeignServer, tmp_path: Path, rounds: Rounds) -> None:
-    copied_early(foreign.url.rstrip("/"), tmp_path, rounds)
-
-
-@pytest.mark.peers
-def test_vsftpd_does_not_mind(vsftpd: tuple[str, Path], tmp_path: Path, rounds: Rounds) -> None:
-    copied_early(vsftpd[0], tmp_path, rounds)
+def test_who_has_taken_it_and_then_refuses_is_full(tmp_path: Path) -> None:
+    """It is not taken for one that minds, and gets no second connection at once."""
+    minds = Minds(lambda _: "220 ready")
+    with opened(minds) as server:
+        known = KnownServers()
+        options = SessionOptions(connect_timeout_s=5, timeout_s=5, known=known)
+        location = parse_location(server.url + "/")
+        log_in(ClientSession(location, options)).close()
+        minds.then = "421 too many"
+        with pytest.raises(SessionEnded, match="too many"):
+            log_in(ClientSession(location, options))
+        assert minds.connections == 2
+        assert known.takes_early(address(server))
 
 
 @pytest.fixture

@@ -44,7 +44,10 @@ def test_sizes_are_asked_where_they_may_differ_or_cost_nothing() -> None:
     ]
 
 
-@pytest.mark.parametrize(("said", "asks"), [(FILE, True), (FOLDER, False), (MISSING, False)])
+NAMED = Reply(250, ("of /type=dir;", " Type=file; /type=dir;", "end"))
+
+
+@pytest.mark.parametrize(("said", "asks"), [(FILE, True), (NAMED, True), (FOLDER, False), (MISSING, False)])
 def test_who_described_a_name_ahead_is_asked_for_its_size_where_that_may_differ(
     said: Reply, asks: bool
 ) -> None:

@@ -5,7 +5,7 @@ import random
 import socket
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -66,7 +66,9 @@ class Download:
         fd = self.file.open(self.file.partial, os.O_RDWR | os.O_CREAT)
         self.channel = Feeds([], parallelism)
         self.channel.retrieves = [PartialRetrieve(self.file, *part, fd, self.channel) for part in parts]
-        ours, self.server = socket.socketpair()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.server = socket.create_connection(listener.getsockname())
+            ours = listener.accept()[0]
         self.stream = DownloadStream(self.channel, ours, first=0)
 
     def run(self, data: bytes, pieces: Sequence[int] = (), *, cuts: bool = False) -> None:
@@ -157,17 +159,48 @@ def test_blocks_of_single_bytes(tmp_path: Path, made: list[Download]) -> None:
     assert made[0].written() == made[0].content
 
 
-def test_a_part_that_ends_early_does_not_keep_the_next_one_waiting(
-    tmp_path: Path, made: list[Download]
+def test_a_part_that_ends_early_is_not_waited_for(
+    tmp_path: Path, made: list[Download], eventually: Callable[..., None]
 ) -> None:
-    """Fewer bytes came than were asked for, as the file has shrunk; what follows is of the next part."""
+    """Fewer bytes came than were asked for, as the file has shrunk; nothing follows before that is seen."""
     made.append(Download(tmp_path, 2000, [(0, 1000), (1000, 2000)], 1))
-    content = made[0].content
-    data = said(content, 0, 600, 250) + ENDS.pack() + said(content, 1000, 2000, 300) + ENDS.pack()
-    made[0].run(data)
-    first, second = made[0].channel.retrieves
+    content, (first, second) = made[0].content, made[0].channel.retrieves
+    made[0].stream.start()
+    made[0].server.sendall(said(content, 0, 600, 250) + ENDS.pack())
+    eventually(lambda: first.is_done)
+    made[0].server.sendall(said(content, 1000, 2000, 300) + ENDS.pack())
+    eventually(lambda: second.is_done)
+    made[0].stream.join(60)
     assert (first.is_short, second.is_short) == (True, False)
     assert made[0].written()[1000:] == content[1000:]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_what_trickles_in_is_recorded_at_once(
+    parallelism: int, tmp_path: Path, made: list[Download], eventually: Callable[..., None]
+) -> None:
+    """The server stops in the middle of a block, and of a header, until all before is there."""
+    made.append(Download(tmp_path, 1000, [(0, 1000)], parallelism))
+    content, (retrieve,) = made[0].content, made[0].channel.retrieves
+    data = said(content, 0, 1000, 400) + ENDS.pack()
+    made[0].stream.start()
+    sent = 0
+    for until, passed in ((17 + 100, 100), (17 + 400 + 5, 400), (2 * (17 + 400) + 17 + 1, 801)):
+        made[0].server.sendall(data[sent:until])
+        sent = until
+        eventually(lambda passed=passed: made[0].stream.passed_bytes == passed)
+    made[0].server.sendall(data[sent:])
+    eventually(lambda: retrieve.is_done)
+    made[0].stream.join(60)
+    assert made[0].written() == content
+
+
+def test_at_a_rate(tmp_path: Path, made: list[Download]) -> None:
+    size = 300_000
+    made.append(Download(tmp_path, size, [(0, size)], 1))
+    made[0].channel.context.limiter.rate_bps = 50e6
+    made[0].run(said(made[0].content, 0, size, 100_000) + ENDS.pack())
+    assert made[0].written() == made[0].content
 
 
 def test_the_end_may_be_said_with_the_last_data(tmp_path: Path, made: list[Download]) -> None:

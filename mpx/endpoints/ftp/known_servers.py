@@ -38,12 +38,23 @@ class KnownServers:
         self._now_s = now_s
         self._lock = threading.Lock()
         self._seen: _Seen | None = None  # None: not read yet
+        self._early: set[Server] = set()  # those that took a login before their greeting in this run
 
     def takes_early(self, server: Server) -> bool:
         """Tell whether a server may be sent a login before it has greeted us."""
         with self._lock:
             seen_s, took = self._known().get(_key(server), (-math.inf, False))
             return took and 0 <= self._now_s() - seen_s < TAKEN_S
+
+    def took_early(self, server: Server) -> None:
+        """Note that a server took a login before its greeting: if it refuses the next one it is full."""
+        with self._lock:
+            self._early.add(server)
+
+    def has_taken_early(self, server: Server) -> bool:
+        """Tell whether it did so in this run."""
+        with self._lock:
+            return server in self._early
 
     def saw(self, server: Server, *, took: bool) -> None:
         """Note whether a server took a login in one write, or before its greeting where it was sent so."""

@@ -20,7 +20,7 @@ from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, MpxError, SessionEnded, TransferTimeout
 
 QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
@@ -42,14 +42,20 @@ def log_in(
     are not let in, ConnectionLost; every session is closed then.
     """
     server, known = _server(session), session.options.known
+    user, password = credentials(session.location)
+    # With a secret that was asked for before, one write after the greeting takes no longer.
+    is_sooner = password == ANONYMOUS or (server, user) not in _ask_for_password
     try:
-        if known and server not in _slow and known.takes_early(server):
+        if known and is_sooner and server not in _slow and known.takes_early(server):
             failed = _early(session, greeting_s, ahead)
             if failed is None:
+                known.took_early(server)
                 return session
+            if isinstance(failed, SessionEnded) and known.has_taken_early(server):
+                raise failed  # it is full
             session.close()
             session = _another(session, greeting_s, failed)
-            known.saw(server, took=False)  # it was not merely full
+            known.saw(server, took=False)
         else:
             session.greet(greeting_s)
         if server in _slow:
@@ -89,7 +95,7 @@ def _early(
     try:
         refusal = _at_once(session, ahead, partial(session.greet, greeting_s))
     except TransferTimeout as error:
-        if not session.banner:
+        if not session.is_greeted:
             raise
         return error
     except ConnectionLost as error:

@@ -88,7 +88,7 @@ class ClientSession:
         self.has_restarted = False  # REST was said, and some servers keep an offset for all that follows
         self.closed: Callable[[], None] = lambda: None  # is called once it is closed
         self.passive: tuple[bytes, ...] = ()  # what asks for a port, the best first (data_address.py)
-        self.is_in = False  # by its greeting
+        self.is_in = self.is_greeted = False  # both by its greeting
         self.is_one_by_one = False  # the server takes no command before the last is answered
         self.ahead = AskedAhead()
         self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
@@ -169,7 +169,7 @@ class ClientSession:
             ) from None
         if banner.code not in (220, _IS_IN):
             raise SessionEnded(f"{self.peer} refused the connection: {banner.reason}")
-        self.banner = banner.text
+        self.banner, self.is_greeted = banner.text, True
         self.is_in = banner.code == _IS_IN
 
     def name(self, name: str) -> str:

@@ -43,7 +43,8 @@ def asks_size(features: dict[str, str], ahead: AskedAhead, name: str, *, is_sing
     known = ahead.answer(command("MLST", name))
     if known is None or ahead.answer(command("SIZE", name)) is not None:
         return is_single or may_differ
-    return may_differ and known.is_ok and "type=dir" not in "".join(known.lines).lower()
+    facts = [line.lstrip().partition(" ")[0].lower() for line in known.lines]
+    return may_differ and known.is_ok and not any("type=dir;" in each for each in facts)
 
 
 def sized_by(

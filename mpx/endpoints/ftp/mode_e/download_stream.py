@@ -5,6 +5,7 @@ asks for as much at once as is sure to come, also beyond the end of a block, and
 another in one call.
 """
 
+import contextlib
 import math
 import os
 import select
@@ -160,7 +161,8 @@ class DownloadStream(Stream):
             poll.poll()
             got = self._come(want, socket.MSG_WAITALL)
         if got == want and not self._is_alone and limiter.rate_bps is None:
-            got += self._come(len(self._buffer) - self._end, socket.MSG_DONTWAIT)
+            with contextlib.suppress(OSError):  # what has come is taken first
+                got += self._come(len(self._buffer) - self._end, socket.MSG_DONTWAIT)
         limiter.wait(got)
         return got > 0
 
