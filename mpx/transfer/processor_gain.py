@@ -22,9 +22,8 @@ class ProcessorGain:
         self.is_enough = False  # one processor is, or is being tried
         self._is_trial = False  # of one, or of several while one is enough
         self._since_s = -math.inf  # the last change
-        self._began: tuple[float, int, float] | None = (
-            None  # of the measurement: time, bytes, processor seconds
-        )
+        # When the measurement began, and the bytes and processor seconds up to then:
+        self._began: tuple[float, int, float] | None = None
         self._carried_bps = 0.0  # before the trial, or by one processor
         self._before_bps = 0.0  # in the measurement before the last one, by as many processors
         self._streams = 0

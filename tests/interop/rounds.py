@@ -20,11 +20,11 @@ class Rounds:
 
         def sends(session: ClientSession, *commands: bytes) -> None:
             if session not in self._said:
+                self._said[session] = []
+                self._has_heard[session] = True
                 self.sessions.append(session)
                 if not session.is_greeted:
                     self.early.append(session)
-                self._said[session] = []
-                self._has_heard[session] = True
             if self._has_heard[session]:
                 self._said[session].append([])
             self._has_heard[session] = False

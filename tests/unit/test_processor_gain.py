@@ -72,7 +72,9 @@ def test_a_copy_that_grows_is_not_taken_for_one_that_needs_one() -> None:
 
 
 def test_while_the_number_of_streams_changes_nothing_is_tried() -> None:
-    machine: Machine = lambda _, is_one: (10.0, 1.0 if is_one else 1.5)  # noqa: E731
+    def machine(_: float, is_one: bool) -> tuple[float, float]:
+        return 10.0, 1.0 if is_one else 1.5
+
     assert not any(Copied(machine, streams=int).run(60).ones)
     assert Copied(machine, streams=lambda now_s: 4 if now_s < 30 else 5).run(60).ones[-1]
 
