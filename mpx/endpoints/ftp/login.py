@@ -42,10 +42,10 @@ def log_in(
     are not let in, ConnectionLost; every session is closed then.
     """
     server, known = _server(session), session.options.known
-    user, password = credentials(session.location)
-    # With a secret that was asked for before, one write after the greeting takes no longer.
-    is_sooner = password == ANONYMOUS or (server, user) not in _ask_for_password
     try:
+        user, password = credentials(session.location)
+        # With a secret that was asked for before, one write after the greeting takes no longer.
+        is_sooner = password == ANONYMOUS or (server, user) not in _ask_for_password
         if known and is_sooner and server not in _slow and known.takes_early(server):
             failed = _early(session, greeting_s, ahead)
             if failed is None:
