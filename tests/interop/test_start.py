@@ -79,15 +79,20 @@ def test_another_session_moves_data_once_there_is_one_to_commit(
         return sum("ERET" in str(rounds.of(session)) for session in [*rounds.sessions])
 
     goes_on = DownloadStream._more
+    alone: list[DownloadStream] = []  # that have waited in vain
 
     def waits(stream: DownloadStream, *arguments: Any) -> bool:
-        eventually(lambda: moving() > 1)
+        try:
+            eventually(lambda: alone or moving() > 1, 30)
+        except AssertionError:
+            alone.append(stream)
         return goes_on(stream, *arguments)
 
     monkeypatch.setattr(DownloadStream, "_more", waits)
     content = site.write("down", bytes(range(250)) * 40_001).read_bytes()
     mpx.copy(site.url_of("down"), tmp_path / "down", mpx.CopyOptions(retries=1, streams=4))
     assert (tmp_path / "down").read_bytes() == content
+    assert not alone
 
 
 def test_a_small_file_needs_one_session_to_move_it(site: Site, tmp_path: Path, rounds: Rounds) -> None:
