@@ -59,12 +59,13 @@ def tuner_for(options: CopyOptions, first: int | None = None) -> Tuner | None:
         return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
     from mpx.tuning.adaptive import AutoTuner
 
+    yields = options.policy != FAST
     return AutoTuner(
         options.initial_streams or first,
         options.max_streams,
         options.rate_bps,
-        options.share,
-        yields=options.policy != FAST,
+        options.share if yields else max(options.share, first or 0),  # fewer would have less of a shared path
+        yields=yields,
     )
 
 

@@ -7,18 +7,12 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 
-from mpx.engine.tuner import Decision, Sample
+from mpx.engine.tuner import START, Decision, Sample
+from mpx.tuning.constants import AS_MUCH, ENDING, MOST, PATIENCE, QUICK, RAMP, RAREST_S, SHOWS_S
 from mpx.tuning.losses import LossJudge
-from mpx.tuning.measurement import Meter, Span
-from mpx.tuning.search import QUICK, RAMP, SHARE, Search, Step
+from mpx.tuning.measurement import Meter
+from mpx.tuning.search import Search, Step
 from mpx.units import counted
-
-ALL = 0.85  # that share of the streams asked for are all, as some pause between two files or pieces
-PATIENCE = Span(3.5, 20.0)  # two lost SYNs, then streams that are not open are given up ...
-RETRY_S = 30.0  # ... for that long
-ALIKE = 0.95  # paths whose streams carry that share of what the best carry are as good: the smallest grows
-ENDING = 3.0  # no step when less is left than that many times what is moved until it shows
-SHOWS_S = 0.5  # a ramp, and that long
 
 
 class AutoTuner:
@@ -36,7 +30,7 @@ class AutoTuner:
         initial: int | Mapping[str, int] | None = None,
         max_streams: int = 256,
         rate_bps: float | None = None,
-        share: int = SHARE,
+        share: int = START,
         *,
         yields: bool = True,
     ):
@@ -115,7 +109,7 @@ class AutoTuner:
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
         """Whether as many streams as asked for are open; after some time what is open counts as asked for."""
-        if all(ALL * self._asked[p] <= s.streams <= self._asked[p] / ALL for p, s in samples.items()):
+        if all(MOST * self._asked[p] <= s.streams <= self._asked[p] / MOST for p, s in samples.items()):
             self._complete_s = now_s
             return True, []
         if any(sample.changing for sample in samples.values()):
@@ -129,7 +123,7 @@ class AutoTuner:
         for path, sample in samples.items():
             if sample.streams > self._asked[path]:  # each file under way keeps one
                 self._asked[path] = sample.streams
-                self._floor, self._floor_until_s = sum(s.streams for s in samples.values()), now_s + RETRY_S
+                self._floor, self._floor_until_s = sum(s.streams for s in samples.values()), now_s + RAREST_S
             elif sample.streams < self._asked[path]:
                 reason = (
                     f"only {sample.streams} of {_streams(self._asked[path])} open after {patience_s:.1f} s"
@@ -139,7 +133,7 @@ class AutoTuner:
         if decisions:
             before, self._ceiling = self._ceiling, sum(s.streams for s in samples.values())
             if self._ceiling <= before:  # where some have come meanwhile, more may
-                self._ceiling_until_s = now_s + RETRY_S
+                self._ceiling_until_s = now_s + RAREST_S
         return not decisions, decisions
 
     def _is_ending(self, samples: Mapping[str, Sample]) -> bool:
@@ -166,7 +160,7 @@ class AutoTuner:
             wanted = dict(self._home)
         elif step.streams > n:
             best = max(map(per_stream, samples))
-            alike = [path for path in samples if per_stream(path) >= ALIKE * best]
+            alike = [path for path in samples if per_stream(path) >= AS_MUCH * best]
             wanted[min(alike, key=lambda path: samples[path].streams)] += step.streams - n
         elif more_than_one := [path for path in samples if self._asked[path] > 1]:
             path = min(more_than_one, key=per_stream)

@@ -8,15 +8,7 @@ are random their share stays the same, where a policer drops it grows with the s
 import math
 from dataclasses import dataclass, field
 
-from mpx.tuning.measurement import SEGMENT_BYTES, Span
-
-LOSSES = 20  # so many are needed for an answer
-SETTLES = Span(2.0, 40.0)  # new streams overshoot at first: what they lose then says nothing
-LINGERS = Span(0.3, 3.0)  # a loss is seen after a round trip or two: a queue that stood so long ago counts
-DOSE = 1.4  # factor between two numbers of streams that can be compared
-GROWS = 0.67  # losses that grow by more than that power of the factor are those of a policer (CUBIC: 1.33)
-ALIKE = 2.0  # shares of losses that differ by less are alike
-FEW = 3  # losses more or less say nothing
+from mpx.tuning.constants import ALIKE, FEW, LOSSES, MUCH, QUICK, REST, SEGMENT_BYTES, UP
 
 RANDOM, QUEUE, POLICER = "random", "queue", "policer"
 
@@ -92,10 +84,10 @@ class LossJudge:
         before, self._before = self._before, (now_s, arrived_bytes, retransmits)
         if has_queue:
             self._queued_s = now_s
-        if before is None or has_queue is None or age_s < SETTLES.at(rtt_s):
+        if before is None or has_queue is None or age_s < REST.at(rtt_s):
             return ""
         dose = self._doses.setdefault(streams, _Dose(streams))
-        counted = dose.queued if now_s - self._queued_s <= LINGERS.at(rtt_s) else dose.clear
+        counted = dose.queued if now_s - self._queued_s <= QUICK.at(rtt_s) else dose.clear
         counted.segments += (arrived_bytes - before[1]) / SEGMENT_BYTES
         counted.lost += retransmits - before[2]
         dose.seconds += now_s - before[0]
@@ -139,7 +131,7 @@ class LossJudge:
         if dose.clear.lost < LOSSES or other is None:
             return self.kind, ""
         fewer, more = sorted((dose, other), key=lambda each: each.streams)
-        growth = math.pow(more.streams / fewer.streams, GROWS)
+        growth = math.pow(more.streams / fewer.streams, MUCH)
         why = f"{_lost(more, more.clear)} and {fewer.clear.share:.2%} with {fewer.streams}, without a queue"
         if more.clear.share > growth * fewer.clear.share:
             return POLICER, f"something drops what is above a rate: {why}"
@@ -153,7 +145,7 @@ class LossJudge:
 
         known = [each for each in self._doses.values() if each.clear.lost >= LOSSES]
         most = max(known, key=factor, default=dose)
-        return most if factor(most) >= DOSE else None
+        return most if factor(most) >= UP else None
 
 
 def _lost(dose: _Dose, counted: _Counted) -> str:

@@ -6,31 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mpx.engine.tuner import Sample
-
-UNKNOWN_RTT_S = 0.05  # until the RTT is known
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time: so many seconds or so many RTT, whichever is longer."""
-
-    seconds: float
-    rtts: float
-
-    def at(self, rtt_s: float) -> float:
-        """Return how many seconds it is where the RTT is `rtt_s`."""
-        return max(self.seconds, self.rtts * rtt_s)
-
-
-SEGMENT_BYTES = 1448  # payload of a full segment on Ethernet
-KEPT = Span(5.0, 50.0)  # samples are kept so long
-STALL_S, STALL_GAPS = 0.5, 4.0  # a silence of that length, and of so many usual gaps, is a stall
-GAP_WEIGHT = 0.2  # of the last gap in the usual one
-LONG_QUEUE = 0.1  # of the RTT: longer than what a router leaves that keeps its queues short
-QUEUE = Span(0.001, 0.02)  # a queue is longer than this ...
-QUEUE_SHOWS = Span(0.3, 7.0)
-LATE_ACK_S = (
-    0.08  # ... and than that over the segments of a window: two of them wait 40 ms for one acknowledgement
+from mpx.tuning.constants import (
+    LATE_ACK_S,
+    LONG_QUEUE,
+    QUEUE,
+    QUICK,
+    RAMP,
+    REST,
+    SEGMENT_BYTES,
+    STEP,
+    UNKNOWN_RTT_S,
 )
 
 
@@ -40,9 +25,7 @@ class Reading:
 
     streams: float  # on average
     goodput_bps: float
-    held_back: (
-        float | None
-    )  # share of the time in which windows or send buffers limited streams; None: unknown
+    held_back: float | None  # share of the time that windows or send buffers limited streams; None: unknown
     window_bps: float | None  # what receive windows let a stream carry while there is no queue
     resent: float  # segments retransmitted, as a share of what arrived
     full: float | None  # share of the time in which a queue stood, of whatever traffic; None: unknown
@@ -56,7 +39,6 @@ class Meter:
         self._samples: deque[tuple[float, Mapping[str, Sample]]] = deque()
         self._arrived_s = 0.0  # when something arrived last
         self._stalled_s = -math.inf  # when a stall ended last that was left out
-        self._gap_s = 0.0  # usual time between two arrivals
         self.rtt_s = UNKNOWN_RTT_S
 
     @property
@@ -81,14 +63,13 @@ class Meter:
             self._arrived_s = now_s
         elif _arrived(samples) > _arrived(before):
             silent_s = now_s - self._arrived_s
-            is_rare = self._arrived_s - self._stalled_s > KEPT.at(self.rtt_s)
-            if silent_s > max(STALL_S, STALL_GAPS * self._gap_s) and is_rare:
+            is_rare = self._arrived_s - self._stalled_s > STEP * REST.at(self.rtt_s)
+            if silent_s > RAMP.at(self.rtt_s) and is_rare:
                 self._samples.clear()
                 self._stalled_s = now_s
-            self._gap_s += GAP_WEIGHT * (silent_s - self._gap_s)
             self._arrived_s = now_s
         self._samples.append((now_s, samples))
-        while now_s - self._samples[0][0] > KEPT.at(self.rtt_s):
+        while now_s - self._samples[0][0] > STEP * REST.at(self.rtt_s):
             self._samples.popleft()
 
     def reading(self, length_s: float) -> Reading | None:
@@ -130,7 +111,7 @@ class Meter:
         queue_s = _queue_s(self._samples[-1][1]) if self._samples else None
         if queue_s is None:
             return None
-        lately = self.reading(QUEUE_SHOWS.at(self.rtt_s))
+        lately = self.reading(QUICK.at(self.rtt_s))
         return queue_s > self._least_queue_s(lately.goodput_bps / max(1.0, lately.streams) if lately else 0.0)
 
     def path_bps(self, path: str, length_s: float) -> float:

@@ -8,32 +8,32 @@ seen the path full, or more streams that brought hardly more; then it only has t
 import math
 from dataclasses import dataclass
 
-from mpx.tuning.measurement import Meter, Reading, Span
+from mpx.engine.tuner import START
+from mpx.tuning.constants import (
+    AS_MUCH,
+    COST,
+    FELL,
+    GAIN,
+    LONGEST_S,
+    LOSSY,
+    MANY,
+    MOST,
+    MOSTLY,
+    MUCH,
+    QUICK,
+    RAMP,
+    RAREST_S,
+    REST,
+    SHORT,
+    SHOWS_S,
+    SLOW,
+    SPARE,
+    STEP,
+    UP,
+    WAIT_S,
+)
+from mpx.tuning.measurement import Meter, Reading
 from mpx.units import counted
-
-RAMP = Span(0.3, 12.0)  # new streams are judged after this ...
-QUICK = Span(0.3, 7.0)  # ... by what they carried in the last of it
-SLOW = Span(2.0, 20.0)  # all other comparisons take means over this
-REST = Span(3.0, 40.0)  # no trial before, and none of fewer streams lasts longer
-FIRST_STEP, STEP = 4.0, 2.0  # factors of the number of streams while more of them carry more, ...
-LONG_RTT_S = 0.08  # ... the first twice as large, from the share, on paths so long: steps take longer there
-WINDOW_STEP, FEW = 1.5, 16  # the factor from FEW streams on where windows limit them: a queue overflows soon
-UP, DOWN = 1.4, 0.7  # factors of trials
-GAIN = 0.5  # more streams have gained if goodput rose by that power of the factor of their number ...
-MUCH = 0.75  # ... and if by that power, the bend is farther up
-NEAR = 0.85  # of the streams that there are: a bend beyond that is no reason to change them
-SPARE = 1.1  # streams more than the bend, as real curves are round there
-SHORT = 0.93  # goodput of less than that share of what the path carries is too little
-AS_MUCH = 0.97  # of the goodput with other streams: these carry as much
-LOST = 0.8  # of the goodput before: that much less ends a trial of fewer streams at once, ...
-FELL = 0.5  # ... and that much less than soon after a step, a step up
-FULL = 0.5  # the path is full if a queue stands for that share of the time
-WINDOWS = 0.6  # windows are the limit if they hold streams back for that share of the time
-LOSSY = 0.1  # no more streams while more than that share is sent again
-SHARE = 4  # no trial of fewer: with four each, transfers come to equal shares, and one loss costs little
-COST = 0.01  # share of goodput that trials of fewer streams may cost ...
-LONGEST_S = 120.0  # ... over at most that time: the path may carry more since, or be noisy
-WAIT_S, RARER, RAREST_S = 5.0, 1.5, 60.0  # until the next trial of more; longer by that factor if in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Search:
     `yields`: where a long queue stands streams beyond the share are closed even if they carry more.
     """
 
-    def __init__(self, rate_bps: float | None = None, share: int = SHARE, *, yields: bool = True) -> None:
+    def __init__(self, rate_bps: float | None = None, share: int = START, *, yields: bool = True) -> None:
         self._rate_bps, self._share = math.inf if rate_bps is None else rate_bps, share
         self._yields = yields
         self._is_first = True  # no step was made yet
@@ -116,9 +116,11 @@ class Search:
         measured = slow if self._is_slow else quick
         if measured is None or _is_full(measured) or (self._is_slow and _rises(quick, measured)):
             return None
-        factor = WINDOW_STEP if n >= FEW and _windows_limit(measured) else STEP
+        factor = UP if n >= MANY and _windows_limit(measured) else STEP
         if self._is_first:
-            factor = FIRST_STEP * max(1.0, min(2.0, 2 * rtt_s / LONG_RTT_S) * min(1.0, self._share / n))
+            # Where a step takes long, one more factor, but not beyond that of the share.
+            long = min(STEP, RAMP.at(rtt_s) / SHOWS_S) * min(1.0, self._share / n)
+            factor = STEP**2 * max(1.0, long)
         return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
 
     def _more(
@@ -150,10 +152,10 @@ class Search:
         self._path_bps = max(carries_bps, (carries_bps + (self._path_bps or 0.0)) / 2)
         if not gained:  # a path that is full of our own stays so, and each trial costs
             fills_it = _is_full(measured) and not self._yields
-            self._wait_s = RAREST_S if fills_it else min(RAREST_S, RARER * self._wait_s)
+            self._wait_s = RAREST_S if fills_it else min(RAREST_S, UP * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if (before.is_quick and rise > FELL) or bend > NEAR * n:
+        if (before.is_quick and rise > FELL) or bend > MOST * n:
             return None  # soon after a step streams may carry more than they can keep
         why = f"{_streams(bend)} carry {'more' if rise < AS_MUCH else 'as much'}"
         return Step(bend, _reason(n, measured, why))
@@ -179,7 +181,7 @@ class Search:
 
     def _fewer(self, now_s: float, n: int) -> int:
         """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few."""
-        usual = round(DOWN * n)
+        usual = round(n / UP)
         tried_s, too_few = self._too_few or (-math.inf, 0)
         is_known = now_s <= tried_s + LONGEST_S and usual <= too_few < n
         return math.ceil(math.sqrt(too_few * n)) if is_known else usual
@@ -213,7 +215,7 @@ class Search:
             if self._is_crowded(slow):
                 self._last = None  # what it cost others have
             return None
-        may_be_enough = quick.goodput_bps > LOST * before.goodput_bps or self._is_crowded(quick)
+        may_be_enough = quick.goodput_bps > MOST * before.goodput_bps or self._is_crowded(quick)
         if age_s < longest_s and may_be_enough:
             return None
         self._trial = None
@@ -222,7 +224,7 @@ class Search:
 
     def _is_crowded(self, measured: Reading) -> bool:
         """Whether others wait in a queue with us, and streams beyond the share are to leave it to them."""
-        is_long = measured.crowded is not None and measured.crowded >= FULL
+        is_long = measured.crowded is not None and measured.crowded >= MOSTLY
         return self._yields and is_long and not _windows_limit(measured)
 
 
@@ -236,12 +238,12 @@ def _rises(quick: Reading, slow: Reading) -> bool:
 
 
 def _windows_limit(measured: Reading) -> bool:
-    return measured.held_back is not None and measured.held_back > WINDOWS
+    return measured.held_back is not None and measured.held_back > MOSTLY
 
 
 def _is_full(measured: Reading) -> bool:
     """Whether a queue stands that is not of others alone: where windows limit us, it may be."""
-    return measured.full is not None and measured.full >= FULL and not _windows_limit(measured)
+    return measured.full is not None and measured.full >= MOSTLY and not _windows_limit(measured)
 
 
 def _reason(n: int, measured: Reading, why: str) -> str:

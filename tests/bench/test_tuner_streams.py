@@ -16,7 +16,7 @@ from tuner_streams import (
     together,
 )
 
-from mpx.tuning.search import SHARE
+from mpx.engine.tuner import START
 
 SHORT_QUEUE = Bottleneck(200e6, 0.1, 100)
 
@@ -38,7 +38,7 @@ def test_with_windows_as_the_kernel_tunes_them_it_stays_low() -> None:
     link = Bottleneck(200e6, 0.06, 1000, None)
     for i in range(3):
         asked = run(link, f"test {i}").asked
-        assert statistics.median(asked[round(20 / 0.1) :]) <= SHARE
+        assert statistics.median(asked[round(20 / 0.1) :]) <= START
         assert max(asked) <= 16
 
 
@@ -58,4 +58,4 @@ def test_on_a_full_path_nobody_goes_up() -> None:
     runs = together(SHARED[1], "test", 4, EVERY_S, 4 * EVERY_S)
     for each in runs[1:]:
         assert max(each.asked) == each.asked[0]
-        assert statistics.median(each.asked[100:]) == SHARE
+        assert statistics.median(each.asked[100:]) == START

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from made_up_paths import Curve, Path, drive, knee, noisy, scaled, settled
 
+from mpx.engine.tuner import START
 from mpx.tuning.adaptive import AutoTuner
-from mpx.tuning.search import SHARE
 
 FULL = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
 
@@ -17,7 +17,7 @@ def test_a_full_path_gets_no_more_streams_and_loses_those_it_does_not_need() -> 
     path.extra = FULL
     log = drive(tuner, {"p": path}, 60)
     counts = [d.streams for _, d in log]
-    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == SHARE
+    assert max(counts) == 8 and counts == sorted(counts, reverse=True) and counts[-1] == START
 
 
 def test_no_streams_are_added_where_the_rate_that_is_permitted_is_reached() -> None:
@@ -31,7 +31,7 @@ def test_what_others_take_of_a_full_path_is_left_to_them() -> None:
     """Sixteen streams beside twelve of others: each that goes takes its share along."""
     path = Path(lambda n: 1e9 * n / (n + 12))
     path.extra = FULL
-    assert drive(AutoTuner(initial=16), {"p": path}, 60)[-1][1].streams == SHARE
+    assert drive(AutoTuner(initial=16), {"p": path}, 60)[-1][1].streams == START
 
 
 def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> None:
@@ -67,7 +67,7 @@ def test_other_paths_have_other_windows() -> None:
     first.extra, second.extra = FULL | {"window_bps": 1e9 / 9}, FULL
     drive(tuner, {"first": first}, 30)
     log = drive(tuner, {"second": second}, 60, start_s=30)
-    assert log[0][1].streams == 12 and log[-1][1].streams == SHARE
+    assert log[0][1].streams == 12 and log[-1][1].streams == START
 
 
 def test_other_paths_have_room_for_more() -> None:
@@ -143,7 +143,7 @@ def test_while_we_take_over_from_others_streams_are_closed_none_the_less() -> No
         path.curve = scaled(knee(1), 0.1 + 0.1 * i / 10)
         drive(tuner, {"p": path}, 0.1, start_s=0.1 * i)
         counts.append(len(path.opened))
-    assert counts[-1] == SHARE
+    assert counts[-1] == START
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_streams_are_left_to_others_where_they_wait_in_a_long_queue(
     if not yields:
         assert last >= 16
     else:
-        assert last == 16 if stays else last == SHARE
+        assert 15 <= last <= 16 if stays else last == START
 
 
 @pytest.mark.parametrize(("yields", "grows"), [(True, False), (False, True)])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mpx.engine.tuner import Sample
 from mpx.tuning.adaptive import AutoTuner
+from mpx.tuning.constants import SEGMENT_BYTES
 from mpx.tuning.losses import POLICER, QUEUE, RANDOM, LossJudge, response_bps
-from mpx.tuning.measurement import SEGMENT_BYTES
 
 RTT_S = 0.06
 TICK_S = 0.1

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from made_up_paths import Path, drive
+from made_up_paths import Path, drive, knee
 
 from mpx.apt_gss import PaperGss
 from mpx.engine.path_set import read_path_set
@@ -63,6 +63,16 @@ def test_fast_begins_with_as_many_as_others_where_it_cannot_have_bbr(
         options=CopyOptions(**{"policy": "fast", **options}), plan=Plan(congestion)
     )
     assert first_of_fast(transport) == expected
+
+
+@pytest.mark.parametrize(("policy", "least"), [("fast", 16), ("fair", 4)])
+def test_only_fast_never_tries_fewer_than_it_begins_with(policy: str, least: int) -> None:
+    """Beside others fewer carry nearly as much at first, and lose their part of the path later."""
+    path, tuner = Path(knee(2)), tuner_for(CopyOptions(policy=policy), first=16)
+    path.extra = {"queue_s": 0.02}
+    assert isinstance(tuner, AutoTuner)
+    log = drive(tuner, {"p": path}, 60)
+    assert log[0][1].streams == 16 and min(decision.streams for _, decision in log) == least
 
 
 def test_no_start_above_the_most() -> None:
