@@ -11,6 +11,7 @@ FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
 POLICIES = (FAIR, FAST, SCAVENGER)
 CUBIC, BBR, RENO = "cubic", "bbr", "reno"  # congestion controls
 AUTO, KERNEL = "auto", "kernel"
+PAPER = "paper"  # the tuner of GridFTP-APT
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

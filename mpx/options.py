@@ -4,12 +4,12 @@ The command line, the Python API and the documentation are derived from CopyOpti
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from numbers import Integral, Real
 from typing import Any
 
-from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, POLICIES, SCAVENGER, TRANSPORT, parse_ports
+from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, PAPER, POLICIES, TRANSPORT, parse_ports
 from mpx.errors import UsageError
 from mpx.units import format_size
 
@@ -53,7 +53,7 @@ class CopyOptions:
         "auto",
         "choice",
         "how the number of streams is found: by mpx's own method, or GridFTP-APT as published",
-        choices=("auto", "paper"),
+        choices=(AUTO, PAPER),
     )
     initial_streams: int | None = _option(
         None,
@@ -175,31 +175,27 @@ class CopyOptions:
             raise UsageError(f"--partial-prefix is the beginning of a name, not {self.partial_prefix!r}")
         if not self.congestion or self.congestion != self.congestion.lower():
             raise UsageError(f"--congestion is a name in small letters, as cubic, not {self.congestion!r}")
-        if self.congestion != AUTO and self.was_given("policy"):
-            raise UsageError(
-                f"--congestion {self.congestion} leaves nothing for --policy to choose; leave --policy out"
-            )
-        for name, value in (("tuner", "auto"), ("policy", FAIR)):
+        for name, value in (("tuner", AUTO), ("policy", FAIR)):
             if getattr(self, name) != value and self.was_given("share"):
                 raise UsageError(
                     f"--share is not possible with {flag_of(name)} {getattr(self, name)}; leave it out"
                 )
-        if self.policy == SCAVENGER and self.was_given("tuner"):
-            raise UsageError("--policy scavenger keeps the streams it begins with; leave --tuner out")
-        for name, unfit in (("controller", self.controller), ("policy", self.policy == SCAVENGER)):
-            if unfit and self.transport == TRANSPORT:
-                raise UsageError(f"{flag_of(name)} and --transport mptcp do not go together; leave one out")
+        if self.controller is not None and self.transport == TRANSPORT:
+            raise UsageError("--controller and --transport mptcp do not go together; leave one out")
         for name in ("paths", "require_controller"):
             if self.controller is None and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for paths of a controller; give --controller URL too")
         if self.paths is not None and self.paths > MOST_PATHS:
             raise UsageError(f"--paths {self.paths} is more than the {MOST_PATHS} that a path set may have")
-        for name, value in (("tuner", "paper"), ("policy", SCAVENGER)):
-            if self.controller is not None and getattr(self, name) == value:
-                raise UsageError(f"{flag_of(name)} {value} supports one path only; leave --controller out")
         for name in ("growth", "chunk_time_s"):
-            if self.tuner != "paper" and self.was_given(name):
+            if self.tuner != PAPER and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")
+
+    def with_tuner_auto(self) -> "CopyOptions":
+        """Return the same with mpx's own tuner, where that of the paper cannot be used."""
+        names = ("tuner", "growth", "chunk_time_s")
+        defaults: Any = {name: _DEFAULTS[name] for name in names}
+        return replace(self, **defaults, explicit=self.explicit - set(names))
 
     def was_given(self, name: str) -> bool:
         """Tell whether an option was given by hand, so that it must be applied or refused."""

@@ -7,15 +7,15 @@ Journals, checksums and tuners stand above it.
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpx.choices import PortRange
-from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_control import PathControl
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.reconnecting import Reconnecting
 from mpx.engine.stop import Failure
@@ -89,7 +89,6 @@ class ServerEvents:
     inbound: threading.Event = field(default_factory=threading.Event)  # it has connected to us
     admitted: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
     may_spread: threading.Event = field(default_factory=threading.Event)  # the committer has its session
-    congestion_refused: threading.Event = field(default_factory=threading.Event)  # it goes on as before
     one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
     reconnecting: Reconnecting = field(default_factory=Reconnecting)
 
@@ -100,12 +99,17 @@ class CarrierContext:
 
     options: CopyOptions
     queue: FileQueue
-    limiter: RateLimiter
-    gate: ChunkGate
+    controls: Mapping[str, PathControl]  # by path
     failure: Failure
     supervisor: Supervisor
     streams: StreamSettings = field(default_factory=StreamSettings)
     events: ServerEvents = field(default_factory=ServerEvents)
+
+    @property
+    def limiter(self) -> RateLimiter:
+        """What holds back the bytes of a carrier that uses one path only."""
+        (control,) = self.controls.values()
+        return control.limiter
 
 
 class Carrier(Protocol):
@@ -128,16 +132,16 @@ class Carrier(Protocol):
         """Set the number of data connections on a path, for all files together."""
         ...
 
-    def renew_streams(self) -> None:
-        """Close every data connection at its next block edge and open new ones in their place."""
+    def renew_streams(self, path: str) -> None:
+        """Close every data connection of a path at its next block edge and open new ones in their place."""
         ...
 
-    def set_congestion(self, name: str) -> None:
-        """Switch open streams and all later ones; raises UsageError if that is not permitted."""
+    def set_congestion(self, path: str, name: str) -> None:
+        """Switch open streams of a path and all later ones; raises UsageError if that is not permitted."""
         ...
 
-    def connections(self) -> Sequence[socket.socket]:
-        """Return the connections that data move over now, in either direction, as far as they last."""
+    def connections(self, path: str) -> Sequence[socket.socket]:
+        """Return those of a path that data move over now, in either direction, as far as they last."""
         ...
 
     def samples(self) -> dict[str, Sample]:

@@ -17,8 +17,11 @@ class RateLimiter:
         cancel: threading.Event,
         rate_bps: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        within: "RateLimiter | None" = None,
     ) -> None:
+        """`within`: what holds these streams back together with others."""
         self.piece_s = PIECE_S
+        self._within = within
         self._cancel = cancel
         self._clock = clock
         self._lock = threading.Lock()
@@ -43,10 +46,16 @@ class RateLimiter:
                 self._passed = max(self._passed, self._placed - waiting * rate_bps / before_bps)
             self._rate_bps, self._since_s = rate_bps, self._clock()
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing holds the streams back."""
+        return self._rate_bps is None and (self._within is None or self._within.is_unlimited)
+
     def piece(self, largest_bytes: int) -> int:
         """Return how much to pass at once: `largest_bytes`, or what takes `piece_s`."""
         rate_bps = self._rate_bps
-        return largest_bytes if rate_bps is None else self._piece(largest_bytes, rate_bps)
+        piece = largest_bytes if rate_bps is None else self._piece(largest_bytes, rate_bps)
+        return self._within.piece(piece) if self._within else piece
 
     def wait(self, size_bytes: int) -> None:
         """Wait until `size_bytes` more may pass; returns at once when unlimited or stopped.
@@ -54,6 +63,11 @@ class RateLimiter:
         A size that exceeds a piece at the present rate is charged as one piece: it was cut at a higher rate,
         and would delay all others.
         """
+        self._wait(size_bytes)
+        if self._within:
+            self._within.wait(size_bytes)
+
+    def _wait(self, size_bytes: int) -> None:
         place = None
         while not self._cancel.is_set():
             with self._lock:

@@ -97,8 +97,8 @@ class SessionWorker(threading.Thread):
         """Return for how long nothing has come of what is under way on a path; None where nothing is."""
         raise NotImplementedError
 
-    def renew(self) -> None:
-        """Replace every stream by another as soon as it can be left."""
+    def renew(self, path: str) -> None:
+        """Replace every stream of a path by another as soon as it can be left."""
         raise NotImplementedError
 
     def cut(self) -> None:

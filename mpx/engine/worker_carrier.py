@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.path_set import interleaved
 from mpx.engine.session_worker import SessionWorker
 from mpx.engine.stream import StreamTotals, summed
@@ -29,8 +30,7 @@ class WorkerCarrier:
         self._sharing = threading.Lock()  # of the streams, the workers that run and what is decided for them
         self._started = 0  # of the workers
         self._is_over = False  # nobody is started any more
-        self._moved = (0, time.monotonic())  # bytes, and since when there are as many
-        self._lost_bytes = 0  # that the gate let through, and that did not arrive
+        self._chunks = {path: _Chunk(control.gate) for path, control in context.controls.items()}
 
     def start(self) -> None:
         """See Carrier. One worker begins: the server may admit few sessions, and the committer needs one."""
@@ -65,14 +65,14 @@ class WorkerCarrier:
         """Divide the streams over the workers that are not gone."""
         raise NotImplementedError
 
-    def connections(self) -> Sequence[socket.socket]:
+    def connections(self, path: str) -> Sequence[socket.socket]:  # noqa: ARG002 some carriers know none
         """See Carrier."""
         return ()
 
-    def renew_streams(self) -> None:
+    def renew_streams(self, path: str) -> None:
         """See Carrier."""
         for worker in self._workers:
-            worker.renew()
+            worker.renew(path)
 
     def stop(self) -> None:
         """See Carrier."""
@@ -96,13 +96,14 @@ class WorkerCarrier:
         before, self._before = self._before, sums
         moved_bytes = sum(each.bytes for each in sums.values())
         left_bytes = max(0, self._context.queue.listed_todo_bytes - moved_bytes)
-        still, changing = self._is_still(moved_bytes), self._is_changing()
+        changing = self._is_changing()
         none, samples = StreamTotals(), {}
         for path in self._context.streams.paths.names:
             now = sums.get(path, none)
             # Who is first takes the next: so each path carries of the rest what it carried so far.
             share = now.bytes / moved_bytes if moved_bytes else 1 / len(self._context.streams.paths.names)
             left = round(left_bytes * share)
+            still = self._chunks[path].is_still(now.bytes)
             samples[path] = self._sample(now, before.get(path, none), left, still, changing)
         return samples
 
@@ -137,12 +138,21 @@ class WorkerCarrier:
         """Tell whether streams are under way that are to be replaced by others."""
         return False
 
-    def _is_still(self, moved_bytes: int) -> bool:
+
+class _Chunk:
+    """Whether what the gate of a path let through has arrived."""
+
+    def __init__(self, gate: ChunkGate) -> None:
+        self._gate = gate
+        self._moved = (0, time.monotonic())  # bytes, and since when there are as many
+        self._lost_bytes = 0  # that the gate let through, and that did not arrive
+
+    def is_still(self, moved_bytes: int) -> bool:
         """Tell whether all that the gate let through has arrived, or what is missing was lost."""
         now = time.monotonic()
         if moved_bytes != self._moved[0]:
             self._moved = moved_bytes, now
-        gate = self._context.gate
+        gate = self._gate
         missing_bytes = max(0, gate.passed_bytes - moved_bytes)
         self._lost_bytes = min(self._lost_bytes, missing_bytes)
         if gate.is_shut and now - self._moved[1] > LOST_S:

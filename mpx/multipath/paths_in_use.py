@@ -91,6 +91,7 @@ class Multipath:
         self._open_session = open_session
         self._health = PathHealth()
         self._probes: dict[str, Prober] = {}
+        self._shortest_s = dict.fromkeys(known.names, math.inf)
         self._carried = {name: _Carried() for name in known.names}
         # As the controller says: replaced as a whole by the thread of `paths`. All else is the loop's.
         self._down: frozenset[str] = frozenset()
@@ -110,25 +111,39 @@ class Multipath:
                 self._probes[name].start()
 
     @contextlib.contextmanager
-    def _session(self, path: str) -> Iterator[Endpoint]:
-        """Open a session whose port takes this path, even while the path is lost."""
+    def steered(self, path: str) -> Iterator[Callable[[int], None]]:
+        """Yield what has a session take this path, even while the path is lost; to be told its port.
+
+        From any thread.
+        """
         steer, ports = self.paths.register(path, self._near, stays=True), list[int]()
 
         def bound(port: int) -> None:
             ports.append(port)
             steer(port)
 
-        endpoint = self._open_session(bound)
         try:
-            yield endpoint
+            yield bound
         finally:
-            endpoint.close()
             for port in ports:
                 self.paths.ended(port, self._near)
 
+    @contextlib.contextmanager
+    def _session(self, path: str) -> Iterator[Endpoint]:
+        """Open a session that takes this path."""
+        with self.steered(path) as bound, contextlib.closing(self._open_session(bound)) as endpoint:
+            yield endpoint
+
     def rtt(self, path: str) -> Rtt | None:
         """Return the last RTT of a path."""
-        return self._probes[path].measured.rtt
+        rtt = self._probes[path].measured.rtt
+        if rtt is not None:
+            self._shortest_s[path] = min(self._shortest_s[path], rtt.asked_s)
+        return rtt
+
+    def shortest_s(self, path: str) -> float:
+        """Return the shortest RTT that `rtt` has returned of a path; infinite where there was none."""
+        return self._shortest_s[path]
 
     @property
     def lost(self) -> frozenset[str]:

@@ -144,11 +144,16 @@ class BackgroundMonitor:
         said = ", ".join(f"{name} {count}" for name, count in self._readings.most_common())
         return f"background classified {counted(self._readings.total(), 'time')}: {said}" if said else ""
 
-    def switched(self, now_s: float, congestion: str) -> None:
-        """Note what the streams use from now on."""
-        self._congestion, self._began_s = congestion, now_s
+    def disturbed(self, now_s: float) -> None:
+        """Note that what moved before says nothing of what moves now."""
+        self._began_s = now_s
         self._rests.begin_anew()
         self._watch.rest(now_s)
+
+    def switched(self, now_s: float, congestion: str) -> None:
+        """Note what the streams use from now on."""
+        self._congestion = congestion
+        self.disturbed(now_s)
         self._hysteresis.made(congestion)
 
     def refused(self) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -27,6 +27,9 @@ KEEP_S = 40.0  # older probes are not used
 AGAIN_S, SELDOM_S = 5.0, 300.0  # first and longest pause before another attempt; each is twice the one before
 HELD_S = 60.0  # after probes were answered for so long, pauses start from the first again
 SILENT_S = 10.0  # without any answer the method is lost
+
+# Yields what is to be told the port of a session before it connects.
+Steered = Callable[[], contextlib.AbstractContextManager[Callable[[int], None]]]
 
 
 class Watches(Protocol):
@@ -74,10 +77,12 @@ class RttWatch(threading.Thread):
         asked_s: float = math.inf,
         kernel_s: float = math.inf,
         pulses: PulseMaker | None = None,
+        steered: Steered | None = None,
     ) -> None:
         """`asked_s` is the shortest RTT known to the server's program, `kernel_s` to its kernel.
 
-        An idle session measures the first, the echo the second.
+        An idle session measures the first, the echo the second. `steered` has a session take the path that is
+        probed.
         """
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
@@ -92,6 +97,7 @@ class RttWatch(threading.Thread):
         self._least_s = asked_s
         self._kernel_s = kernel_s
         self._pulses = pulses
+        self._steered = steered
 
     @property
     def base_s(self) -> float:
@@ -147,8 +153,10 @@ class RttWatch(threading.Thread):
 
     def _probe(self) -> None:
         """Probe until `end`, then raise Interrupted; raises ConnectionLost where nothing answers."""
-        chosen = choose(self._host, [self._address], self._done.is_set, is_open=True)
-        with chosen.opened:
+        with contextlib.ExitStack() as opened:
+            bound = opened.enter_context(self._steered()) if self._steered else None
+            chosen = choose(self._host, [self._address], self._done.is_set, is_open=True, bound=bound)
+            opened.enter_context(chosen.opened)
             if (
                 chosen.method.kind == "handshake"
             ):  # too many: ten a second, and many servers start a process for each

@@ -1,4 +1,4 @@
-"""What a copy does about other traffic on its path: switch the congestion control, or yield.
+"""What a copy does about other traffic, path by path: switch the congestion control, or yield.
 
 Most copies are over before any of this is needed, so recognition is imported when it is.
 """
@@ -6,7 +6,7 @@ Most copies are over before any of this is needed, so recognition is imported wh
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from mpx.transfer.ends import Ends
 from mpx.transfer.transport import Transport, why_not_congestion
 
 if TYPE_CHECKING:
-    from mpx.recognition.monitor import BackgroundMonitor
+    from mpx.multipath.paths_in_use import Multipath
+    from mpx.recognition.monitor import BackgroundMonitor, Loading
     from mpx.recognition.scavenger import Scavenger
     from mpx.recognition.watch import RttWatch
 
@@ -37,11 +38,12 @@ class Reaction:
 
 
 class Background:
-    """Reads the background and acts on it. Used by the control loop's thread."""
+    """Reads the background of one path and acts on it. Used by the control loop's thread."""
 
     def __init__(
         self,
         carrier: Carrier,
+        path: str,
         congestion: str | None,
         refused: threading.Event,
         note: OnNote,
@@ -54,7 +56,7 @@ class Background:
         `begin_monitor` makes the monitor of bytes that move since then (monotonic clock), None if it cannot.
         """
         self.congestion = congestion
-        self._carrier, self._refused, self._note = carrier, refused, note
+        self._carrier, self._path, self._refused, self._note = carrier, path, refused, note
         self._before: str | None = None  # what streams go on with where the last switch is refused
         self._begin_monitor = begin_monitor
         self._monitor: BackgroundMonitor | None = None
@@ -92,7 +94,7 @@ class Background:
         if switch is None:
             return
         try:
-            self._carrier.set_congestion(switch.congestion)
+            self._carrier.set_congestion(self._path, switch.congestion)
         except (UsageError, OSError) as error:  # OSError: no descriptor is left to ask what may be used
             self._note(f"the streams stay with {self.congestion}: {error}")
             monitor.refused()
@@ -114,9 +116,14 @@ class Background:
             return ""
         self.congestion = before
         if before and self._monitor is not None:
-            self._carrier.set_congestion(before)
+            self._carrier.set_congestion(self._path, before)
             self._monitor.switched(now_s, before)
         return f"the server refused the switch and still uses {before or 'the default of its kernel'}"
+
+    def disturbed(self, now_s: float) -> None:
+        """Note that what moved before says nothing of what moves now (monotonic clock)."""
+        if self._monitor is not None:
+            self._monitor.disturbed(now_s)
 
     def end(self) -> None:
         """Stop probing, and note what was read."""
@@ -134,54 +141,103 @@ def _severity(monitor: "BackgroundMonitor") -> Severity:
     return Severity.NOTICE if monitor.has_no_model and model_is_named() else Severity.INFO
 
 
-def background_of(
-    carrier: Carrier, context: CarrierContext, ends: Ends, transport: Transport, note: OnNote
-) -> Background:
-    """Return the background of a copy: it is read where the plan has it select or yield."""
-    selects = transport.mode_e and transport.plan.selects
-    watch = _watch(ends, transport, carrier if selects else None) if transport.plan.yields else None
+def backgrounds_of(
+    carrier: Carrier,
+    context: CarrierContext,
+    ends: Ends,
+    transport: Transport,
+    note: OnNote,
+    multipath: "Multipath | None" = None,
+) -> Mapping[str, Background]:
+    """Return the background of each path of a copy: it is read where the plan has it select or yield."""
+    model = _Model()
+    return {
+        path: _background_of(_Place(path, carrier, ends, transport, multipath), context, model, note)
+        for path in context.controls
+    }
+
+
+class _Model:
+    """The model of all paths of a copy, loaded once."""
+
+    @functools.cached_property
+    def loading(self) -> "Loading":
+        """What loads it."""
+        from mpx import ops_classifier
+        from mpx.recognition.monitor import Loading
+
+        return Loading(ops_classifier.load)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One path of a copy, and what is needed to watch it."""
+
+    path: str
+    carrier: Carrier
+    ends: Ends
+    transport: Transport
+    multipath: "Multipath | None"
+
+    def watch(self, *, pulses: bool) -> "RttWatch | None":
+        """Return what probes the path beside the copy, not begun yet; None where there is none to probe."""
+        rtt = self.transport.rtt
+        if rtt is None or rtt.address is None:
+            return None
+        from mpx.recognition.pulses.local_pacing import LocalPacer
+        from mpx.recognition.pulses.maker import PulseMaker
+        from mpx.recognition.pulses.remote_pacing import RemotePacer
+        from mpx.recognition.watch import RttWatch
+
+        pacer = RemotePacer if self.ends.far_is_source else LocalPacer
+        maker = PulseMaker(pacer(functools.partial(self.carrier.connections, self.path))) if pulses else None
+        asked_s, kernel_s, steered = rtt.asked_s, rtt.kernel_s or math.inf, None
+        if self.multipath is not None:  # what the login has measured was of the path that the network chooses
+            asked_s = kernel_s = self.multipath.shortest_s(self.path)
+            steered = functools.partial(self.multipath.steered, self.path)
+        return RttWatch(
+            self.ends.host, rtt.address, asked_s=asked_s, kernel_s=kernel_s, pulses=maker, steered=steered
+        )
+
+    def monitor(self, model: _Model, watch: "RttWatch | None", since_s: float) -> "BackgroundMonitor | None":
+        """Return what reads the background and says when to switch; None where there is no path to probe.
+
+        Bytes move since `since_s` (monotonic clock).
+        """
+        watch = watch or self.watch(pulses=True)
+        if watch is None:
+            return None
+        from mpx.recognition.monitor import BackgroundMonitor
+        from mpx.recognition.switching import SwitchHysteresis
+
+        transport = self.transport
+        congestion = transport.plan.congestion or CUBIC
+        why_not = why_not_congestion(self.ends, transport.rtt, are_open=True)
+        cached = functools.cache(why_not or str)  # each question takes a socket
+        hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached)
+        return BackgroundMonitor(model.loading, watch, hysteresis, congestion, since_s)
+
+
+def _background_of(place: _Place, context: CarrierContext, model: _Model, note: OnNote) -> Background:
+    plan, control = place.transport.plan, context.controls[place.path]
+    selects = place.transport.mode_e and plan.selects
+    watch = place.watch(pulses=selects) if plan.yields else None
     scavenger = None
     if watch is not None:
         from mpx.recognition.scavenger import Scavenger
 
-        scavenger = Scavenger(watch, context.limiter, context.events.may_spread.is_set)
-    begin = functools.partial(_monitor, carrier, ends, transport, watch) if selects else None
-    refused = context.events.congestion_refused
-    return Background(carrier, transport.congestion, refused, note, begin_monitor=begin, scavenger=scavenger)
+        scavenger = Scavenger(watch, control.limiter, context.events.may_spread.is_set)
+    begin = functools.partial(place.monitor, model, watch) if selects else None
 
+    def of_path(text: str, severity: Severity = Severity.INFO) -> None:
+        note(f"path {place.path}: {text}", severity)
 
-def _watch(ends: Ends, transport: Transport, paced: Carrier | None) -> "RttWatch | None":
-    """Return what probes the path beside the copy, not begun yet; it makes rate pulses in `paced`."""
-    rtt = transport.rtt
-    if rtt is None or rtt.address is None:
-        return None
-    from mpx.recognition.pulses.local_pacing import LocalPacer
-    from mpx.recognition.pulses.maker import PulseMaker
-    from mpx.recognition.pulses.remote_pacing import RemotePacer
-    from mpx.recognition.watch import RttWatch
-
-    pacer = RemotePacer if ends.far_is_source else LocalPacer
-    pulses = PulseMaker(pacer(paced.connections)) if paced else None
-    kernel_s = rtt.kernel_s or math.inf
-    return RttWatch(ends.host, rtt.address, asked_s=rtt.asked_s, kernel_s=kernel_s, pulses=pulses)
-
-
-def _monitor(
-    carrier: Carrier, ends: Ends, transport: Transport, watch: "RttWatch | None", since_s: float
-) -> "BackgroundMonitor | None":
-    """Return what reads the background and says when to switch; None where there is no path to probe.
-
-    Bytes move since `since_s` (monotonic clock).
-    """
-    watch = watch or _watch(ends, transport, carrier)
-    if watch is None:
-        return None
-    from mpx import ops_classifier
-    from mpx.recognition.monitor import BackgroundMonitor, Loading
-    from mpx.recognition.switching import SwitchHysteresis
-
-    congestion = transport.plan.congestion or CUBIC
-    why_not = why_not_congestion(ends, transport.rtt, are_open=True)
-    cached = functools.cache(why_not or str)  # each question takes a socket
-    hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached)
-    return BackgroundMonitor(Loading(ops_classifier.load), watch, hysteresis, congestion, since_s)
+    return Background(
+        place.carrier,
+        place.path,
+        place.transport.congestion,
+        control.congestion_refused,
+        note if place.multipath is None else of_path,
+        begin_monitor=begin,
+        scavenger=scavenger,
+    )

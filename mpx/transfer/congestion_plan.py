@@ -42,11 +42,14 @@ def plan(
     `why_not` says why who sends may not use a congestion control, an empty text where it may; None where
     it cannot be told to. `why_not_open` says so of streams that are open, if that is not the same.
     """
-    if asked == KERNEL:
-        return Plan(None)
-    if asked != AUTO:
-        return Plan(asked)
     yields = policy == SCAVENGER
+    if asked == KERNEL:
+        return Plan(None, yields=yields)
+    if asked != AUTO and why_not is None:
+        note = f"--congestion {asked} is not available: {SERVER_CHOOSES}"
+        return Plan(None, yields=yields, note=note, severity=Severity.NOTICE)
+    if asked != AUTO:
+        return Plan(asked, yields=yields)
     if why_not is None:
         if policy == FAST:
             return Plan(None, note=f"{FAST_NOT_HAD}: {SERVER_CHOOSES}", severity=Severity.NOTICE)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from mpx.engine.carrier import Carrier
 from mpx.engine.endpoint import Rtt
 from mpx.engine.file_queue import FileQueue
-from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stop import Failure
 from mpx.engine.tuner import Decision, Sample
 from mpx.errors import Interrupted
@@ -83,15 +82,15 @@ class ControlLoop:
         failure: Failure,
         *,
         tuning: StreamTuning,
-        background: Background,
+        backgrounds: Mapping[str, Background],
         paths: PathWatch,
         timeline: Timeline,
         journal_arrivals: Callable[[], None],
         receives: bool = False,
     ) -> None:
-        """`receives`: the data come to us over several threads."""
+        """`backgrounds`: of each path. `receives`: the data come to us over several threads."""
         self._carrier, self._queue, self._failure = carrier, queue, failure
-        self._tuning, self._background, self._paths = tuning, background, paths
+        self._tuning, self._backgrounds, self._paths = tuning, backgrounds, paths
         self._timeline, self._journal_arrivals = timeline, journal_arrivals
         self._began_s = time.monotonic()
         self._processor = OneProcessor()
@@ -128,17 +127,19 @@ class ControlLoop:
         self._timeline.measured(now_s, samples)
         self._paths.carried(at_s, samples)
         self._watch_paths(at_s)
-        if refusal := self._background.take_refusal(at_s):
-            for path, each in samples.items():
-                self._record(now_s, Decision(path, each.streams, refusal), each)
+        for path, background in self._backgrounds.items():
+            if refusal := background.take_refusal(at_s):
+                self._record(now_s, Decision(path, samples[path].streams, refusal), samples[path])
         lasts_s = self._lasts_s(samples)
         if lasts_s < ENDING_S:
             return
-        if sample := samples.get(DEFAULT_PATH):
-            for reaction in self._background.observe(at_s, sample, lasts_s):
+        for path, background in self._backgrounds.items():
+            if path in self._paths.lost:
+                continue
+            for reaction in background.observe(at_s, samples[path], lasts_s):
                 if reaction.is_switch:
-                    self._tuning.disturbed(now_s)
-                self._record(now_s, Decision(DEFAULT_PATH, sample.streams, reaction.reason), sample)
+                    self._tuning.disturbed(now_s, path)
+                self._record(now_s, Decision(path, samples[path].streams, reaction.reason), samples[path])
         for decision in self._tuning.observe(now_s, samples, self._paths.lost):
             self._record(now_s, decision, samples[decision.path])
 
@@ -173,6 +174,8 @@ class ControlLoop:
             sample = samples[change.path]
             self._record(now_s, Decision(change.path, sample.streams, change.reason), sample)
         self._tuning.disturbed(now_s)
+        for background in self._backgrounds.values():
+            background.disturbed(at_s)
 
     def _samples(self) -> dict[str, Sample]:
         """Return what was moved so far, with the round-trip times that are known of the paths."""
@@ -193,4 +196,5 @@ class ControlLoop:
 
     def _record(self, now_s: float, decision: Decision, sample: Sample) -> None:
         rtt = self._paths.rtt(decision.path)
-        self._timeline.decided(now_s, decision, sample, rtt, self._background.congestion)
+        congestion = self._backgrounds[decision.path].congestion
+        self._timeline.decided(now_s, decision, sample, rtt, congestion)

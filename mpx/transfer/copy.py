@@ -108,7 +108,7 @@ class _Copy:
         names = [source.name for source in self.sources]
         ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))
         transport = self.choose_transport(ends)
-        transport = self.find_paths(ends, transport)
+        self.find_paths(ends, transport)
         pairs = self.pair_up(ends, transport, targets)
         if self.options.dry_run:
             first_error = rehearse(pairs, ends, transport.options, self.failure, self.report, on_rehearsed)
@@ -126,11 +126,11 @@ class _Copy:
         self.failure.check_user()
         return transport
 
-    def find_paths(self, ends: Ends, transport: Transport) -> Transport:
+    def find_paths(self, ends: Ends, transport: Transport) -> None:
         """Ask the controller for paths, if there is one; what that does not give is noted, or refused."""
         url = self.options.controller
         if url is None or self.options.dry_run:
-            return transport
+            return
         from mpx.sdn_client import find_paths
 
         self.multipath = find_paths(
@@ -142,12 +142,6 @@ class _Copy:
             report=self.report,
         )
         self.failure.check_user()
-        if self.multipath and transport.plan.selects:
-            self.report.note(
-                "the background of several paths is not read: streams keep their congestion control"
-            )
-            return transport.without_selection()
-        return transport
 
     def pair_up(self, ends: Ends, transport: Transport, targets: Sequence[str | None] | None) -> list[Pair]:
         """Decide what becomes what."""

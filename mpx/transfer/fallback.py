@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mpx.choices import PAPER
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import UsageError
 from mpx.options import CopyOptions
 from mpx.report import Report, Severity
-from mpx.transfer.congestion_plan import named
+from mpx.transfer.congestion_plan import SERVER_CHOOSES, named
 from mpx.transfer.ends import Ends
 from mpx.transfer.option_checks import check_source_ports, sessions_for_files
 from mpx.transfer.transport import Transport
@@ -20,6 +21,8 @@ def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Tra
     """Return the transport in MODE S; raises UsageError if that cannot honour what was asked for by hand."""
     plan, congestion = transport.plan, transport.congestion
     if ends.far_is_source:  # no server is told in MODE S which congestion control to use
+        if plan.congestion and (name := named(transport.options.congestion)):
+            report.note(f"--congestion {name} is not available: {SERVER_CHOOSES}", Severity.NOTICE)
         plan = replace(plan, congestion=None, selects=False)
         congestion = None
         report.decisions = {**report.decisions, "congestion": None}
@@ -42,12 +45,11 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
     transport.checksums.is_required = transport.checksums.is_by_hand  # nothing is relied on any more
     plan = replace(transport.plan, congestion=None, selects=False)
     report.decisions = {**report.decisions, "congestion": None}
-    before = transport.options
+    before = transport.options.with_tuner_auto()
     options = replace(
         before,
         resume=False,
         streams=min(before.streams, before.max_sessions) if before.streams else None,
-        tuner="auto" if before.tuner == "paper" else before.tuner,
         max_streams=min(before.max_streams, before.max_sessions),
     )
     return replace(transport, options=options, plan=plan, congestion=None, mode_e=False, parts=False)
@@ -87,10 +89,10 @@ def within_mode_s(
 
     if options.block_size_bytes:
         raise refuse("--block-size", "data has no blocks")
-    if options.tuner == "paper":
-        raise refuse("--tuner paper", "data does not stop between chunks")
-    if named(options.congestion) and not uploads:
-        raise refuse(f"--congestion {options.congestion}", "the server's kernel sets it")
+    if options.tuner == PAPER:
+        report.note(
+            "--tuner paper is not available: in MODE S data does not stop between chunks", Severity.NOTICE
+        )
     if options.resume and whole_files and options.was_given("resume"):
         raise refuse(
             "--continue", "uploads start at the first byte" if uploads else "it does not support REST"
@@ -108,7 +110,9 @@ def within_mode_s(
     most = counted(sessions, "stream")
     report.note(f"using MODE S ({why}): at most {most}, with one session and {content} each")
     return replace(
-        options, resume=options.resume and not whole_files, max_streams=min(options.max_streams, sessions)
+        options.with_tuner_auto(),
+        resume=options.resume and not whole_files,
+        max_streams=min(options.max_streams, sessions),
     )
 
 

@@ -59,16 +59,12 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         check_source_ports(options)
 
 
-def check_congestion(
-    options: CopyOptions, source_end: Endpoint, why_not: Callable[[str], str] | None
-) -> None:
-    """Raise UsageError where a congestion control that was asked for by name cannot be had; asks the server.
+def check_congestion(options: CopyOptions, why_not: Callable[[str], str] | None) -> None:
+    """Raise UsageError where a congestion control that was asked for by name may not be used.
 
-    `why_not` says why it may not be used, None where the sender cannot be told.
+    `why_not` says why it may not, None where the sender cannot be told: the plan says so then.
     """
     name = named(options.congestion)
-    if name and source_end.location.scheme != "file":
-        why_not = source_end.why_not_congestion()
     if name and why_not and (reason := why_not(name)):
         raise UsageError(reason)
 

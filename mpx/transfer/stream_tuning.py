@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from mpx.engine.carrier import Carrier
-from mpx.engine.chunk_gate import ChunkGate
+from mpx.engine.path_control import PathControl
 from mpx.engine.tuner import Decision, Sample, Tuner
 
 
@@ -16,13 +16,13 @@ class StreamTuning:
     def __init__(
         self,
         carrier: Carrier,
-        gate: ChunkGate,
+        controls: Mapping[str, PathControl],
         tuners: Mapping[tuple[str, ...], Tuner],
         *,
         first: Sequence[Decision],
     ) -> None:
         """`first`: what paths begin with that no tuner decides on."""
-        self._carrier, self._gate, self._tuners = carrier, gate, tuners
+        self._carrier, self._controls, self._tuners = carrier, controls, tuners
         self._first = {decision.path: decision for decision in first}
 
     def begin(self, samples: Mapping[str, Sample]) -> Sequence[Decision]:
@@ -51,18 +51,19 @@ class StreamTuning:
             decisions += decided
         return decisions
 
-    def disturbed(self, now_s: float) -> None:
-        """Tell the tuners that what is measured now is not what was; see Tuner."""
-        for tuner in self._tuners.values():
-            tuner.disturbed(now_s)
+    def disturbed(self, now_s: float, path: str | None = None) -> None:
+        """Tell the tuner of a path, or all, that what is measured now is not what was; see Tuner."""
+        for paths, tuner in self._tuners.items():
+            if path is None or path in paths:
+                tuner.disturbed(now_s)
 
     @property
     def is_chunked(self) -> bool:
         """Whether a tuner lets one chunk through at a time, so that it has to be asked to the end."""
-        return self._gate.is_used
+        return any(control.gate.is_used for control in self._controls.values())
 
     def _act(self, decision: Decision) -> None:
         if decision.barrier:
-            self._carrier.renew_streams()
+            self._carrier.renew_streams(decision.path)
         self._carrier.set_streams(decision.path, decision.streams)
-        self._gate.open(decision.chunk_bytes if decision.barrier else None)
+        self._controls[decision.path].gate.open(decision.chunk_bytes if decision.barrier else None)

@@ -28,10 +28,6 @@ class Transport:
     mode_e: bool = True
     parts: bool = True  # of files are asked for, where the server can begin within one
 
-    def without_selection(self) -> "Transport":
-        """Return the same, but for the background, which does not decide on the congestion control."""
-        return replace(self, plan=replace(self.plan, selects=False))
-
 
 def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transport:
     """Return how the data of a copy is to move; its first question also connects and logs in.
@@ -48,6 +44,8 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     if over_mptcp and chosen.selects:  # what is read is one path, and pulses need a pace
         chosen = replace(chosen, selects=False)
         report.note("the background is not read over Multipath TCP, which has several paths")
+    if over_mptcp and chosen.yields:
+        report.note("queues are looked for on one path only of those that Multipath TCP uses")
     kernels = rtt.congestion if rtt and we_send else None  # where the server sends, its kernel's is not known
     congestion = chosen.congestion or kernels
     report.decisions = {
@@ -56,7 +54,7 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
         "congestion": congestion,
     }
     check_options(options, ends.far, far_is_source=ends.far_is_source)
-    check_congestion(options, ends.source, why_not_congestion(ends, rtt))
+    check_congestion(options, why_not_congestion(ends, rtt))
     check_links(options, ends.destination)
     checksums = choose_checksums(options, ends.far, report)
     return Transport(options, checksums, rtt, chosen, congestion, over_mptcp)

@@ -3,7 +3,9 @@
 Each is imported once it is needed.
 """
 
-from mpx.choices import FAST
+from collections.abc import Mapping
+
+from mpx.choices import FAST, PAPER
 from mpx.engine.path_set import DEFAULT_PATH, PathSet, split
 from mpx.engine.tuner import START, Decision, Tuner
 from mpx.options import CopyOptions
@@ -52,20 +54,8 @@ def tuner_for(options: CopyOptions, first: int | None = None) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
     if options.streams is not None:
         return None
-    if options.tuner == "paper":
-        from mpx.apt_gss import PaperGss
-
-        initial = first_streams(options)
-        return PaperGss(initial, options.growth, options.chunk_time_s, max_streams=options.max_streams)
-    from mpx.tuning.adaptive import AutoTuner
-
-    yields = options.policy != FAST
-    return AutoTuner(
-        options.initial_streams or first,
-        options.max_streams,
-        options.rate_bps,
-        options.share if yields else max(options.share, first or 0),  # fewer would have less of a shared path
-        yields=yields,
+    return _made(
+        options, first_streams(options) if options.tuner == PAPER else options.initial_streams or first
     )
 
 
@@ -76,21 +66,31 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
     """
     if options.streams is not None:
         return {}
-    from mpx.tuning.adaptive import AutoTuner
-
     predicted = {path.name: path.streams for path in known.paths}
     first = first_by_path(options, known)
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
     return {
-        group: AutoTuner(
-            {name: first[name] for name in group},
-            max(room, len(group)),
-            options.rate_bps,
-            options.share,
-            yields=options.policy != FAST,
-        )
+        group: _made(options, {name: first[name] for name in group}, max(room, len(group)))
         for group, room in zip(known.groups, rooms, strict=True)
     }
+
+
+def _made(
+    options: CopyOptions, initial: int | Mapping[str, int] | None, most_streams: int | None = None
+) -> Tuner:
+    """Return a tuner that begins with so many streams (None: with the share)."""
+    most = options.max_streams if most_streams is None else most_streams
+    if options.tuner == PAPER:
+        from mpx.apt_gss import PaperGss
+
+        growth, chunk_s = options.growth, options.chunk_time_s
+        return PaperGss(START if initial is None else initial, growth, chunk_s, max_streams=most)
+    from mpx.tuning.adaptive import AutoTuner
+
+    yields, share = options.policy != FAST, options.share
+    if not yields and isinstance(initial, int):
+        share = max(share, initial)  # with fewer it would have less of a path that others share
+    return AutoTuner(initial, most, options.rate_bps, share, yields=yields)
 
 
 def first_by_path(options: CopyOptions, known: PathSet) -> dict[str, int]:

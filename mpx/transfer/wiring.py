@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
-from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.file_queue import FileQueue
-from mpx.engine.rate_limiter import RateLimiter
+from mpx.engine.path_control import controls
 from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
@@ -14,7 +13,7 @@ from mpx.net import tcp
 from mpx.options import CopyOptions
 from mpx.report import OnProgress
 from mpx.rtt.prober import Prober, beside_listing
-from mpx.transfer.background import background_of
+from mpx.transfer.background import backgrounds_of
 from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.ends import Ends
@@ -55,7 +54,10 @@ class Attempt:
         known, yields = (multipath.known if multipath else None), transport.plan.yields
         self._failure, self._records, self._multipath = failure, records, multipath
         self._is_local = ends.is_local
-        self._queue, gate, self._events = FileQueue(failure.cancel), ChunkGate(), ServerEvents()
+        self._queue, self._events = FileQueue(failure.cancel), ServerEvents()
+        paths = multipath.paths if multipath else DefaultPath()
+        # Where it yields, each path has a rate of its own.
+        by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)
         self._committer = committer = Committer(
             ends,
             options,
@@ -77,8 +79,7 @@ class Attempt:
         context = CarrierContext(
             options,
             self._queue,
-            RateLimiter(failure.cancel, options.rate_bps),
-            gate,
+            by_path,
             failure,
             CopySupervisor(committer, verifier, ends, transport.checksums, report),
             StreamSettings(
@@ -86,7 +87,7 @@ class Attempt:
                 over_mptcp=transport.over_mptcp,
                 source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
                 listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
-                paths=multipath.paths if multipath else DefaultPath(),
+                paths=paths,
                 is_short=short is not None,
             ),
             self._events,
@@ -117,15 +118,19 @@ class Attempt:
             first=transport.rtt,
             is_needed=lambda: ends.sessions.takes_turns,
         )
-        self._background = background_of(self._carrier, context, ends, transport, report.note)
+        self._backgrounds = backgrounds_of(self._carrier, context, ends, transport, report.note, multipath)
         first = short or first_of_fast(transport)
         chosen = tuners(options, known, first) if self._carrier.tunable and not yields else {}
+        first_words = beginning(options, known, yields=yields)
+        if yields and options.was_given("tuner"):
+            kept = "a copy that yields keeps the streams that it begins with"
+            report.note(f"--tuner {options.tuner} does not search: {kept}")
         self._loop = ControlLoop(
             self._carrier,
             self._queue,
             failure,
-            tuning=StreamTuning(self._carrier, gate, chosen, first=beginning(options, known, yields=yields)),
-            background=self._background,
+            tuning=StreamTuning(self._carrier, by_path, chosen, first=first_words),
+            backgrounds=self._backgrounds,
             paths=multipath or OnePath(lambda: prober.measured.rtt),
             timeline=Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done),
             journal_arrivals=committer.journal_arrivals,
@@ -141,7 +146,8 @@ class Attempt:
             self._run()
         finally:
             self._queue.release()
-            self._background.end()
+            for background in self._backgrounds.values():
+                background.end()
             if self._multipath:
                 self._multipath.close()
         self._scan.finish()

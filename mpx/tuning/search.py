@@ -100,6 +100,8 @@ class Search:
             if slow is None or (_rises(quick, slow) and age_s < rest_s):
                 return None
             return self._judge_more(now_s, n, slow, self._rise)
+        if n < self._share and _is_full(quick):  # it began with fewer
+            return self._more(n, quick, self._share / n, most, "others fill the path", is_quick=True)
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:

@@ -1,13 +1,14 @@
 """What a carrier is given, made up for tests that run one part of it alone."""
 
 import threading
+from collections.abc import Sequence
 
 from mpx.engine.carrier import CarrierContext
-from mpx.engine.chunk_gate import ChunkGate
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.rate_limiter import RateLimiter
+from mpx.engine.path_control import controls
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stop import Failure
 from mpx.errors import MpxError
 from mpx.options import CopyOptions
@@ -35,13 +36,12 @@ class Onlooker:
     def note(self, text: str, severity: Severity = Severity.INFO, /) -> None: ...
 
 
-def a_context(**options: object) -> CarrierContext:
+def a_context(*, paths: Sequence[str] = (DEFAULT_PATH,), **options: object) -> CarrierContext:
     failure = Failure(threading.Event())
     return CarrierContext(
         options=CopyOptions(**options),
         queue=FileQueue(failure.cancel),
-        limiter=RateLimiter(failure.cancel),
-        gate=ChunkGate(),
+        controls=controls(paths, failure.cancel, None),
         failure=failure,
         supervisor=Onlooker(),
     )

@@ -1,5 +1,6 @@
 """A carrier that moves files between two dictionaries of this process, one block after the other."""
 
+import itertools
 import socket
 import threading
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ class MemoryCarrier:
         self.streams = dict.fromkeys(paths, 0)
         self.asked: list[tuple[str, int]] = []  # for streams, in this order
         self.renewed_at: list[int] = []  # how much had arrived when streams were renewed
-        self.congestion: list[str] = []  # as it was switched to
+        self.congestion: list[tuple[str, str]] = []  # paths, and what they were switched to
         self.refuses: set[str] = set()  # congestion controls that may not be used
         self.targets: dict[str, bytearray] = {}
         self.arrived = dict.fromkeys(paths, 0)
@@ -47,25 +48,27 @@ class MemoryCarrier:
         self.streams[path] = streams
         self.asked.append((path, streams))
 
-    def renew_streams(self) -> None:
-        self.renewed_at.append(sum(self.arrived.values()))
+    def renew_streams(self, path: str) -> None:
+        self.renewed_at.append(self.arrived[path])
 
-    def set_congestion(self, name: str) -> None:
+    def set_congestion(self, path: str, name: str) -> None:
         if name in self.refuses:
             raise UsageError(f"{name} is not permitted")
-        self.congestion.append(name)
+        self.congestion.append((path, name))
 
-    def connections(self) -> Sequence[socket.socket]:
+    def connections(self, path: str) -> Sequence[socket.socket]:
         return ()
 
     def samples(self) -> dict[str, Sample]:
-        arrived, gate = sum(self.arrived.values()), self._context.gate
-        left = self._context.queue.listed_todo_bytes - arrived
-        is_still = gate.is_shut and gate.passed_bytes == arrived
+        left = self._context.queue.listed_todo_bytes - sum(self.arrived.values())
         return {
-            path: Sample(streams, self.arrived[path], left // len(self.streams), still=is_still)
+            path: Sample(streams, self.arrived[path], left // len(self.streams), still=self._is_still(path))
             for path, streams in self.streams.items()
         }
+
+    def _is_still(self, path: str) -> bool:
+        gate = self._context.controls[path].gate
+        return gate.is_shut and gate.passed_bytes == self.arrived[path]
 
     def silent_s(self, path: str) -> None: ...
 
@@ -93,15 +96,16 @@ class MemoryCarrier:
             target[:] = content
             self.arrived[DEFAULT_PATH] += file.landed(0, len(content))
             file.ended(len(content))
-        paths = list(self.streams)
+        paths = itertools.cycle(self.streams)
         while file.todo_bytes:
             while not self.runs.wait(0.01):
                 self._check_stop()
             self._check_stop()
-            if allowed := self._context.gate.take(min(BLOCK_BYTES, file.todo_bytes)):
+            path = next(paths)
+            if allowed := self._context.controls[path].gate.take(min(BLOCK_BYTES, file.todo_bytes)):
                 start, end = file.take(allowed) or (0, 0)
                 target[start:end] = content[start:end]
-                self.arrived[paths[start // BLOCK_BYTES % len(paths)]] += file.landed(start, end)
+                self.arrived[path] += file.landed(start, end)
 
     def _check_stop(self) -> None:
         if self._context.failure.cancel.is_set():

@@ -61,7 +61,7 @@ def gate_and_carrier(monkeypatch: pytest.MonkeyPatch) -> tuple[ChunkGate, Callab
         Clock.now_s, worker.now = at_s, StreamTotals(1, moved_bytes)
         return carrier.samples()[DEFAULT_PATH].still
 
-    return carrier._context.gate, is_still
+    return carrier._context.controls[DEFAULT_PATH].gate, is_still
 
 
 def test_it_is_still_once_what_went_out_has_arrived_or_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ class Chunks:
     """A tuner that lets so many bytes through, and looks what has come of them before it lets more."""
 
     chunk_bytes: int
+    path: str = DEFAULT_PATH
     seen: list[int] = field(default_factory=list)  # what had arrived at each decision
 
     def observe(self, _now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
@@ -66,7 +67,7 @@ class Chunks:
         if self.seen and not sample.still:
             return []
         self.seen.append(sample.arrived_bytes)
-        return [Decision(DEFAULT_PATH, len(self.seen), "chunk", chunk_bytes=self.chunk_bytes, barrier=True)]
+        return [Decision(self.path, len(self.seen), "chunk", chunk_bytes=self.chunk_bytes, barrier=True)]
 
     def disturbed(self, now_s: float) -> None: ...
 
@@ -91,35 +92,41 @@ class Copy:
 
     def __init__(
         self,
-        tuner: Tuner | None = None,
+        tuner: Tuner | Mapping[tuple[str, ...], Tuner] | None = None,
         *,
         paths: Sequence[str] = (DEFAULT_PATH,),
         watch: OnePath | None = None,
         journal: Callable[[], None] = lambda: None,
-        monitor: object = None,
+        monitors: Mapping[str, object] | None = None,
     ) -> None:
-        self.context = a_context()
+        self.context = a_context(paths=paths)
         self.supervisor = Settles(self.context)
         self.context = replace(self.context, supervisor=self.supervisor)
         self.failure, self.queue = self.context.failure, self.context.queue
         self.carrier = MemoryCarrier(self.context, {"source": CONTENT}, paths)
         self.report = Report("source", "final")
         self.progress: list[Progress] = []
-        self.background = Background(
-            self.carrier,
-            "cubic",
-            self.context.events.congestion_refused,
-            self.report.note,
-            begin_monitor=(lambda _: monitor) if monitor else None,
-        )
+        self.backgrounds = {
+            path: Background(
+                self.carrier,
+                path,
+                "cubic",
+                control.congestion_refused,
+                self.report.note,
+                begin_monitor=(lambda _, path=path: monitors[path]) if monitors else None,  # type: ignore[misc]
+            )
+            for path, control in self.context.controls.items()
+        }
+        self.background = next(iter(self.backgrounds.values()))
+        tuners = tuner if isinstance(tuner, Mapping) else {tuple(paths): tuner} if tuner else {}
         self.loop = ControlLoop(
             self.carrier,
             self.queue,
             self.failure,
             tuning=StreamTuning(
-                self.carrier, self.context.gate, {tuple(paths): tuner} if tuner else {}, first=FIRST
+                self.carrier, self.context.controls, tuners, first=FIRST * (DEFAULT_PATH in paths)
             ),
-            background=self.background,
+            backgrounds=self.backgrounds,
             paths=watch or OnePath(lambda: None),
             timeline=Timeline(self.report, self.queue, self.progress.append),
             journal_arrivals=journal,
@@ -265,10 +272,10 @@ class LosesPath(OnePath):
 
     def __init__(self) -> None:
         super().__init__(lambda: Rtt(0.05, None, None, None))
-        self._changes = [Change("2", "lost")]
+        self.changes = [Change("2", "lost")]
 
     def observe(self, _now_s: float, _silent_s: Callable[[str], float | None], /) -> Sequence[Change]:
-        changes, self._changes = self._changes, []
+        changes, self.changes = self.changes, []
         return changes
 
 
@@ -296,6 +303,9 @@ class WantsBbr:
     def switched(self, _now_s: float, congestion: str) -> None:
         self.told.append(congestion)
 
+    def disturbed(self, _now_s: float) -> None:
+        self.told.append("disturbed")
+
     def refused(self) -> None:
         self.told.append("refused")
 
@@ -303,10 +313,17 @@ class WantsBbr:
         self.told.append("ended")
 
 
+class Content(WantsBbr):
+    """A monitor that asks for nothing."""
+
+    def observe(self, _now_s: float, _sample: Sample) -> Switch | None:
+        return None
+
+
 def switching(monitor: WantsBbr, *refused: str) -> tuple[Copy, Recorder, float]:
     """Return a copy that has moved data for long enough to be worth a switch, and the time."""
     tuner = Recorder()
-    copy = Copy(tuner, monitor=monitor)
+    copy = Copy(tuner, monitors={DEFAULT_PATH: monitor})
     copy.carrier.refuses.update(refused)
     copy.queue.put(a_file(len(CONTENT)))
     began_s = time.monotonic()
@@ -320,15 +337,74 @@ def switching(monitor: WantsBbr, *refused: str) -> tuple[Copy, Recorder, float]:
 def test_a_switch_is_made_for_all_streams_and_taken_back_where_a_server_refuses_it() -> None:
     monitor = WantsBbr()
     copy, tuner, now_s = switching(monitor)
-    assert copy.carrier.congestion == ["bbr"] and tuner.disturbances == 1
+    assert copy.carrier.congestion == [(DEFAULT_PATH, "bbr")] and tuner.disturbances == 1
     assert copy.report.timeline[-1].congestion == "bbr" and copy.reasons == ["switched to bbr: others do"]
-    copy.context.events.congestion_refused.set()
+    copy.context.controls[DEFAULT_PATH].congestion_refused.set()
     copy.loop.tick(now_s + 1)
     copy.loop.tick(now_s + 2)
-    assert copy.carrier.congestion == ["bbr", "cubic"] and monitor.told == ["bbr", "cubic"]
+    assert [name for _, name in copy.carrier.congestion] == ["bbr", "cubic"] and monitor.told == [
+        "bbr",
+        "cubic",
+    ]
     assert copy.reasons[1:] == ["the server refused the switch and still uses cubic"]
     copy.background.end()
     assert copy.report.notes == [monitor.summary] and monitor.told[-1] == "ended"
+
+
+def test_each_path_is_read_and_switched_by_itself() -> None:
+    monitors = {"1": WantsBbr(), "2": Content()}
+    tuners = {("1",): Recorder(), ("2",): Recorder()}
+    copy = Copy(tuners, paths=("1", "2"), monitors=monitors)
+    copy.queue.put(a_file(len(CONTENT)))
+    began_s = time.monotonic()
+    copy.carrier.arrived.update({"1": BLOCK_BYTES, "2": BLOCK_BYTES})
+    copy.loop.tick(began_s)
+    copy.loop.tick(began_s + LONG_S)
+    assert copy.carrier.congestion == [("1", "bbr")]
+    assert [tuner.disturbances for tuner in tuners.values()] == [1, 0]
+    assert [(event.path, event.congestion) for event in copy.report.timeline] == [("1", "bbr")]
+    copy.context.controls["1"].congestion_refused.set()
+    copy.loop.tick(began_s + LONG_S + 1)
+    assert copy.carrier.congestion == [("1", "bbr"), ("1", "cubic")] and monitors["2"].told == []
+
+
+def test_a_path_is_not_read_while_others_carry_its_streams() -> None:
+    monitors = {"1": Content(), "2": WantsBbr()}
+    watch = LosesPath()
+    copy = Copy(paths=("1", "2"), monitors=monitors, watch=watch)
+    copy.queue.put(a_file(len(CONTENT)))
+    began_s = time.monotonic()
+    copy.carrier.arrived.update({"1": BLOCK_BYTES, "2": BLOCK_BYTES})
+    for second in range(3):
+        copy.loop.tick(began_s + second * LONG_S)
+    assert copy.carrier.congestion == []
+    watch.lost = frozenset()
+    copy.loop.tick(began_s + 4 * LONG_S)
+    copy.loop.tick(began_s + 5 * LONG_S)
+    assert copy.carrier.congestion == [("2", "bbr")]
+    watch.changes = [Change("2", "lost again")]
+    copy.loop.tick(began_s + 6 * LONG_S)
+    assert monitors["1"].told == ["disturbed"] and monitors["2"].told == ["bbr", "disturbed"]
+
+
+def test_chunks_of_one_path_do_not_wait_for_those_of_another() -> None:
+    tuners = {(path,): Chunks(BLOCK_BYTES, path) for path in ("1", "2")}
+    copy = Copy(tuners, paths=("1", "2"))
+    copy.queue.put(a_file(len(CONTENT)))
+    copy.loop.start()
+    gates = {path: control.gate for path, control in copy.context.controls.items()}
+    began_s = time.monotonic()
+    assert gates["1"].take(BLOCK_BYTES) == BLOCK_BYTES  # and it does not arrive for a while
+    for chunk in range(1, 4):
+        assert gates["2"].take(len(CONTENT)) == BLOCK_BYTES
+        copy.carrier.arrived["2"] = chunk * BLOCK_BYTES
+        copy.loop.tick(began_s + chunk)
+    assert copy.carrier.renewed_at == [0, 0, BLOCK_BYTES, 2 * BLOCK_BYTES, 3 * BLOCK_BYTES]
+    assert gates["1"].take(BLOCK_BYTES) == 0
+    copy.carrier.arrived["1"] = BLOCK_BYTES
+    copy.loop.tick(began_s + 4)
+    assert gates["1"].take(len(CONTENT)) == BLOCK_BYTES
+    assert [event.path for event in copy.report.timeline] == ["1", "2", "2", "2", "2", "1"]
 
 
 def test_a_switch_that_is_not_permitted_changes_nothing() -> None:
@@ -340,7 +416,7 @@ def test_a_switch_that_is_not_permitted_changes_nothing() -> None:
 
 def test_no_monitor_begins_where_little_is_left() -> None:
     monitor = WantsBbr()
-    copy = Copy(monitor=monitor)
+    copy = Copy(monitors={DEFAULT_PATH: monitor})
     copy.put()
     sample = Sample(1, BLOCK_BYTES, 1)
     for now_s in (0.0, 2 * LONG_S):

@@ -29,6 +29,7 @@ class Feeds:
 
     def __init__(self, retrieves: Sequence[PartialRetrieve], parallelism: int) -> None:
         self.context = a_context()
+        self.limiter = self.context.limiter
         self.parallelism = parallelism
         self.retrieves = retrieves
         self.errors: list[MpxError] = []
@@ -198,7 +199,7 @@ def test_what_trickles_in_is_recorded_at_once(
 def test_at_a_rate(tmp_path: Path, made: list[Download]) -> None:
     size = 300_000
     made.append(Download(tmp_path, size, [(0, size)], 1))
-    made[0].channel.context.limiter.rate_bps = 50e6
+    made[0].channel.limiter.rate_bps = 50e6
     made[0].run(said(made[0].content, 0, size, 100_000) + ENDS.pack())
     assert made[0].written() == made[0].content
 

@@ -140,13 +140,13 @@ def test_connections_that_are_wanted_while_others_are_asked_for_are_not_forgotte
 
     def renew_once() -> None:
         session.meanwhile = lambda: None
-        worker.renew()  # by the control loop, just now
+        worker.renew(worker.path)  # by the control loop, just now
 
     retrieve_another()
     retrieve_another()
     assert session.connects == [2]
     session.meanwhile = renew_once
-    worker.renew()
+    worker.renew(worker.path)
     retrieve_another()
     assert session.connects == [2, 2]
     retrieve_another()

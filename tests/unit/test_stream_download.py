@@ -12,6 +12,8 @@ from unit.made_up_context import a_context, a_file
 from mpx.endpoints.ftp.mode_s import download
 from mpx.endpoints.ftp.mode_s.download import Incoming, Receive, StreamDownload
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_control import PathControl
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.errors import ConnectionLost
@@ -77,7 +79,8 @@ def brought(
 ) -> tuple[FileTransfer, bytes]:
     """Bring pieces of the file over one session; return the file and what is on disk."""
     context = a_context()
-    context = replace(context, limiter=limiter or context.limiter)
+    if limiter:
+        context = replace(context, controls={DEFAULT_PATH: PathControl(limiter)})
     work = StreamDownload(context, RangeScheduler(context), server.retrieve, lambda _: None)
     file = a_file(SIZE)
     with (tmp_path / "part").open("w+b") as part:

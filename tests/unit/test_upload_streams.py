@@ -26,6 +26,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 
 PATIENCE_S = 30
+KERNELS = {DEFAULT_PATH: None}  # congestion control
 BLOCK_BYTES = 64 * 1024
 NO_FILE = os.open(os.devnull, os.O_RDONLY)  # for transfers of which nothing is read
 
@@ -106,7 +107,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
     receiver = Receiver(sizes)
     receiver.start()
     context = a_context(block_size_bytes=BLOCK_BYTES)
-    channel = UploadDataChannel(receiver.address, context, None)
+    channel = UploadDataChannel(receiver.address, context, KERNELS)
     number = 0
     while number < len(sizes):
         batch = []
@@ -124,7 +125,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
             while not receiver.done[number].wait(0.0005):
                 channel.adjust(transfer, (DEFAULT_PATH,) * rng.choice([1, 2, 5, 9]))
                 if rng.random() < 0.05:
-                    channel.renew()
+                    channel.renew(DEFAULT_PATH)
                 assert not channel.broken, channel.broken
                 assert time.monotonic() < deadline_s, f"file {number} does not end"
             assert transfer.ends.announced
@@ -151,9 +152,9 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
     transfer = Store(file, file.open(str(path), os.O_RDONLY))
     context = a_context(block_size_bytes=BLOCK_BYTES, connect_timeout_s=300.0)
     if state == "gate shut":
-        context.gate.open(200_000)
+        context.controls[DEFAULT_PATH].gate.open(200_000)
     with socket.create_server(("127.0.0.1", 0), backlog=0 if state == "connecting" else 8) as deaf:
-        channel = UploadDataChannel(deaf.getsockname()[:2], context, None)
+        channel = UploadDataChannel(deaf.getsockname()[:2], context, KERNELS)
         channel.add(transfer)
         eventually(
             lambda: (
@@ -163,7 +164,7 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
         )
         streams = channel.live_streams()
         if state == "gate shut":
-            eventually(lambda: context.gate.is_shut)
+            eventually(lambda: context.controls[DEFAULT_PATH].gate.is_shut)
         elif state == "sending":
             eventually(lambda: all(stream.passed_bytes for stream in streams))
         elif state == "cached":
@@ -178,7 +179,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
     context = a_context(block_size_bytes=BLOCK_BYTES)
     file = FileTransfer(str(tmp_path / "file"), "final", "partial", FileInfo(Kind.FILE, 1))
     transfer = Store(file, file.open(file.source, os.O_RDONLY))
-    channel = UploadDataChannel(("127.0.0.1", 1), context, None)
+    channel = UploadDataChannel(("127.0.0.1", 1), context, KERNELS)
     channel.add(transfer)
     assert transfer.ends.reserve()
     channel.close()
@@ -200,7 +201,7 @@ def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arriv
 
 def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(UploadStream, "start", lambda _: None)
-    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), None)
+    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
     files = [
         FileTransfer("source", f"final{i}", f"part{i}", FileInfo(Kind.FILE, size))
         for i, size in enumerate((5, 5, 5 << 20))
@@ -225,7 +226,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
 
 
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
-    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), None)
+    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
     file = FileTransfer("source", "final", "part", FileInfo(Kind.FILE, 1))
     streams = [UploadStream(channel, Store(file, NO_FILE), DEFAULT_PATH) for _ in range(2)]
     channel._streams.extend(streams)

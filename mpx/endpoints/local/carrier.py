@@ -55,14 +55,14 @@ class LocalCarrier:
     def set_streams(self, path: str, streams: int) -> None:
         """See Carrier. The number of threads is fixed."""
 
-    def renew_streams(self) -> None:
+    def renew_streams(self, path: str) -> None:
         """See Carrier. There are no connections."""
 
-    def set_congestion(self, name: str) -> None:
+    def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is none
         """See Carrier."""
         raise UsageError(f"a local copy has no congestion control; leave {name!r} out")
 
-    def connections(self) -> Sequence[socket.socket]:
+    def connections(self, path: str) -> Sequence[socket.socket]:  # noqa: ARG002 there is none
         """See Carrier."""
         return ()
 

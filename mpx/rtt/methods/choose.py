@@ -46,12 +46,18 @@ class Chosen:
 
 
 def choose(
-    host: str, addresses: Sequence[tcp.Address], stop: Callable[[], bool], *, is_open: bool = False
+    host: str,
+    addresses: Sequence[tcp.Address],
+    stop: Callable[[], bool],
+    *,
+    is_open: bool = False,
+    bound: Callable[[int], None] | None = None,
 ) -> Chosen:
     """Return how to probe a host that has these addresses.
 
-    Where the port is known to be open (`is_open`), no handshake is tried first. Raises ConnectionLost when
-    nothing answers, and Interrupted soon after `stop` returns True.
+    Where the port is known to be open (`is_open`), no handshake is tried first. `bound` is told the port of
+    the session before that connects, so that it takes a path of its own; datagrams would not. Raises
+    ConnectionLost when nothing answers, and Interrupted soon after `stop` returns True.
     """
     with ExitStack() as opened:
         refusing: tuple[Method, tcp.Address] | None = None
@@ -59,7 +65,7 @@ def choose(
         for address in addresses:
             handshake = opened.enter_context(closing(HandshakeMethod(address)))
             if is_open:
-                method, reason, session = _at_open_port(handshake, address, opened, stop)
+                method, reason, session = _at_open_port(handshake, address, opened, stop, bound)
                 return Chosen(method, address, reason, opened.pop_all(), session)
             if not _answers(handshake, stop):
                 silent.append((address, f"TCP port {address[1]}: {_trouble(handshake)}"))
@@ -75,11 +81,15 @@ def choose(
 
 
 def _at_open_port(
-    handshake: HandshakeMethod, address: tcp.Address, opened: ExitStack, stop: Callable[[], bool]
+    handshake: HandshakeMethod,
+    address: tcp.Address,
+    opened: ExitStack,
+    stop: Callable[[], bool],
+    bound: Callable[[int], None] | None = None,
 ) -> tuple[Method, str, ClientSession | None]:
     """Return the best method for an open port, why it is the best, and the session that it needs."""
     try:
-        options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop)
+        options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop, bound=bound)
         session = opened.enter_context(ClientSession(Location("ftp", "/", *address), options))
         session.greet()
         if _MAIL.search(session.banner):
@@ -87,7 +97,9 @@ def _at_open_port(
         reply = session.call(command("FEAT"))
         if reply.code != 211 and not 500 <= reply.code < 600:
             return handshake, f"the server is not an FTP server: it answers FEAT with {reply.code}", None
-        echo, why_no_echo = _echo(session, address[0], reply, opened, stop)
+        echo, why_no_echo = None, "datagrams do not take the path"
+        if bound is None:
+            echo, why_no_echo = _echo(session, address[0], reply, opened, stop)
         if echo:
             return echo, "the server announces it", session
         over_session = SessionMethod(session)

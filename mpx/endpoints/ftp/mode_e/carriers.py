@@ -9,6 +9,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpx.choices import PAPER
 from mpx.endpoints.ftp.extensions.congestion import check_server_congestion
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.engine.carrier import SHORT_BYTES, CarrierContext
@@ -19,7 +20,6 @@ from mpx.net import congestion_control
 from mpx.units import counted
 
 if TYPE_CHECKING:
-    from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
     from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
 
 FILES_AT_ONCE = 4
@@ -57,15 +57,15 @@ class UploadCarrier(WorkerCarrier):
             if worker not in busy:
                 worker.target = streams[: max(1, len(streams) - len(busy))]
 
-    def set_congestion(self, name: str) -> None:
+    def set_congestion(self, path: str, name: str) -> None:
         """See Carrier."""
         congestion_control.check_congestion(name)  # before any worker has it for its next streams
         for worker in self._uploads:
-            worker.switch_congestion(name)
+            worker.switch_congestion(path, name)
 
-    def connections(self) -> Sequence[socket.socket]:
+    def connections(self, path: str) -> Sequence[socket.socket]:
         """See Carrier."""
-        return [connection for worker in self._uploads for connection in worker.connections()]
+        return [connection for worker in self._uploads for connection in worker.connections(path)]
 
 
 class DownloadCarrier(WorkerCarrier):
@@ -88,7 +88,7 @@ class DownloadCarrier(WorkerCarrier):
             RangeScheduler(context, SHORT_BYTES) if context.streams.is_short else RangeScheduler(context)
         )
         # What a chunk of GridFTP-APT brings is to be shared by all of its streams.
-        alone = context.options.tuner == "paper"
+        alone = context.options.tuner == PAPER
         sessions = len(context.streams.paths.names) if alone else context.options.max_sessions
         ports = context.streams.listen_ports
         if ports and ports[1] - ports[0] + 1 < sessions:
@@ -123,23 +123,20 @@ class DownloadCarrier(WorkerCarrier):
             for worker, share in zip(living, shares + [0] * (len(living) - sessions), strict=True):
                 worker.target = share
 
-    def set_congestion(self, name: str) -> None:
+    def set_congestion(self, path: str, name: str) -> None:
         """See Carrier. The server sends; mpx serve uses it from the next retrieve on."""
         check_server_congestion(name, self._congestions)
         for worker in self._downloads:
-            worker.congestion = name
+            if worker.path == path:
+                worker.congestion = name
 
-    def connections(self) -> Sequence[socket.socket]:
+    def connections(self, path: str) -> Sequence[socket.socket]:
         """See Carrier."""
-        return [connection for session in self._sessions for connection in session.open_connections()]
+        sessions = (worker.session for worker in self._downloads if worker.path == path)
+        return [each for session in sessions if session for each in session.open_connections()]
 
     def _is_changing(self) -> bool:
         return any(worker.is_changing for worker in self._downloads)
-
-    @property
-    def _sessions(self) -> "list[DownloadSession]":
-        """The open sessions."""
-        return [session for worker in self._downloads if (session := worker.session)]
 
     def _may_switch(self, anew: bool) -> bool:
         """Tell whether one more session may change its connections: at most half of them at a time.

@@ -15,6 +15,7 @@ from mpx.endpoints.ftp.mode_e.download_stream import DownloadStream
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, ControllerError, MpxError
 
@@ -23,9 +24,17 @@ class DownloadDataChannel:
     """The connections that the server opened for one PORT, and the retrieves they serve in order."""
 
     def __init__(
-        self, context: CarrierContext, parallelism: int, listener: socket.socket, server_host: str
+        self,
+        context: CarrierContext,
+        parallelism: int,
+        listener: socket.socket,
+        server_host: str,
+        *,
+        path: str = DEFAULT_PATH,
     ) -> None:
+        """`path`: which the connections take."""
         self.context = context
+        self.limiter = context.controls[path].limiter
         self.parallelism = parallelism
         # Written with `_changed` held, each read by itself; `reached` by the listener only.
         self.broken: MpxError | None = None

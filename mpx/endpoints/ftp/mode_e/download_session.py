@@ -124,7 +124,9 @@ class DownloadSession:
         )
         if steer := self._context.streams.paths.register(self._path, "sink"):
             steer(int(listener.getsockname()[1]))
-        channel = DownloadDataChannel(self._context, connections, listener, control.peer_host)
+        channel = DownloadDataChannel(
+            self._context, connections, listener, control.peer_host, path=self._path
+        )
         channel.start()
         with self._guard:
             self._channels += (channel,)
@@ -277,7 +279,7 @@ class DownloadSession:
             self._context.supervisor.note(
                 f"{self._host} refuses to send with {self.congestion}, and goes on unchanged: {reply.reason}"
             )
-            self._context.events.congestion_refused.set()
+            self._context.controls[self._path].congestion_refused.set()
             return
         if retrieve == _ONE_CONNECTION:
             return  # one is what it opens without the option

@@ -18,6 +18,7 @@ from mpx.endpoints.ftp.framing import HEADER_BYTES, unpack_header
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
 from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.files.local_error import local_error
@@ -33,6 +34,7 @@ class Feeding(Protocol):
     """What a stream asks of its channel (download_channel.py)."""
 
     context: CarrierContext
+    limiter: RateLimiter
     parallelism: int
 
     def retrieve_at(self, index: int) -> PartialRetrieve | None:
@@ -146,7 +148,7 @@ class DownloadStream(Stream):
 
         What was taken before is written, as its place in the buffer is used anew.
         """
-        connection, limiter = self.connection, self._channel.context.limiter
+        connection, limiter = self.connection, self._channel.limiter
         assert connection is not None
         self._write(retrieve)
         have = self._end - self._begin
@@ -160,7 +162,7 @@ class DownloadStream(Stream):
             poll.register(connection, select.POLLIN)
             poll.poll()
             got = self._come(want, socket.MSG_WAITALL)
-        if got == want and not self._is_alone and limiter.rate_bps is None:
+        if got == want and not self._is_alone and limiter.is_unlimited:
             with contextlib.suppress(OSError):  # what has come is taken first
                 got += self._come(len(self._buffer) - self._end, socket.MSG_DONTWAIT)
         limiter.wait(got)

@@ -92,9 +92,9 @@ class DownloadWorker(SessionWorker):
         is_waiting = path == self.path and session is not None and session.is_busy
         return self._watch.silent_s() if is_waiting else None
 
-    def renew(self) -> None:
+    def renew(self, path: str) -> None:
         """See SessionWorker. They serve from the next retrieve on."""
-        self._renewals += 1
+        self._renewals += path == self.path
 
     @property
     def has_begun(self) -> bool:
@@ -242,18 +242,18 @@ class DownloadWorker(SessionWorker):
         return session.connections != connections or self._renewals != self._renewed
 
     def _next_piece(self) -> Piece | None:
-        context, scheduler = self.context, self._scheduler
-        allowed = context.gate.take(self._ahead.piece_bytes)
+        gate, scheduler = self.context.controls[self.path].gate, self._scheduler
+        allowed = gate.take(self._ahead.piece_bytes)
         if not allowed:
             return None
         piece = scheduler.take(allowed)
         if piece is None:
-            context.gate.give_back(allowed)
-            is_idle = not self._retrieves and not context.gate.is_shut
+            gate.give_back(allowed)
+            is_idle = not self._retrieves and not gate.is_shut
             if not is_idle:
                 return None
             return scheduler.take_over([each for other in self._others(self) for each in other.under_way()])
-        context.gate.give_back(allowed - (piece.end - piece.start))
+        gate.give_back(allowed - (piece.end - piece.start))
         return piece
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:

@@ -9,7 +9,7 @@ after EOD without CLOSE the next STOR uses them again.
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.mode_e.store import Store
@@ -26,10 +26,13 @@ REJOIN_S = 1.0  # between a refused connection and the next attempt
 class UploadDataChannel:
     """A passive port of the server and our connections to it, for one transfer after the other."""
 
-    def __init__(self, address: tcp.Address, context: CarrierContext, congestion: str | None) -> None:
+    def __init__(
+        self, address: tcp.Address, context: CarrierContext, congestions: Mapping[str, str | None]
+    ) -> None:
+        """`congestions`: by path; the control loop may change one at any time."""
         self.address = address
         self.context = context
-        self.congestion = congestion  # replaced by the control loop, read by streams that connect
+        self.congestions = congestions
         self.is_steered = context.streams.paths.lead_to(address[0])
         # Written with `_lock` held, each read by itself:
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
@@ -110,12 +113,12 @@ class UploadDataChannel:
                     self._rejoin_s = time.monotonic() + REJOIN_S
                     return
 
-    def renew(self) -> None:
-        """Retire every connection at its next block edge; `adjust` opens others."""
+    def renew(self, path: str) -> None:
+        """Retire every connection of a path at its next block edge; `adjust` opens others."""
         with self._lock:
             self._adjusted_to = None
             for stream in self._streams:
-                stream.retire = True
+                stream.retire = stream.retire or stream.path == path
 
     def live_streams(self) -> list[UploadStream]:
         """Return the connections that are open or being opened."""

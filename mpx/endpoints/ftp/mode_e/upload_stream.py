@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from typing import Protocol
 
 from mpx.endpoints.ftp.data_address import unreachable
@@ -24,7 +25,7 @@ class UploadChannel(Protocol):
 
     address: tcp.Address
     context: CarrierContext
-    congestion: str | None
+    congestions: Mapping[str, str | None]  # by path
     is_steered: bool
     broken: MpxError | None
 
@@ -81,6 +82,7 @@ class UploadStream(Stream):
         self.at = first.number  # the transfer that it sends
         self.idle = False  # waits for the next transfer
         self._channel = channel
+        self._control = channel.context.controls[path]
         self._first = first
         self._steer = channel.context.streams.paths.register(path, "source") if channel.is_steered else None
         self._steered_port = 0
@@ -128,7 +130,7 @@ class UploadStream(Stream):
         if channel.is_closed:
             transfer.ends.not_joined()
             return False
-        congestion = channel.congestion
+        congestion = channel.congestions[self.path]
         try:
             connection = tcp.connect(
                 channel.address,
@@ -151,9 +153,10 @@ class UploadStream(Stream):
                 return False
             raise
         self.opened(connection)
-        if channel.congestion and channel.congestion != congestion:  # switched while this one was connecting
+        now = channel.congestions[self.path]
+        if now and now != congestion:  # switched while this one was connecting
             with contextlib.suppress(OSError, UsageError):
-                congestion_control.set_congestion(connection, channel.congestion)
+                congestion_control.set_congestion(connection, now)
         channel.joined(self, transfer)
         return True
 
@@ -175,7 +178,7 @@ class UploadStream(Stream):
         """Send the next block, if the gate lets one through; return whether more may be left."""
         if transfer.source is not None:
             return self._send_next(transfer, transfer.source)
-        file, gate = transfer.file, self._channel.context.gate
+        file, gate = transfer.file, self._control.gate
         allowed = gate.take(self._block.bytes)
         piece = file.take(allowed) if allowed else None
         if piece:
@@ -193,7 +196,7 @@ class UploadStream(Stream):
             return False
         start, end = piece
         data = self._buffer[: end - start]
-        self._channel.context.limiter.wait(len(data))
+        self._control.limiter.wait(len(data))
         self._write([BlockHeader(0, end - start, start).pack(), data])
         self.passed_bytes += len(data)
         transfer.sent(len(data))
@@ -201,7 +204,7 @@ class UploadStream(Stream):
 
     def _send_block(self, transfer: Store, start: int, end: int) -> None:
         began = time.monotonic()
-        limiter, view, file = self._channel.context.limiter, self._buffer, transfer.file
+        limiter, view, file = self._control.limiter, self._buffer, transfer.file
         parts: list[bytes | memoryview] = [BlockHeader(0, end - start, start).pack()]
         position = start
         while position < end:

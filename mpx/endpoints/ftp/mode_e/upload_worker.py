@@ -15,6 +15,7 @@ from mpx.endpoints.ftp.data_address import passive_address
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
+from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import command
@@ -42,7 +43,7 @@ class UploadWorker(SessionWorker):
         self.target: Sequence[str] = context.streams.paths.names[:1]  # the path of each stream
         self.sessions = 1  # how many workers share what waits
         self.allowed = threading.Event()  # whether this worker may take files now
-        self.congestion = context.streams.congestion
+        self.congestions = dict.fromkeys(context.streams.paths.names, context.streams.congestion)
         # Replaced by this thread with `guard` held, read by others:
         self._batch: Sequence[FileTransfer] = ()  # what is being stored
         self._session: ClientSession | None = None
@@ -73,30 +74,28 @@ class UploadWorker(SessionWorker):
 
     def silent_s(self, path: str) -> float | None:
         """See SessionWorker. As with `StreamCounters.unanswered_s`, it is to be asked again and again."""
-        channel = self._channel
-        streams = [stream for stream in channel.live_streams() if stream.path == path] if channel else []
-        silent = [stream.unanswered_s() for stream in streams if stream.connection is not None]
+        silent = [each.unanswered_s() for each in self._streams(path) if each.connection is not None]
         return min((each for each in silent if each is not None), default=None)
 
-    def renew(self) -> None:
+    def _streams(self, path: str) -> list[UploadStream]:
+        channel = self._channel
+        return [stream for stream in channel.live_streams() if stream.path == path] if channel else []
+
+    def renew(self, path: str) -> None:
         """See SessionWorker. Each ends at its next block edge."""
         if channel := self._channel:
-            channel.renew()
+            channel.renew(path)
 
-    def switch_congestion(self, name: str) -> None:
-        """Use `name`, which is permitted, on open streams and later ones; locked routes keep theirs."""
-        self.congestion = name
-        if channel := self._channel:
-            channel.congestion = name
-        for connection in self.connections():
+    def switch_congestion(self, path: str, name: str) -> None:
+        """Use `name`, which is permitted, on the streams of a path from now on; locked routes keep theirs."""
+        self.congestions[path] = name
+        for connection in self.connections(path):
             with contextlib.suppress(OSError, UsageError):  # it has ended, or may not
                 congestion_control.set_congestion(connection, name)
 
-    def connections(self) -> list[socket.socket]:
-        """Return those that are open."""
-        channel = self._channel
-        streams = channel.live_streams() if channel else []
-        return [stream.connection for stream in streams if stream.connection is not None]
+    def connections(self, path: str) -> list[socket.socket]:
+        """Return those of a path that are open."""
+        return [stream.connection for stream in self._streams(path) if stream.connection is not None]
 
     def cut(self) -> None:
         """See SessionWorker."""
@@ -264,7 +263,7 @@ class UploadWorker(SessionWorker):
             self._leave_channel(politely=True)  # nothing could begin the next transfer there
         if self._channel is None:
             address = passive_address(session, _MARKERS)
-            self._channel = UploadDataChannel(address, self.context, self.congestion)
+            self._channel = UploadDataChannel(address, self.context, self.congestions)
         return session, self._channel
 
     def pause(self) -> None:

@@ -37,6 +37,6 @@ class StreamCarrier(WorkerCarrier):
         for i, worker in enumerate(living):
             worker.target = 1 if i < streams else 0
 
-    def set_congestion(self, name: str) -> None:
+    def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
         """See Carrier. Connections last for one piece; the next ones use it."""
         raise UsageError(f"a transfer in MODE S cannot switch its congestion control to {name!r}")

@@ -82,7 +82,7 @@ class StreamWorker(SessionWorker):
     def silent_s(self, path: str) -> None:
         """See SessionWorker. There is one path only."""
 
-    def renew(self) -> None:
+    def renew(self, path: str) -> None:
         """See SessionWorker. Every piece has a connection of its own."""
 
     def cut(self) -> None:
