@@ -164,10 +164,10 @@ class CopyOptions:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:
             raise UsageError(f"--streams {self.streams} is more than --max-streams {self.max_streams}")
-        if self.initial_streams is not None and self.initial_streams > self.max_streams:
-            raise UsageError(
-                f"--initial-streams {self.initial_streams} is more than --max-streams {self.max_streams}"
-            )
+        for name in ("initial_streams", "share"):
+            count = getattr(self, name)
+            if count is not None and count > self.max_streams and self.was_given(name):
+                raise UsageError(f"{flag_of(name)} {count} is more than --max-streams {self.max_streams}")
         for name in ("tuner", "initial_streams", "share"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from mpx.engine.round_trips import SHOWS, least_queue_s
 from mpx.net import tcp, tcp_info
 from mpx.net.mptcp import mptcp_info
 
@@ -48,6 +49,8 @@ class StreamTotals:
     streams: int = 0
     bytes: int = 0
     retransmits: int = 0
+    queued_bytes: int = 0  # of those carried, and ...
+    queued_retransmits: int = 0  # ... of those sent again, while the stream's round trips showed a queue
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
     limited_by_sender_s: float = 0.0
@@ -62,6 +65,8 @@ class StreamTotals:
         self.bytes += other.bytes
         self.new_bytes += other.new_bytes
         self.retransmits += other.retransmits
+        self.queued_bytes += other.queued_bytes
+        self.queued_retransmits += other.queued_retransmits
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s
         self.limited_by_sender_s += other.limited_by_sender_s
@@ -115,6 +120,7 @@ class StreamCounters:
         self._owed_since_s: float | None = None
         self._guard = threading.Lock()
         self._last = StreamTotals()
+        self._looked_s = self._queued_s = -math.inf  # when it was counted last, and when a queue showed last
 
     def opened(self, connection: socket.socket) -> None:
         """Take over an open connection."""
@@ -147,10 +153,15 @@ class StreamCounters:
             self._count_subflows()
             info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
+                carried_bytes = min(info.bytes_acked, self.passed_bytes)
+                in_queue = self._shows_queue(info, carried_bytes - self._last.bytes)
                 self._last = StreamTotals(
                     streams=1,
-                    bytes=min(info.bytes_acked, self.passed_bytes),
+                    bytes=carried_bytes,
                     retransmits=info.retransmits,
+                    queued_bytes=self._last.queued_bytes + in_queue * (carried_bytes - self._last.bytes),
+                    queued_retransmits=self._last.queued_retransmits
+                    + in_queue * (info.retransmits - self._last.retransmits),
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,
@@ -161,6 +172,19 @@ class StreamCounters:
             elif self.connection is None:
                 self._last = self._last.none_open()
             return self._last
+
+    def _shows_queue(self, info: tcp_info.TcpInfo, carried_bytes: int) -> bool:
+        """Tell whether a queue showed in the stream's own round trips lately; so much was carried meanwhile.
+
+        Routers may have a queue for each stream, so what others see says nothing of its losses.
+        """
+        now_s, least_s = time.monotonic(), info.least_rtt_s
+        took_s, self._looked_s = now_s - self._looked_s, now_s
+        if not least_s or took_s <= 0:
+            return False
+        if info.rtt_s - least_s > least_queue_s(carried_bytes * 8 / took_s, least_s):
+            self._queued_s = now_s
+        return now_s - self._queued_s <= SHOWS.at(least_s)
 
     def _count_subflows(self) -> None:
         info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None

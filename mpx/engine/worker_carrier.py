@@ -130,6 +130,8 @@ class WorkerCarrier:
             limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
             queue_s=sums.queue_s,
             window_bps=sums.window_bps,
+            queued_bytes=sums.queued_bytes,
+            queued_retransmits=sums.queued_retransmits,
             still=still,
             changing=changing,
         )

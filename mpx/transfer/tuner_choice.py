@@ -26,15 +26,16 @@ def first_of_fast(transport: Transport) -> int | None:
 
 
 def tuners(
-    options: CopyOptions, known: PathSet | None, first: int | None = None
+    options: CopyOptions, known: PathSet | None, first: int | None = None, least: int | None = None
 ) -> dict[tuple[str, ...], Tuner]:
     """Return who decides on the number of streams, by the paths that each is for.
 
-    `known`: what a controller said of these; None: there is one path. `first`: with how many that begins.
+    `known`: what a controller said of these; None: there is one path. `first`: with how many that begins, and
+    `least`: below which it never goes, as fewer would have less of a path that others share.
     """
     if known:
         return tuners_by_group(options, known)
-    tuner = tuner_for(options, first)
+    tuner = tuner_for(options, first, least)
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
@@ -50,13 +51,13 @@ def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> l
     return [Decision(path, count, why) for path, count in streams.items()]
 
 
-def tuner_for(options: CopyOptions, first: int | None = None) -> Tuner | None:
+def tuner_for(options: CopyOptions, first: int | None = None, least: int | None = None) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
     if options.streams is not None:
         return None
-    return _made(
-        options, first_streams(options) if options.tuner == PAPER else options.initial_streams or first
-    )
+    if options.tuner == PAPER:
+        return _made(options, first_streams(options))
+    return _made(options, options.initial_streams or first, least=least or 1)
 
 
 def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
@@ -76,7 +77,11 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
 
 
 def _made(
-    options: CopyOptions, initial: int | Mapping[str, int] | None, most_streams: int | None = None
+    options: CopyOptions,
+    initial: int | Mapping[str, int] | None,
+    most_streams: int | None = None,
+    *,
+    least: int = 1,
 ) -> Tuner:
     """Return a tuner that begins with so many streams (None: with the share)."""
     most = options.max_streams if most_streams is None else most_streams
@@ -87,10 +92,8 @@ def _made(
         return PaperGss(START if initial is None else initial, growth, chunk_s, max_streams=most)
     from mpx.tuning.adaptive import AutoTuner
 
-    yields, share = options.policy != FAST, options.share
-    if not yields and isinstance(initial, int):
-        share = max(share, initial)  # with fewer it would have less of a path that others share
-    return AutoTuner(initial, most, options.rate_bps, share, yields=yields)
+    yields = options.policy != FAST
+    return AutoTuner(initial, most, options.rate_bps, options.share, yields=yields, least=least)
 
 
 def first_by_path(options: CopyOptions, known: PathSet) -> dict[str, int]:

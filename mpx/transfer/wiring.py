@@ -119,8 +119,8 @@ class Attempt:
             is_needed=lambda: ends.sessions.takes_turns,
         )
         self._backgrounds = backgrounds_of(self._carrier, context, ends, transport, report.note, multipath)
-        first = short or first_of_fast(transport)
-        chosen = tuners(options, known, first) if self._carrier.tunable and not yields else {}
+        least = first_of_fast(transport)
+        chosen = tuners(options, known, short or least, least) if self._carrier.tunable and not yields else {}
         first_words = beginning(options, known, yields=yields)
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.engine.tuner import START, Decision, Sample
-from mpx.tuning.constants import AS_MUCH, ENDING, MOST, PATIENCE, QUICK, RAMP, RAREST_S, SHOWS_S
-from mpx.tuning.losses import LossJudge
+from mpx.tuning.constants import AS_MUCH, NEARLY_ALL, PATIENCE, QUICK, RAREST_S, REST, STEP_SHOWS_S
+from mpx.tuning.losses import POLICER, QUEUE, LossJudge
 from mpx.tuning.measurement import Meter
 from mpx.tuning.search import Search, Step
 from mpx.units import counted
@@ -21,8 +21,8 @@ class AutoTuner:
     Without it a path starts with `share`.
     `max_streams` bounds the sum over the group, but every path keeps at least one stream. The goodput of the
     whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
-    `share`: where a long queue stands the streams go down to so many, and no further; with `yields` also
-    where more would carry more, as they would take it from others.
+    `share`: where the path is full the streams go down to so many, and no further; with `yields` also where
+    more would carry more, as they would take it from others. `least`: no trial of fewer in any case.
     """
 
     def __init__(
@@ -33,11 +33,12 @@ class AutoTuner:
         share: int = START,
         *,
         yields: bool = True,
+        least: int = 1,
     ):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
         self._initial, self._max, self._share = initial, max_streams, share
-        self._new_search = functools.partial(Search, rate_bps, share, yields=yields)
+        self._new_search = functools.partial(Search, rate_bps, share, yields=yields, least=least)
         self._meter, self._search, self._losses = Meter(), self._new_search(), LossJudge()
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step
@@ -65,7 +66,8 @@ class AutoTuner:
             return []
         n, age_s = sum(self._asked.values()), now_s - self._since_s
         known = self._judge_losses(now_s, age_s, n)
-        step = self._search.next(now_s, age_s, n, self._meter, *self._limits(now_s, samples))
+        taken = self._losses.kind in (QUEUE, POLICER)
+        step = self._search.next(now_s, age_s, n, self._meter, *self._limits(now_s, samples), taken=taken)
         return known + (self._go(now_s, samples, n, step) if step else [])
 
     def _judge_losses(self, now_s: float, age_s: float, n: int) -> list[Decision]:
@@ -77,7 +79,7 @@ class AutoTuner:
             n,
             arrived_bytes=meter.arrived_bytes,
             retransmits=meter.retransmits,
-            has_queue=meter.has_queue,
+            in_queues=meter.lost_in_queues,
             rtt_s=meter.rtt_s,
         )
         path = max(self._asked, key=lambda each: self._asked[each])
@@ -109,7 +111,10 @@ class AutoTuner:
 
     def _settle(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[bool, list[Decision]]:
         """Whether as many streams as asked for are open; after some time what is open counts as asked for."""
-        if all(MOST * self._asked[p] <= s.streams <= self._asked[p] / MOST for p, s in samples.items()):
+        if all(
+            NEARLY_ALL * self._asked[p] <= s.streams <= self._asked[p] / NEARLY_ALL
+            for p, s in samples.items()
+        ):
             self._complete_s = now_s
             return True, []
         if any(sample.changing for sample in samples.values()):
@@ -137,12 +142,11 @@ class AutoTuner:
         return not decisions, decisions
 
     def _is_ending(self, samples: Mapping[str, Sample]) -> bool:
-        """Whether too little is left for a step to pay: it costs a ramp, and some time until it shows."""
+        """Whether too little is left for a step to pay."""
         rtt_s = self._meter.rtt_s
         measured = self._meter.reading(QUICK.at(rtt_s))
         left_bits = 8 * sum(s.bytes_left for s in samples.values())
-        shows_s = RAMP.at(rtt_s) + SHOWS_S
-        return measured is not None and left_bits < ENDING * measured.goodput_bps * shows_s
+        return measured is not None and left_bits < measured.goodput_bps * REST.at(rtt_s)
 
     def _limits(self, now_s: float, samples: Mapping[str, Sample]) -> tuple[int, int]:
         """Return the fewest and the most streams that there can be now."""
@@ -153,7 +157,7 @@ class AutoTuner:
         """Add streams to the path whose streams carry most, close some where they carry least, or go back."""
 
         def per_stream(path: str) -> float:
-            return self._meter.path_bps(path, SHOWS_S) / max(1, samples[path].streams)
+            return self._meter.path_bps(path, STEP_SHOWS_S) / max(1, samples[path].streams)
 
         wanted = dict(self._asked)
         if step.back:

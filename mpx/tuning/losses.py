@@ -6,11 +6,14 @@ are random their share stays the same, where a policer drops it grows with the s
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mpx.tuning.constants import ALIKE, FEW, LOSSES, MUCH, QUICK, REST, SEGMENT_BYTES, UP
+from mpx.engine.round_trips import SEGMENT_BYTES
+from mpx.tuning.constants import ALIKE, LONGEST_S, LOSSES, POLICED, SLOW, UP
 
 RANDOM, QUEUE, POLICER = "random", "queue", "policer"
+RULE_OF_THREE = 3  # where none was seen there may be that many, with 95 %
 
 
 def response_bps(loss: float, rtt_s: float) -> float:
@@ -30,6 +33,11 @@ class _Counted:
     segments: float = 0.0
     lost: int = 0
 
+    def add(self, other: "_Counted") -> None:
+        """Add what another holds."""
+        self.segments += other.segments
+        self.lost += other.lost
+
     @property
     def share(self) -> float:
         """The share of segments that was lost."""
@@ -38,7 +46,7 @@ class _Counted:
     @property
     def most_share(self) -> float:
         """The share that may be lost, where few were."""
-        return (self.lost + FEW) / self.segments if self.segments else math.inf
+        return (self.lost + RULE_OF_THREE) / self.segments if self.segments else math.inf
 
 
 @dataclass(slots=True)
@@ -49,6 +57,17 @@ class _Dose:
     clear: _Counted = field(default_factory=_Counted)
     queued: _Counted = field(default_factory=_Counted)
     seconds: float = 0.0
+
+    def add(self, seconds: float, clear: _Counted) -> None:
+        """Count some time, and what was carried and lost in it without a queue."""
+        self.seconds += seconds
+        self.clear.add(clear)
+
+    def forget(self) -> None:
+        """Let what is new count more than what is old."""
+        self.seconds /= 2
+        for each in (self.clear, self.queued):
+            each.segments, each.lost = each.segments / 2, each.lost // 2
 
     @property
     def whole(self) -> _Counted:
@@ -61,10 +80,10 @@ class LossJudge:
     def __init__(self) -> None:
         self.kind: str | None = None
         self._doses: dict[int, _Dose] = {}
-        # Time, bytes that had arrived, segments sent again:
-        self._before: tuple[float, int, int] | None = None
-        self._queued_s = -math.inf  # when a queue stood last
-        self._random_share = 0.0  # of the segments, while losses were found to be random
+        # Time, bytes that had arrived, segments sent again, and both where a queue showed:
+        self._before: tuple[float, int, int, int, int] | None = None
+        # The share of segments that was lost when it came to be known why, and with how many streams:
+        self._known_share, self._known_streams = 0.0, 1
 
     def observe(
         self,
@@ -74,29 +93,32 @@ class LossJudge:
         *,
         arrived_bytes: int,
         retransmits: int,
-        has_queue: bool | None,
+        in_queues: tuple[int, int] | None,
         rtt_s: float,
     ) -> str:
         """Take what has arrived and was sent again so far; return in words what has come to be known, once.
 
-        `age_s`: for how long there are so many streams; `has_queue`: None where nobody knows.
+        `age_s`: for how long there are so many streams; `in_queues`: what arrived, bytes, and was sent again
+        over streams whose round trips showed a queue, None where nobody knows.
         """
-        before, self._before = self._before, (now_s, arrived_bytes, retransmits)
-        if has_queue:
-            self._queued_s = now_s
-        if before is None or has_queue is None or age_s < REST.at(rtt_s):
+        if in_queues is None:
             return ""
+        now = (now_s, arrived_bytes, retransmits, *in_queues)
+        before, self._before = self._before, now
+        if before is None or age_s < SLOW.at(rtt_s):  # new streams overshoot: what they lose says nothing
+            return ""
+        seconds, arrived, lost, queued_arrived, queued_lost = (
+            after - then for after, then in zip(now, before, strict=True)
+        )
         dose = self._doses.setdefault(streams, _Dose(streams))
-        counted = dose.queued if now_s - self._queued_s <= QUICK.at(rtt_s) else dose.clear
-        counted.segments += (arrived_bytes - before[1]) / SEGMENT_BYTES
-        counted.lost += retransmits - before[2]
-        dose.seconds += now_s - before[0]
+        dose.add(seconds, _Counted((arrived - queued_arrived) / SEGMENT_BYTES, int(lost - queued_lost)))
+        dose.queued.add(_Counted(queued_arrived / SEGMENT_BYTES, int(queued_lost)))
+        if dose.seconds > LONGEST_S:
+            dose.forget()
         kind, why = self._judged(dose, rtt_s)
         if not why or kind == self.kind:
             return ""
-        self.kind = kind
-        if kind == RANDOM:
-            self._random_share = dose.whole.share
+        self.kind, self._known_share, self._known_streams = kind, dose.whole.share, streams
         return why
 
     def restart(self) -> None:
@@ -107,46 +129,71 @@ class LossJudge:
     def _judged(self, dose: _Dose, rtt_s: float) -> tuple[str | None, str]:
         """Return why segments are lost, and how that shows; no words where it does not."""
         whole = dose.whole
-        if self.kind == RANDOM and whole.share <= ALIKE * self._random_share:
-            expected = self._random_share * whole.segments
-            if expected >= FEW * LOSSES and whole.lost < LOSSES:
-                return None, f"losses have ended: {_lost(dose, whole)}"
+        # Where a path is full, fewer streams of CUBIC lose less: by the power of 4/3 (RFC 9438, section 5).
+        power = 0.0 if self.kind == RANDOM else 4 / 3
+        expected = self._known_share * whole.segments * math.pow(dose.streams / self._known_streams, power)
+        if self.kind and expected >= RULE_OF_THREE * LOSSES and whole.lost < LOSSES:
+            self._doses.clear()
+            return None, f"losses have ended: {_lost(whole, dose.streams)}"
+        if self.kind == RANDOM and whole.share <= ALIKE * self._known_share:
             return self.kind, ""
-        if whole.lost < LOSSES or whole.segments <= whole.lost:  # else it is an outage: each is sent in vain
+        # With all numbers of streams, as where more of them fill the path a queue stands:
+        clear = _sum(each.clear for each in self._doses.values())
+        queued = _sum(each.queued for each in self._doses.values())
+        both = _sum((clear, queued))
+        if both.lost < LOSSES or whole.segments <= whole.lost:  # else it is an outage: each is sent in vain
             return self.kind, ""
-        queued = dose.queued
-        clear = _Counted()  # with other numbers of streams, too, as where they fill the path a queue stands
-        for each in self._doses.values():
-            clear.segments += each.clear.segments
-            clear.lost += each.clear.lost
-        one_bps = response_bps(whole.share, rtt_s)
+        one_bps = response_bps(both.share, rtt_s)
         matters = one_bps < whole.segments * SEGMENT_BYTES * 8 / dose.seconds
         one = f"one CUBIC stream would carry {one_bps / 1e6:.1f} Mbit/s"
         if min(clear.lost, queued.lost) >= LOSSES and ALIKE * clear.share >= queued.share:
-            why = f"{_lost(dose, queued)} while a queue stands, and {clear.share:.2%} without one; {one}"
+            why = f"{_lost(queued)} while a queue stands, and {clear.share:.2%} without one; {one}"
             return (RANDOM, f"losses are random: {why}") if matters else (self.kind, "")
         if queued.lost >= LOSSES and ALIKE**2 * clear.most_share <= queued.share:
-            return QUEUE, f"the path is full: {_lost(dose, queued)} while a queue stands, else hardly any"
-        other = self._other(dose)
-        if dose.clear.lost < LOSSES or other is None:
+            return QUEUE, f"the path is full: {_lost(queued)} while a queue stands, else hardly any"
+        compared = _compared([each for each in self._doses.values() if each.clear.segments])
+        if compared is None:
             return self.kind, ""
-        fewer, more = sorted((dose, other), key=lambda each: each.streams)
-        growth = math.pow(more.streams / fewer.streams, MUCH)
-        why = f"{_lost(more, more.clear)} and {fewer.clear.share:.2%} with {fewer.streams}, without a queue"
-        if more.clear.share > growth * fewer.clear.share:
+        power, error, why = compared
+        if power - error > POLICED:
             return POLICER, f"something drops what is above a rate: {why}"
-        return (RANDOM, f"losses are random: {why}; {one}") if matters else (self.kind, "")
-
-    def _other(self, dose: _Dose) -> _Dose | None:
-        """Return the number of streams to compare with: the one that differs most, with enough losses."""
-
-        def factor(other: _Dose) -> float:
-            return max(other.streams / dose.streams, dose.streams / other.streams)
-
-        known = [each for each in self._doses.values() if each.clear.lost >= LOSSES]
-        most = max(known, key=factor, default=dose)
-        return most if factor(most) >= UP else None
+        is_random = power + error < POLICED and matters
+        return (RANDOM, f"losses are random: {why}; {one}") if is_random else (self.kind, "")
 
 
-def _lost(dose: _Dose, counted: _Counted) -> str:
-    return f"{counted.share:.2%} of the segments are lost with {dose.streams} streams"
+def _sum(some: Iterable[_Counted]) -> _Counted:
+    total = _Counted()
+    for each in some:
+        total.add(each)
+    return total
+
+
+def _compared(doses: list[_Dose]) -> tuple[float, float, str] | None:
+    """Return by which power of the streams the share of losses grows without a queue, and its error.
+
+    And in words what was compared: few and many streams, as far apart as there are losses enough. None where
+    there are not.
+    """
+    doses.sort(key=lambda each: each.streams)
+    best, found = UP, None
+    for edge in range(1, len(doses)):
+        parts = doses[:edge], doses[edge:]
+        fewer, more = (_sum(each.clear for each in part) for part in parts)
+        if min(fewer.lost, more.lost) < LOSSES:
+            continue
+        few, many = (
+            sum(each.streams * each.clear.segments for each in part) / counted.segments
+            for part, counted in zip(parts, (fewer, more), strict=True)
+        )
+        if many / few >= best:
+            best = many / few
+            power = math.log(more.share / fewer.share) / math.log(best)
+            error = math.sqrt(1 / fewer.lost + 1 / more.lost) / math.log(best)  # counts are Poisson's
+            why = f"{_lost(more, round(many))} and {fewer.share:.2%} with {round(few)}, without a queue"
+            found = power, error, why
+    return found
+
+
+def _lost(counted: _Counted, streams: int | None = None) -> str:
+    with_so_many = "" if streams is None else f" with {streams} streams"
+    return f"{counted.share:.2%} of the segments are lost{with_so_many}"

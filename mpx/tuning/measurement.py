@@ -5,16 +5,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mpx.engine.round_trips import SEGMENT_BYTES, least_queue_s
 from mpx.engine.tuner import Sample
 from mpx.tuning.constants import (
-    LATE_ACK_S,
     LONG_QUEUE,
-    QUEUE,
-    QUICK,
-    RAMP,
     REST,
-    SEGMENT_BYTES,
-    STEP,
+    STALL,
     UNKNOWN_RTT_S,
 )
 
@@ -63,13 +59,13 @@ class Meter:
             self._arrived_s = now_s
         elif _arrived(samples) > _arrived(before):
             silent_s = now_s - self._arrived_s
-            is_rare = self._arrived_s - self._stalled_s > STEP * REST.at(self.rtt_s)
-            if silent_s > RAMP.at(self.rtt_s) and is_rare:
+            is_rare = self._arrived_s - self._stalled_s > 2 * REST.at(self.rtt_s)
+            if silent_s > STALL.at(self.rtt_s) and is_rare:
                 self._samples.clear()
                 self._stalled_s = now_s
             self._arrived_s = now_s
         self._samples.append((now_s, samples))
-        while now_s - self._samples[0][0] > STEP * REST.at(self.rtt_s):
+        while now_s - self._samples[0][0] > 2 * REST.at(self.rtt_s):
             self._samples.popleft()
 
     def reading(self, length_s: float) -> Reading | None:
@@ -88,7 +84,7 @@ class Meter:
         streams = _mean([sum(s.streams for s in samples.values()) for _, samples in later])
         held_back = [each for _, samples in later if (each := _held_back(samples)) is not None]
         queues_s = [each for _, samples in later if (each := _queue_s(samples)) is not None]
-        least_s, long_s = self._least_queue_s(goodput_bps / max(1.0, streams)), LONG_QUEUE * self.rtt_s
+        least_s, long_s = least_queue_s(goodput_bps / max(1.0, streams), self.rtt_s), LONG_QUEUE * self.rtt_s
         resent = sum(s.retransmits for s in last.values()) - sum(s.retransmits for s in first.values())
         return Reading(
             streams=streams,
@@ -106,28 +102,17 @@ class Meter:
         return sum(sample.retransmits for sample in self._samples[-1][1].values()) if self._samples else 0
 
     @property
-    def has_queue(self) -> bool | None:
-        """Whether a queue stands now, of whatever traffic; None where nobody knows."""
-        queue_s = _queue_s(self._samples[-1][1]) if self._samples else None
-        if queue_s is None:
-            return None
-        lately = self.reading(QUICK.at(self.rtt_s))
-        return queue_s > self._least_queue_s(lately.goodput_bps / max(1.0, lately.streams) if lately else 0.0)
+    def lost_in_queues(self) -> tuple[int, int] | None:
+        """What arrived, bytes, and was sent again, segments, while a queue stood; None where nobody knows."""
+        samples = self._samples[-1][1].values() if self._samples else ()
+        known = [(s.queued_bytes, s.queued_retransmits) for s in samples if s.queue_s is not None]
+        return (sum(each[0] for each in known), sum(each[1] for each in known)) if known else None
 
     def path_bps(self, path: str, length_s: float) -> float:
         """Return the goodput of one path over at most the last `length_s`; 0 where nothing is known."""
         kept = [each for each in self._samples if each[0] >= self._samples[-1][0] - length_s]
         (began_s, first), (ended_s, last) = kept[0], kept[-1]
         return 8 * (last[path].arrived_bytes - first[path].arrived_bytes) / max(1e-9, ended_s - began_s)
-
-    def _least_queue_s(self, stream_bps: float) -> float:
-        """Return how long a queue is at least, for it to count.
-
-        Receivers acknowledge every other segment, and one alone only after 40 ms; so where windows are a few
-        segments, the smoothed RTT is longer than the path by a part of these.
-        """
-        segments = max(1.0, stream_bps * self.rtt_s / 8 / SEGMENT_BYTES)
-        return max(QUEUE.at(self.rtt_s), LATE_ACK_S / segments)
 
 
 def _mean(values: list[float] | list[int] | list[bool]) -> float:

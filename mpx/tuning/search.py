@@ -14,21 +14,22 @@ from mpx.tuning.constants import (
     COST,
     FELL,
     GAIN,
+    HALF_THE_TIME,
     LONGEST_S,
     LOSSY,
+    LOST,
     MANY,
-    MOST,
-    MOSTLY,
     MUCH,
+    NEARLY_ALL,
     QUICK,
     RAMP,
     RAREST_S,
     REST,
     SHORT,
-    SHOWS_S,
     SLOW,
     SPARE,
     STEP,
+    STEP_SHOWS_S,
     UP,
     WAIT_S,
 )
@@ -56,12 +57,21 @@ class Search:
     """The search on one group of paths.
 
     `rate_bps`: more than that is not sent, however many streams. `share`: as many streams may always stay.
-    `yields`: where a long queue stands streams beyond the share are closed even if they carry more.
+    `yields`: where a long queue stands, or losses are due to a full path, streams beyond the share are closed
+    even if they carry more. `least`: no trial of fewer.
     """
 
-    def __init__(self, rate_bps: float | None = None, share: int = START, *, yields: bool = True) -> None:
-        self._rate_bps, self._share = math.inf if rate_bps is None else rate_bps, share
+    def __init__(
+        self,
+        rate_bps: float | None = None,
+        share: int = START,
+        *,
+        yields: bool = True,
+        least: int = 1,
+    ) -> None:
+        self._rate_bps, self._share, self._least = math.inf if rate_bps is None else rate_bps, share, least
         self._yields = yields
+        self._is_taken = False  # what more streams carry others lose, as losses show
         self._is_first = True  # no step was made yet
         self._is_slow = False  # what streams carry soon after a step is more than they can keep
         self._path_bps: float | None = None  # what the path carries; None: more than was measured so far
@@ -81,11 +91,25 @@ class Search:
         self._rise: _Before | None = None  # before a step up that is to be judged
         self._trial: _Before | None = None  # before a trial of fewer streams
 
-    def next(self, now_s: float, age_s: float, n: int, meter: Meter, least: int, most: int) -> Step | None:
+    def next(
+        self,
+        now_s: float,
+        age_s: float,
+        n: int,
+        meter: Meter,
+        least: int,
+        most: int,
+        *,
+        taken: bool = False,
+    ) -> Step | None:
         """Return the next step from `n` streams that have carried data for `age_s`; None: stay.
 
-        `least`, `most`: how many there can be.
+        `least`, `most`: how many there can be. `taken`: losses show that the path is full, though no long
+        queue may stand: routers that keep one for each stream give each its part of the path.
         """
+        self._is_taken = taken and self._yields
+        if self._is_taken:
+            most = min(most, max(n, self._share))
         rtt_s = meter.rtt_s
         quick = meter.reading(QUICK.at(rtt_s))
         if quick is None or age_s < RAMP.at(rtt_s):
@@ -102,6 +126,8 @@ class Search:
             return self._judge_more(now_s, n, slow, self._rise)
         if n < self._share and _is_full(quick):  # it began with fewer
             return self._more(n, quick, self._share / n, most, "others fill the path", is_quick=True)
+        if self._is_taken and n > self._share:
+            return self._try(now_s, n, slow, meter, least, most) if slow else None
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
@@ -120,9 +146,9 @@ class Search:
             return None
         factor = UP if n >= MANY and _windows_limit(measured) else STEP
         if self._is_first:
-            # Where a step takes long, one more factor, but not beyond that of the share.
-            long = min(STEP, RAMP.at(rtt_s) / SHOWS_S) * min(1.0, self._share / n)
-            factor = STEP**2 * max(1.0, long)
+            # Two steps at once; three where they take long, but from no more streams than the share.
+            third = min(STEP, RAMP.at(rtt_s) / STEP_SHOWS_S) * min(1.0, self._share / n)
+            factor = STEP**2 * max(1.0, third)
         return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
 
     def _more(
@@ -157,7 +183,7 @@ class Search:
             self._wait_s = RAREST_S if fills_it else min(RAREST_S, UP * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if (before.is_quick and rise > FELL) or bend > MOST * n:
+        if (before.is_quick and rise > FELL) or bend > NEARLY_ALL * n:
             return None  # soon after a step streams may carry more than they can keep
         why = f"{_streams(bend)} carry {'more' if rise < AS_MUCH else 'as much'}"
         return Step(bend, _reason(n, measured, why))
@@ -166,12 +192,13 @@ class Search:
         self, now_s: float, n: int, measured: Reading, meter: Meter, least: int, most: int
     ) -> Step | None:
         """Try fewer streams where they may carry as much, or more where the path may carry more by now."""
-        least = max(least, min(self._share, n))
+        least = max(least, min(max(self._share, self._least), n))
         if measured.window_bps:  # fewer windows cannot carry as much
             least = max(least, math.ceil(measured.goodput_bps / measured.window_bps - 0.01))
         target = max(least, self._fewer(now_s, n))
-        may_be_too_many = measured.full is None or _is_full(measured) or self._is_flat
-        if target < n and may_be_too_many and self._is_paid(now_s, measured, meter.arrived_bytes):
+        may_be_too_many = self._is_taken or measured.full is None or _is_full(measured) or self._is_flat
+        is_paid = self._is_taken or self._is_paid(now_s, measured, meter.arrived_bytes)
+        if target < n and may_be_too_many and is_paid:
             self._trial = _Before(n, measured.goodput_bps)
             self._last = (now_s, meter.arrived_bytes)
             return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
@@ -183,6 +210,8 @@ class Search:
 
     def _fewer(self, now_s: float, n: int) -> int:
         """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few."""
+        if self._is_taken:
+            return round(n / STEP)
         usual = round(n / UP)
         tried_s, too_few = self._too_few or (-math.inf, 0)
         is_known = now_s <= tried_s + LONGEST_S and usual <= too_few < n
@@ -217,17 +246,23 @@ class Search:
             if self._is_crowded(slow):
                 self._last = None  # what it cost others have
             return None
-        may_be_enough = quick.goodput_bps > MOST * before.goodput_bps or self._is_crowded(quick)
+        may_be_enough = quick.goodput_bps > LOST * before.goodput_bps or self._is_crowded(quick)
         if age_s < longest_s and may_be_enough:
             return None
         self._trial = None
         self._too_few = (now_s, n)
-        return Step(before.streams, _reason(n, quick, "less than before the trial: returning"), back=True)
+        is_as_before = quick.goodput_bps >= AS_MUCH * before.goodput_bps
+        than = (
+            f"the {_mbps(self._path_bps)} that the path carries"
+            if is_as_before and self._path_bps
+            else "before"
+        )
+        return Step(before.streams, _reason(n, quick, f"less than {than}: returning"), back=True)
 
     def _is_crowded(self, measured: Reading) -> bool:
         """Whether others wait in a queue with us, and streams beyond the share are to leave it to them."""
-        is_long = measured.crowded is not None and measured.crowded >= MOSTLY
-        return self._yields and is_long and not _windows_limit(measured)
+        is_long = measured.crowded is not None and measured.crowded >= HALF_THE_TIME
+        return self._is_taken or (self._yields and is_long and not _windows_limit(measured))
 
 
 def _gained(n: int, measured: Reading, before: _Before, power: float) -> bool:
@@ -240,12 +275,12 @@ def _rises(quick: Reading, slow: Reading) -> bool:
 
 
 def _windows_limit(measured: Reading) -> bool:
-    return measured.held_back is not None and measured.held_back > MOSTLY
+    return measured.held_back is not None and measured.held_back > HALF_THE_TIME
 
 
 def _is_full(measured: Reading) -> bool:
     """Whether a queue stands that is not of others alone: where windows limit us, it may be."""
-    return measured.full is not None and measured.full >= MOSTLY and not _windows_limit(measured)
+    return measured.full is not None and measured.full >= HALF_THE_TIME and not _windows_limit(measured)
 
 
 def _reason(n: int, measured: Reading, why: str) -> str:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.engine.round_trips import SEGMENT_BYTES
 from mpx.engine.tuner import Sample
 from mpx.tuning.adaptive import AutoTuner
-from mpx.tuning.constants import SEGMENT_BYTES
 from mpx.tuning.losses import POLICER, QUEUE, RANDOM, LossJudge, response_bps
 
 RTT_S = 0.06
@@ -22,6 +22,7 @@ class Told:
     def __init__(self, seed: int = 1) -> None:
         self.judge, self.said = LossJudge(), []
         self._now_s, self._arrived, self._lost = 0.0, 0.0, 0.0
+        self._queued = [0.0, 0.0]  # what of both while a queue stood
         self._chance = random.Random(seed)
 
     def run(
@@ -45,14 +46,18 @@ class Told:
             self._arrived += segments * SEGMENT_BYTES
             stands = None if queue is None else tick % 30 >= 30 * (1 - queue)
             mean = segments * (loss if stands or without is None else without)
-            self._lost += sum(self._chance.random() < mean / 50 for _ in range(50))
+            lost = sum(self._chance.random() < mean / 50 for _ in range(50))
+            self._lost += lost
+            if stands:
+                self._queued[0] += segments * SEGMENT_BYTES
+                self._queued[1] += lost
             why = self.judge.observe(
                 self._now_s,
                 tick * TICK_S,
                 streams,
                 arrived_bytes=round(self._arrived),
                 retransmits=round(self._lost),
-                has_queue=stands,
+                in_queues=None if queue is None else (round(self._queued[0]), round(self._queued[1])),
                 rtt_s=RTT_S,
             )
             self.said += [why] if why else []
@@ -162,7 +167,7 @@ def test_an_outage_in_which_all_is_sent_again_says_nothing() -> None:
             64,
             arrived_bytes=1000,
             retransmits=64 * tick,
-            has_queue=False,
+            in_queues=(0, 0),
             rtt_s=RTT_S,
         )
         assert not why
@@ -173,16 +178,17 @@ def test_an_outage_in_which_all_is_sent_again_says_nothing() -> None:
 def test_whatever_arrives_and_is_lost_there_is_an_answer_or_none(
     ticks: list[tuple[int, int, int, bool]],
 ) -> None:
-    judge, arrived, lost = LossJudge(), 0, 0
+    judge, arrived, lost, queued, queued_lost = LossJudge(), 0, 0, 0, 0
     for tick, (streams, bytes_more, lost_more, has_queue) in enumerate(ticks):
         arrived, lost = arrived + bytes_more, lost + lost_more
+        queued, queued_lost = queued + has_queue * bytes_more, queued_lost + has_queue * lost_more
         judge.observe(
             0.1 * tick,
             60.0,
             streams,
             arrived_bytes=arrived,
             retransmits=lost,
-            has_queue=has_queue,
+            in_queues=(queued, queued_lost),
             rtt_s=RTT_S,
         )
     assert judge.kind in (None, RANDOM, QUEUE, POLICER)

@@ -68,7 +68,10 @@ def test_fast_begins_with_as_many_as_others_where_it_cannot_have_bbr(
 @pytest.mark.parametrize(("policy", "least"), [("fast", 16), ("fair", 4)])
 def test_only_fast_never_tries_fewer_than_it_begins_with(policy: str, least: int) -> None:
     """Beside others fewer carry nearly as much at first, and lose their part of the path later."""
-    path, tuner = Path(knee(2)), tuner_for(CopyOptions(policy=policy), first=16)
+    path, tuner = (
+        Path(knee(2)),
+        tuner_for(CopyOptions(policy=policy), first=16, least=16 if policy == "fast" else None),
+    )
     path.extra = {"queue_s": 0.02}
     assert isinstance(tuner, AutoTuner)
     log = drive(tuner, {"p": path}, 60)
