@@ -6,6 +6,7 @@ function `judge` makes verdicts of nothing else: stored results (`--results FILE
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -21,7 +22,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from figures import Verdict, drawn
 
-from mpx.errors import MpxError
+from mpx.errors import MpxError, UsageError
 
 Judge = Callable[[Any], Iterable[Verdict]]
 Results = TypeVar("Results")
@@ -44,8 +45,8 @@ def run(
     """Measure as the command line says, or read stored results, and judge; the last step of every bench.
 
     Exits with 1 where a limit was not kept or nothing was judged, and with a message where `measure` raises
-    an MpxError. `measure` returns what JSON holds, and data classes of it. `show` prints new and stored
-    results alike, as JSON holds them; a bench that has it needs no argument.
+    an MpxError, or is interrupted (130). `measure` returns what JSON holds, and data classes of it. `show`
+    prints new and stored results alike, as JSON holds them; a bench that has it needs no argument.
     """
     judging = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     judging.add_argument("--judge", type=Path)
@@ -57,6 +58,9 @@ def run(
         measured = measure(options) if file is None else json.loads(file.read_text())
     except MpxError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; where runs are kept (--data), the same command goes on from there\n")
+        sys.exit(130)
     except (OSError, ValueError) as error:
         if file is None:
             raise
@@ -117,7 +121,11 @@ class Row(ABC, Generic[Results]):
         """Add options; all rows have these."""
         parser.add_argument("--effort", choices=("quick", "full"), default="quick")
         parser.add_argument(
-            "--data", "--out", type=Path, default=Path(self.folder), help="where runs and figures are kept"
+            "--data",
+            "--out",
+            type=Path,
+            default=Path(self.folder),
+            help=f"where runs and figures are kept (default {self.folder})",
         )
 
     @abstractmethod
@@ -143,6 +151,11 @@ def run_row(row: Row[Any], judge: Judge) -> NoReturn:
     row.arguments(parser)
 
     def measure(options: argparse.Namespace) -> Any:
+        if importlib.util.find_spec("matplotlib") is None:  # else it would show after hours only
+            raise UsageError(
+                "the figure needs matplotlib, which a user of mpx need not have: run 'make setup', and this "
+                "bench with the Python that makes, .venv/VERSION/bin/python"
+            )
         results = row.results(options)
         print(drawn(options.data / f"{row.name}.png", partial(row.draw, results), row.panels, row.size))
         return row.measured(results)

@@ -63,7 +63,9 @@ class TunerLinks(harness.CellRow[Results]):
             "--simulated", action="store_true", help="measure what is missing, in simulated time"
         )
         parser.add_argument("--seed", type=int, default=1, help="of the draw of all links (default 1)")
-        parser.add_argument("--links", default="1-60", help="which of them: FIRST-LAST (default 1-60)")
+        parser.add_argument(
+            "--links", type=_range, default="1-60", help="which of them: FIRST-LAST (default 1-60)"
+        )
         parser.add_argument("--at-once", type=int, default=2, help="so many machines at a time (default 2)")
         parser.add_argument(
             "--any-code", action="store_true", help="also use runs of other versions of the code"
@@ -71,7 +73,7 @@ class TunerLinks(harness.CellRow[Results]):
 
     def results(self, options: argparse.Namespace) -> Results:
         """Measure missing cells, the repetitions once the best fixed numbers are known; print the table."""
-        links = [draw(number, options.seed) for number in _range(options.links)]
+        links = [draw(number, options.seed) for number in options.links]
         store = Store(options.data / f"seed-{options.seed}", None if options.any_code else code())
         seconds = SECONDS[options.effort] + ENDING_S
         print(machine("drawn for each link"))
@@ -166,7 +168,7 @@ def _range(text: str) -> range:
     try:
         return range(int(first), int(last or first) + 1)
     except ValueError:
-        raise UsageError(f"--links {text}: must be FIRST-LAST, as in 1-60") from None
+        raise argparse.ArgumentTypeError(f"{text} is not FIRST-LAST, as 1-60 is") from None
 
 
 def _ours(link: Link) -> str:

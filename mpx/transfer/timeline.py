@@ -12,6 +12,7 @@ from mpx.units import format_duration
 
 WINDOW_S = 1.0  # that goodput is measured over
 QUIET_S = 3.0  # without new data, after which progress says so
+MOST_NOTED = 10  # such times in the report's notes
 
 
 class Timeline:
@@ -32,6 +33,8 @@ class Timeline:
         self._decided: dict[str, tuple[float, int]] = {}  # time and bytes at the latest decision on a path
         self._window: deque[tuple[float, int]] = deque()
         self._reason = ""
+        self._misses = False  # whether bytes were missing when it was last asked
+        self._outages = 0
         self._earlier_bytes = report.bytes.moved + report.bytes.resumed  # of an attempt before this
 
     def measured(self, now_s: float, samples: Mapping[str, Sample]) -> None:
@@ -41,10 +44,23 @@ class Timeline:
         while now_s - self._window[0][0] > WINDOW_S:
             self._window.popleft()
         if arrived != self._latest[1]:
+            self._note_outage(now_s)
             self._latest = now_s, arrived
+        self._misses = self._queue.missing_bytes > 0
         if self._on_progress is not None:
             streams = sum(sample.streams for sample in samples.values())
             self._on_progress(self._progress(now_s, arrived, streams))
+
+    def _note_outage(self, now_s: float) -> None:
+        """Note that there were no data until now, if that was long and some were missing."""
+        quiet_s = now_s - self._latest[0]
+        if quiet_s < QUIET_S or not self._misses or not self._latest[1]:
+            return
+        self._outages += 1
+        if self._outages <= MOST_NOTED:
+            last = "; further ones are not noted" if self._outages == MOST_NOTED else ""
+            quiet, until = (format_duration(round(seconds)) for seconds in (quiet_s, now_s))
+            self._report.note(f"no new data for {quiet}, until {until}{last}")
 
     def _outage(self, now_s: float) -> str:
         """Return for how long no new data have arrived, and what is done about it; empty for a short time."""

@@ -82,8 +82,7 @@ class LossJudge:
         self._doses: dict[int, _Dose] = {}
         # Time, bytes that had arrived, segments sent again, and both where a queue showed:
         self._before: tuple[float, int, int, int, int] | None = None
-        # The share of segments that was lost when it came to be known why, and with how many streams:
-        self._known_share, self._known_streams = 0.0, 1
+        self._known_share, self._known_s = 0.0, 0.0  # of segments that was lost when that came to be known
 
     def observe(
         self,
@@ -115,10 +114,14 @@ class LossJudge:
         dose.queued.add(_Counted(queued_arrived / SEGMENT_BYTES, int(queued_lost)))
         if dose.seconds > LONGEST_S:
             dose.forget()
+        if self.kind in (QUEUE, POLICER) and now_s > self._known_s + LONGEST_S:
+            self.kind = None  # fewer streams lose less, so only more of them can tell
+            self._doses.clear()
+            return ""
         kind, why = self._judged(dose, rtt_s)
         if not why or kind == self.kind:
             return ""
-        self.kind, self._known_share, self._known_streams = kind, dose.whole.share, streams
+        self.kind, self._known_share, self._known_s = kind, dose.whole.share, now_s
         return why
 
     def restart(self) -> None:
@@ -129,10 +132,8 @@ class LossJudge:
     def _judged(self, dose: _Dose, rtt_s: float) -> tuple[str | None, str]:
         """Return why segments are lost, and how that shows; no words where it does not."""
         whole = dose.whole
-        # Where a path is full, fewer streams of CUBIC lose less: by the power of 4/3 (RFC 9438, section 5).
-        power = 0.0 if self.kind == RANDOM else 4 / 3
-        expected = self._known_share * whole.segments * math.pow(dose.streams / self._known_streams, power)
-        if self.kind and expected >= RULE_OF_THREE * LOSSES and whole.lost < LOSSES:
+        expected = self._known_share * whole.segments
+        if self.kind == RANDOM and expected >= RULE_OF_THREE * LOSSES and whole.lost < LOSSES:
             self._doses.clear()
             return None, f"losses have ended: {_lost(whole, dose.streams)}"
         if self.kind == RANDOM and whole.share <= ALIKE * self._known_share:

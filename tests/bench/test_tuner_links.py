@@ -1,5 +1,6 @@
 """The bench of links drawn at random: what it makes of the runs of a link, and which it repeats."""
 
+import argparse
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +10,6 @@ from apt.measure import Goodput
 from apt.random_links import Drawn, draw
 from apt.tools import DOWN, fixed
 from mpx_lab.series import Sample
-
-from mpx.errors import UsageError
 
 RATES = {1: 10e6, 4: 40e6, 16: 98e6, 64: 100e6, 128: 90e6}
 
@@ -47,7 +46,7 @@ def test_the_best_fixed_numbers_are_repeated() -> None:
 
 def test_which_links_and_tools() -> None:
     assert list(tuner_links._range("3-5")) == [3, 4, 5] and list(tuner_links._range("7")) == [7]
-    with pytest.raises(UsageError, match="FIRST-LAST"):
+    with pytest.raises(argparse.ArgumentTypeError, match="FIRST-LAST"):
         tuner_links._range("some")
     beside = next(each for n in range(1, 99) if (each := draw(n, 3)).link.beside)
     assert tuner_links._ours(alone().link) == "auto" and tuner_links._ours(beside.link) == "mpx-fast"

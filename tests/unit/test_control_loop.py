@@ -21,7 +21,7 @@ from mpx.report import Progress, Report
 from mpx.transfer.background import LONG_S, WORTH_A_SWITCH_S, Background
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.stream_tuning import StreamTuning
-from mpx.transfer.timeline import Timeline
+from mpx.transfer.timeline import MOST_NOTED, Timeline
 
 BLOCKS = 12
 CONTENT = bytes(range(250)) * 4 * BLOCKS
@@ -187,6 +187,21 @@ def test_an_outage_is_told_only_while_bytes_are_missing() -> None:
     copy.carrier.arrived[DEFAULT_PATH] = 100
     copy.loop.tick(began_s + 8)
     assert copy.progress[-1].outage == ""
+    assert copy.report.notes == []  # the first data
+    for second in (12, 15):
+        copy.carrier.arrived[DEFAULT_PATH] += 100
+        copy.loop.tick(began_s + second)
+    assert copy.report.notes == ["no new data for 4 s, until 12 s", "no new data for 3 s, until 15 s"]
+
+
+def test_few_outages_are_noted_one_by_one() -> None:
+    copy = Copy()
+    copy.loop.start()
+    copy.queue.put(a_file(len(CONTENT)))
+    for number in range(3 * MOST_NOTED):
+        copy.carrier.arrived[DEFAULT_PATH] += 10
+        copy.loop.tick(copy.loop._began_s + 5 * number)
+    assert len(copy.report.notes) == MOST_NOTED and "further" in copy.report.notes[-1]
 
 
 def test_progress_ends_with_the_end_whenever_the_last_file_is_settled() -> None:
