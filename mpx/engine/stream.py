@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from mpx.engine.round_trips import SHOWS, least_queue_s
+from mpx.engine.round_trips import QUEUE, SHOWS
 from mpx.net import tcp, tcp_info
 from mpx.net.mptcp import mptcp_info
 
@@ -20,6 +20,7 @@ UNSENT_S = (
 SMALLEST_BLOCK = 64 * 1024
 FIRST_BLOCK = 64 * 1024  # a Globus server reads two connections at first, each to the end of its block
 LARGEST_BLOCK = 4 * 1024 * 1024
+USUAL_S = 5.0  # over which a stream's usual round trip is a mean
 SHORTEST = 5  # one of so many round trips may be shorter than the queue that counts: it may be an old one
 
 
@@ -120,7 +121,9 @@ class StreamCounters:
         self._owed_since_s: float | None = None
         self._guard = threading.Lock()
         self._last = StreamTotals()
-        self._looked_s = self._queued_s = -math.inf  # when it was counted last, and when a queue showed last
+        self._looked_s: float | None = None  # when it was counted last
+        self._queued_s = -math.inf  # when a queue showed last
+        self._usual_rtt_s = 0.0
 
     def opened(self, connection: socket.socket) -> None:
         """Take over an open connection."""
@@ -154,7 +157,7 @@ class StreamCounters:
             info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
                 carried_bytes = min(info.bytes_acked, self.passed_bytes)
-                in_queue = self._shows_queue(info, carried_bytes - self._last.bytes)
+                in_queue = self._shows_queue(info)
                 self._last = StreamTotals(
                     streams=1,
                     bytes=carried_bytes,
@@ -173,16 +176,19 @@ class StreamCounters:
                 self._last = self._last.none_open()
             return self._last
 
-    def _shows_queue(self, info: tcp_info.TcpInfo, carried_bytes: int) -> bool:
-        """Tell whether a queue showed in the stream's own round trips lately; so much was carried meanwhile.
+    def _shows_queue(self, info: tcp_info.TcpInfo) -> bool:
+        """Tell whether a queue stood lately in the stream's way that it does not always meet.
 
-        Routers may have a queue for each stream, so what others see says nothing of its losses.
+        By its own round trips, as routers may have a queue for each stream, and against what they usually are:
+        late acknowledgements lengthen those of small windows all the time.
         """
         now_s, least_s = time.monotonic(), info.least_rtt_s
-        took_s, self._looked_s = now_s - self._looked_s, now_s
-        if not least_s or took_s <= 0:
+        if not least_s:
             return False
-        if info.rtt_s - least_s > least_queue_s(carried_bytes * 8 / took_s, least_s):
+        weight = 1.0 if self._looked_s is None else min(1.0, (now_s - self._looked_s) / USUAL_S)
+        self._looked_s = now_s
+        self._usual_rtt_s += weight * (info.rtt_s - self._usual_rtt_s)
+        if info.rtt_s > self._usual_rtt_s + QUEUE.at(least_s):
             self._queued_s = now_s
         return now_s - self._queued_s <= SHOWS.at(least_s)
 
