@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from mpx.engine.round_trips import QUEUE, SHOWS
+from mpx.engine.round_trips import QUEUE, SEGMENT_BYTES, SHOWS
 from mpx.net import tcp, tcp_info
 from mpx.net.mptcp import mptcp_info
 
@@ -50,8 +50,6 @@ class StreamTotals:
     streams: int = 0
     bytes: int = 0
     retransmits: int = 0
-    queued_bytes: int = 0  # of those carried, and ...
-    queued_retransmits: int = 0  # ... of those sent again, while the stream's round trips showed a queue
     busy_s: float = 0.0
     limited_by_receiver_s: float = 0.0
     limited_by_sender_s: float = 0.0
@@ -59,6 +57,10 @@ class StreamTotals:
     least_rtt_s: float = math.inf  # of those, as the kernel remembers it: of the last minutes
     window_bytes: int = 0  # the largest that a receiver gives one of those
     new_bytes: int = 0  # of those received, what had not arrived before: what came again is no progress
+    queued_bytes: int = 0  # of those carried, and ...
+    queued_lost: int = 0  # ... of those sent again, while the stream's round trips showed a queue
+    untold_bytes: int = 0  # of both, while queues come and go too fast to be told, as windows are small
+    untold_lost: int = 0
 
     def add(self, other: "StreamTotals") -> None:
         """Add what another sum holds."""
@@ -67,7 +69,9 @@ class StreamTotals:
         self.new_bytes += other.new_bytes
         self.retransmits += other.retransmits
         self.queued_bytes += other.queued_bytes
-        self.queued_retransmits += other.queued_retransmits
+        self.queued_lost += other.queued_lost
+        self.untold_bytes += other.untold_bytes
+        self.untold_lost += other.untold_lost
         self.busy_s += other.busy_s
         self.limited_by_receiver_s += other.limited_by_receiver_s
         self.limited_by_sender_s += other.limited_by_sender_s
@@ -123,7 +127,7 @@ class StreamCounters:
         self._last = StreamTotals()
         self._looked_s: float | None = None  # when it was counted last
         self._queued_s = -math.inf  # when a queue showed last
-        self._usual_rtt_s = 0.0
+        self._usual_rtt_s = self._usual_bps = 0.0
 
     def opened(self, connection: socket.socket) -> None:
         """Take over an open connection."""
@@ -157,14 +161,17 @@ class StreamCounters:
             info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
                 carried_bytes = min(info.bytes_acked, self.passed_bytes)
-                in_queue = self._shows_queue(info)
+                more_bytes = carried_bytes - self._last.bytes
+                more_lost = info.retransmits - self._last.retransmits
+                place = self._place_of(info, more_bytes)
                 self._last = StreamTotals(
                     streams=1,
                     bytes=carried_bytes,
                     retransmits=info.retransmits,
-                    queued_bytes=self._last.queued_bytes + in_queue * (carried_bytes - self._last.bytes),
-                    queued_retransmits=self._last.queued_retransmits
-                    + in_queue * (info.retransmits - self._last.retransmits),
+                    queued_bytes=self._last.queued_bytes + more_bytes * (place == "queued"),
+                    queued_lost=self._last.queued_lost + more_lost * (place == "queued"),
+                    untold_bytes=self._last.untold_bytes + more_bytes * (place == "untold"),
+                    untold_lost=self._last.untold_lost + more_lost * (place == "untold"),
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,
@@ -176,21 +183,27 @@ class StreamCounters:
                 self._last = self._last.none_open()
             return self._last
 
-    def _shows_queue(self, info: tcp_info.TcpInfo) -> bool:
-        """Tell whether a queue stood lately in the stream's way that it does not always meet.
+    def _place_of(self, info: tcp_info.TcpInfo, carried_bytes: int) -> str:
+        """Return where what was carried and lost since the last look counts: see StreamTotals.
 
-        By its own round trips, as routers may have a queue for each stream, and against what they usually are:
-        late acknowledgements lengthen those of small windows all the time.
+        By the stream's own round trips, as routers may have a queue for each, against what they usually
+        are: late acknowledgements lengthen those of small windows all the time.
         """
         now_s, least_s = time.monotonic(), info.least_rtt_s
-        if not least_s:
-            return False
-        weight = 1.0 if self._looked_s is None else min(1.0, (now_s - self._looked_s) / USUAL_S)
+        took_s = USUAL_S if self._looked_s is None else now_s - self._looked_s
         self._looked_s = now_s
+        if not least_s or took_s <= 0:
+            return "untold"
+        weight = min(1.0, took_s / USUAL_S)
         self._usual_rtt_s += weight * (info.rtt_s - self._usual_rtt_s)
+        self._usual_bps += weight * (8 * carried_bytes / took_s - self._usual_bps)
         if info.rtt_s > self._usual_rtt_s + QUEUE.at(least_s):
             self._queued_s = now_s
-        return now_s - self._queued_s <= SHOWS.at(least_s)
+        # A window grows by a segment a round trip at least, from half of what it was (RFC 5681).
+        window = self._usual_bps * least_s / 8 / SEGMENT_BYTES
+        if window / 2 * least_s < 2 * SHOWS.at(least_s):
+            return "untold"
+        return "queued" if now_s - self._queued_s <= SHOWS.at(least_s) else "clear"
 
     def _count_subflows(self) -> None:
         info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None

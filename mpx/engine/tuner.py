@@ -33,7 +33,9 @@ class Sample:
     queue_s: float | None = None  # by how much the round trips of data are longer than the shortest: queues
     window_bps: float | None = None  # what the receiver's window lets a stream carry while there is no queue
     queued_bytes: int = 0  # of those that arrived: over streams whose round trips showed a queue
-    queued_retransmits: int = 0  # of those sent again, the same
+    queued_lost: int = 0  # of those sent again, the same
+    untold_bytes: int = 0  # of both, over streams of which nobody can tell
+    untold_lost: int = 0
     changing: bool = False  # other streams were asked for, and those before still bring what is under way
     still: bool = False  # nothing is under way: what was handed out has arrived (after a barrier)
 

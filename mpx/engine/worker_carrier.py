@@ -131,7 +131,9 @@ class WorkerCarrier:
             queue_s=sums.queue_s,
             window_bps=sums.window_bps,
             queued_bytes=sums.queued_bytes,
-            queued_retransmits=sums.queued_retransmits,
+            queued_lost=sums.queued_lost,
+            untold_bytes=sums.untold_bytes,
+            untold_lost=sums.untold_lost,
             still=still,
             changing=changing,
         )

@@ -77,9 +77,7 @@ class AutoTuner:
             now_s,
             age_s,
             n,
-            arrived_bytes=meter.arrived_bytes,
-            retransmits=meter.retransmits,
-            in_queues=meter.lost_in_queues,
+            meter.losses,
             rtt_s=meter.rtt_s,
         )
         path = max(self._asked, key=lambda each: self._asked[each])

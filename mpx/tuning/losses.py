@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mpx.engine.round_trips import SEGMENT_BYTES
 from mpx.tuning.constants import ALIKE, LONGEST_S, LOSSES, POLICED, SLOW, UP
+from mpx.tuning.measurement import Losses
 
 RANDOM, QUEUE, POLICER = "random", "queue", "policer"
 RULE_OF_THREE = 3  # where none was seen there may be that many, with 95 %
@@ -32,6 +33,10 @@ class _Counted:
 
     segments: float = 0.0
     lost: int = 0
+
+    def less(self, other: "_Counted") -> "_Counted":
+        """Return what is left of it without the other."""
+        return _Counted(max(0.0, self.segments - other.segments), max(0, self.lost - other.lost))
 
     def add(self, other: "_Counted") -> None:
         """Add what another holds."""
@@ -56,22 +61,31 @@ class _Dose:
     streams: int
     clear: _Counted = field(default_factory=_Counted)
     queued: _Counted = field(default_factory=_Counted)
+    untold: _Counted = field(default_factory=_Counted)
     seconds: float = 0.0
 
-    def add(self, seconds: float, clear: _Counted) -> None:
-        """Count some time, and what was carried and lost in it without a queue."""
+    def add(self, seconds: float, clear: _Counted, queued: _Counted, untold: _Counted) -> None:
+        """Count some time, and what was carried and lost in it."""
         self.seconds += seconds
         self.clear.add(clear)
+        self.queued.add(queued)
+        self.untold.add(untold)
 
     def forget(self) -> None:
         """Let what is new count more than what is old."""
         self.seconds /= 2
-        for each in (self.clear, self.queued):
+        for each in (self.clear, self.queued, self.untold):
             each.segments, each.lost = each.segments / 2, each.lost // 2
 
     @property
+    def not_queued(self) -> _Counted:
+        """What no queue showed for."""
+        return _sum((self.clear, self.untold))
+
+    @property
     def whole(self) -> _Counted:
-        return _Counted(self.clear.segments + self.queued.segments, self.clear.lost + self.queued.lost)
+        """All of it."""
+        return _sum((self.clear, self.queued, self.untold))
 
 
 class LossJudge:
@@ -80,38 +94,28 @@ class LossJudge:
     def __init__(self) -> None:
         self.kind: str | None = None
         self._doses: dict[int, _Dose] = {}
-        # Time, bytes that had arrived, segments sent again, and both where a queue showed:
-        self._before: tuple[float, int, int, int, int] | None = None
+        self._before: tuple[float, Losses] | None = None  # when, and what was known then
         self._known_share, self._known_s = 0.0, 0.0  # of segments that was lost when that came to be known
 
-    def observe(
-        self,
-        now_s: float,
-        age_s: float,
-        streams: int,
-        *,
-        arrived_bytes: int,
-        retransmits: int,
-        in_queues: tuple[int, int] | None,
-        rtt_s: float,
-    ) -> str:
-        """Take what has arrived and was sent again so far; return in words what has come to be known, once.
+    def observe(self, now_s: float, age_s: float, streams: int, now: Losses | None, *, rtt_s: float) -> str:
+        """Take what has arrived and was lost so far; return in words what has come to be known, once.
 
-        `age_s`: for how long there are so many streams; `in_queues`: what arrived, bytes, and was sent again
-        over streams whose round trips showed a queue, None where nobody knows.
+        `age_s`: for how long there are so many streams; `now`: None where nobody knows of queues.
         """
-        if in_queues is None:
+        if now is None:
             return ""
-        now = (now_s, arrived_bytes, retransmits, *in_queues)
-        before, self._before = self._before, now
+        (before_s, before), self._before = self._before or (now_s, None), (now_s, now)
         if before is None or age_s < SLOW.at(rtt_s):  # new streams overshoot: what they lose says nothing
             return ""
-        seconds, arrived, lost, queued_arrived, queued_lost = (
-            after - then for after, then in zip(now, before, strict=True)
+        queued = _Counted(
+            (now.queued_bytes - before.queued_bytes) / SEGMENT_BYTES, now.queued_lost - before.queued_lost
         )
+        untold = _Counted(
+            (now.untold_bytes - before.untold_bytes) / SEGMENT_BYTES, now.untold_lost - before.untold_lost
+        )
+        both = _Counted((now.arrived_bytes - before.arrived_bytes) / SEGMENT_BYTES, now.lost - before.lost)
         dose = self._doses.setdefault(streams, _Dose(streams))
-        dose.add(seconds, _Counted((arrived - queued_arrived) / SEGMENT_BYTES, int(lost - queued_lost)))
-        dose.queued.add(_Counted(queued_arrived / SEGMENT_BYTES, int(queued_lost)))
+        dose.add(now_s - before_s, both.less(queued).less(untold), queued, untold)
         if dose.seconds > LONGEST_S:
             dose.forget()
         if self.kind in (QUEUE, POLICER) and now_s > self._known_s + LONGEST_S:
@@ -136,30 +140,29 @@ class LossJudge:
         if self.kind == RANDOM and expected >= RULE_OF_THREE * LOSSES and whole.lost < LOSSES:
             self._doses.clear()
             return None, f"losses have ended: {_lost(whole, dose.streams)}"
-        if self.kind == RANDOM and whole.share <= ALIKE * self._known_share:
-            return self.kind, ""
         # With all numbers of streams, as where more of them fill the path a queue stands:
-        clear = _sum(each.clear for each in self._doses.values())
-        queued = _sum(each.queued for each in self._doses.values())
-        both = _sum((clear, queued))
+        doses = list(self._doses.values())
+        clear, queued = _sum(each.clear for each in doses), _sum(each.queued for each in doses)
+        both = _sum(each.whole for each in doses)
         if both.lost < LOSSES or whole.segments <= whole.lost:  # else it is an outage: each is sent in vain
             return self.kind, ""
         one_bps = response_bps(both.share, rtt_s)
         matters = one_bps < whole.segments * SEGMENT_BYTES * 8 / dose.seconds
         one = f"one CUBIC stream would carry {one_bps / 1e6:.1f} Mbit/s"
+        if compared := _compared(doses):
+            power, error, why = compared
+            if power - error > POLICED:
+                return POLICER, f"something drops what is above a rate: {why}"
+            if power + error < POLICED and matters:
+                return RANDOM, f"losses are random: {why}; {one}"
+        if self.kind == RANDOM and whole.share <= ALIKE * self._known_share:
+            return self.kind, ""
         if min(clear.lost, queued.lost) >= LOSSES and ALIKE * clear.share >= queued.share:
             why = f"{_lost(queued)} while a queue stands, and {clear.share:.2%} without one; {one}"
             return (RANDOM, f"losses are random: {why}") if matters else (self.kind, "")
         if queued.lost >= LOSSES and ALIKE**2 * clear.most_share <= queued.share:
             return QUEUE, f"the path is full: {_lost(queued)} while a queue stands, else hardly any"
-        compared = _compared([each for each in self._doses.values() if each.clear.segments])
-        if compared is None:
-            return self.kind, ""
-        power, error, why = compared
-        if power - error > POLICED:
-            return POLICER, f"something drops what is above a rate: {why}"
-        is_random = power + error < POLICED and matters
-        return (RANDOM, f"losses are random: {why}; {one}") if is_random else (self.kind, "")
+        return self.kind, ""
 
 
 def _sum(some: Iterable[_Counted]) -> _Counted:
@@ -175,15 +178,15 @@ def _compared(doses: list[_Dose]) -> tuple[float, float, str] | None:
     And in words what was compared: few and many streams, as far apart as there are losses enough. None where
     there are not.
     """
-    doses.sort(key=lambda each: each.streams)
+    doses = sorted((each for each in doses if each.not_queued.segments), key=lambda each: each.streams)
     best, found = UP, None
     for edge in range(1, len(doses)):
         parts = doses[:edge], doses[edge:]
-        fewer, more = (_sum(each.clear for each in part) for part in parts)
+        fewer, more = (_sum(each.not_queued for each in part) for part in parts)
         if min(fewer.lost, more.lost) < LOSSES:
             continue
         few, many = (
-            sum(each.streams * each.clear.segments for each in part) / counted.segments
+            sum(each.streams * each.not_queued.segments for each in part) / counted.segments
             for part, counted in zip(parts, (fewer, more), strict=True)
         )
         if many / few >= best:

@@ -28,6 +28,18 @@ class Reading:
     crowded: float | None = None  # share of the time in which a long one stood
 
 
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What arrived, bytes, and was lost, segments, so far; and of both in queues, and where not told."""
+
+    arrived_bytes: int
+    lost: int
+    queued_bytes: int = 0
+    queued_lost: int = 0
+    untold_bytes: int = 0
+    untold_lost: int = 0
+
+
 class Meter:
     """Means over one group of paths; give it every sample in order of time."""
 
@@ -102,11 +114,19 @@ class Meter:
         return sum(sample.retransmits for sample in self._samples[-1][1].values()) if self._samples else 0
 
     @property
-    def lost_in_queues(self) -> tuple[int, int] | None:
-        """What arrived, bytes, and was sent again, segments, while a queue stood; None where nobody knows."""
-        samples = self._samples[-1][1].values() if self._samples else ()
-        known = [(s.queued_bytes, s.queued_retransmits) for s in samples if s.queue_s is not None]
-        return (sum(each[0] for each in known), sum(each[1] for each in known)) if known else None
+    def losses(self) -> "Losses | None":
+        """What arrived and was lost so far, and where; None where nobody knows of queues."""
+        known = [s for s in (self._samples[-1][1].values() if self._samples else ()) if s.queue_s is not None]
+        if not known:
+            return None
+        return Losses(
+            self.arrived_bytes,
+            self.retransmits,
+            sum(s.queued_bytes for s in known),
+            sum(s.queued_lost for s in known),
+            sum(s.untold_bytes for s in known),
+            sum(s.untold_lost for s in known),
+        )
 
     def path_bps(self, path: str, length_s: float) -> float:
         """Return the goodput of one path over at most the last `length_s`; 0 where nothing is known."""

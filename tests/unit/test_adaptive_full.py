@@ -187,7 +187,7 @@ def test_losses_show_that_more_streams_only_take_from_others(
             0.0,
             queue_s=0.002 * stands,
             queued_bytes=round(queued),
-            queued_retransmits=round(queued_lost),
+            queued_lost=round(queued_lost),
         )
         counts += [decision.streams for decision in tuner.observe(0.1 * tick, {"p": sample})]
     assert max(counts) > 4 * share  # before it was known

@@ -11,6 +11,7 @@ from mpx.engine.round_trips import SEGMENT_BYTES
 from mpx.engine.tuner import Sample
 from mpx.tuning.adaptive import AutoTuner
 from mpx.tuning.losses import POLICER, QUEUE, RANDOM, LossJudge, response_bps
+from mpx.tuning.measurement import Losses
 
 RTT_S = 0.06
 TICK_S = 0.1
@@ -55,9 +56,9 @@ class Told:
                 self._now_s,
                 tick * TICK_S,
                 streams,
-                arrived_bytes=round(self._arrived),
-                retransmits=round(self._lost),
-                in_queues=None if queue is None else (round(self._queued[0]), round(self._queued[1])),
+                None
+                if queue is None
+                else Losses(round(self._arrived), round(self._lost), *map(round, self._queued)),
                 rtt_s=RTT_S,
             )
             self.said += [why] if why else []
@@ -165,9 +166,7 @@ def test_an_outage_in_which_all_is_sent_again_says_nothing() -> None:
             0.1 * tick,
             60.0,
             64,
-            arrived_bytes=1000,
-            retransmits=64 * tick,
-            in_queues=(0, 0),
+            Losses(1000, 64 * tick),
             rtt_s=RTT_S,
         )
         assert not why
@@ -186,9 +185,7 @@ def test_whatever_arrives_and_is_lost_there_is_an_answer_or_none(
             0.1 * tick,
             60.0,
             streams,
-            arrived_bytes=arrived,
-            retransmits=lost,
-            in_queues=(queued, queued_lost),
+            Losses(arrived, lost, queued, queued_lost),
             rtt_s=RTT_S,
         )
     assert judge.kind in (None, RANDOM, QUEUE, POLICER)
