@@ -8,11 +8,14 @@ one is a few hundred additions only. The same figures as tslearn's, in less time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 PAIRS_AT_ONCE = 8192  # what fits into a processor's cache
 THREADS = 2
+TOGETHER = 48  # candidates of a single series: more would be in vain, fewer would cost calls
+ABANDONED = 32  # diagonals, after which candidates are left out that are too far already
 
 
 def distances(some: Floats, others: Floats, radius: int) -> Floats:
@@ -60,3 +63,66 @@ def _pairs(a: Floats, b: Floats, radius: int) -> Floats:
                 here[j] = cost
         above, here = here, above
     return np.asarray(np.sqrt(above[steps - 1]))
+
+
+def nearest(series: Floats, known: Floats, radius: int, k: int) -> tuple[NDArray[np.intp], Floats]:
+    """Return which k of the known series (rows) are nearest to one, the nearest first, and their distances.
+
+    The same as by `distances`, in less time: the lower bound of Keogh and Ratanamahatana (Knowledge and
+    Information Systems 7(3), 2005) says first which may be near, and what cannot be among the k any more is
+    abandoned.
+    """
+    bounds = _lower_bounds(series, known, radius)
+    order = np.argsort(bounds, kind="stable")
+    squares = np.full(len(known), np.inf)
+    limit = np.inf
+    for at in range(0, len(order), TOGETHER):
+        some = order[at : at + TOGETHER]
+        some = some[bounds[some] <= limit]
+        if not len(some):
+            break
+        squares[some] = _squares(series, known[some], radius, limit)
+        limit = np.partition(squares, k - 1)[k - 1]
+    found = np.argsort(squares, kind="stable")[:k]
+    return found, np.sqrt(squares[found])
+
+
+def _lower_bounds(series: Floats, known: Floats, radius: int) -> Floats:
+    """Return for each known series a square below that of its distance: by how far it leaves an envelope."""
+    around = sliding_window_view(np.pad(series, radius, mode="edge"), 2 * radius + 1)
+    lowest, highest = around.min(axis=1), around.max(axis=1)
+    out = np.maximum(known - highest, 0) + np.maximum(lowest - known, 0)
+    return np.asarray(np.einsum("ij,ij->i", out, out))
+
+
+def _squares(series: Floats, known: Floats, radius: int, limit: float) -> Floats:
+    """Return the square of the distance to each; infinite where it is above `limit`.
+
+    Diagonal by diagonal of the table, as all cells of one depend on the two before only.
+    """
+    steps, found, alive = len(series), np.full(len(known), np.inf), np.arange(len(known))
+    columns = np.ascontiguousarray(known.T)
+    # Row i + 1 is for the cell (i, number - i) of a diagonal; those at the edges stay infinite.
+    here, before, earlier = (np.full((steps + 2, len(known)), np.inf) for _ in range(3))
+    for number in range(2 * steps - 1):
+        first = max(0, number - steps + 1, (number - radius + 1) // 2)
+        last = min(steps - 1, number, (number + radius) // 2)
+        cost = series[first : last + 1, None] - columns[number - last : number - first + 1][::-1]
+        np.multiply(cost, cost, out=cost)
+        if number:
+            best = np.minimum(before[first : last + 1], before[first + 1 : last + 2])
+            np.minimum(best, earlier[first : last + 1], out=best)
+            cost += best
+        here[first + 1 : last + 2] = cost
+        here[first] = here[last + 2] = np.inf
+        if number % ABANDONED == ABANDONED - 1 and limit < np.inf:
+            least = np.minimum(cost.min(axis=0), before[first : last + 2].min(axis=0))
+            stays = least <= limit
+            if not stays.any():
+                return found
+            if not stays.all():
+                alive, columns = alive[stays], np.ascontiguousarray(columns[:, stays])
+                here, before, earlier = here[:, stays], before[:, stays], earlier[:, stays]
+        here, before, earlier = earlier, here, before
+    found[alive] = before[steps]
+    return found

@@ -39,4 +39,6 @@ HALF_THE_TIME = 0.5  # the path is full, or windows are the limit, if they are f
 LOSSY = 0.1  # no more streams while more than that share is sent again
 LOSSES = 20  # so many are needed for an answer
 ALIKE = 2.0  # shares of losses that differ by less are alike
-POLICED = 0.67  # losses that grow by more than that power of the streams are of a policer (CUBIC: 1.33)
+POLICED = 1.0  # losses grow by more than that power of the streams where a path is full (1.33 of CUBIC)
+    1.0  # losses grow by more than that power of the streams where a path is full (CUBIC: 1.33, Reno: 2)
+)

@@ -174,7 +174,7 @@ def test_losses_show_that_more_streams_only_take_from_others(
         streams = counts[-1]
         segments = 0.1 * 8000 * streams / (streams + 1)
         stands = not policed and tick % 3 == 0
-        more = segments * (0.001 * streams if policed else 0.004 * stands)
+        more = segments * (0.0005 * streams ** (4 / 3) if policed else 0.004 * stands)
         arrived, lost = arrived + segments * 1448, lost + more
         queued, queued_lost = queued + stands * segments * 1448, queued_lost + stands * more
         sample = Sample(

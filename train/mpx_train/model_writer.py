@@ -1,29 +1,17 @@
 """Writes a model as mpx/recognition/model_file.py reads it."""
 
-import hashlib
-import io
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mpx.errors import UsageError
 from mpx.files.atomic_file import check_writable, whole
+from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME, packed_folder
 from mpx.recognition.features import feature_names
 from mpx.recognition.mix import MIXES
-from mpx.recognition.model_file import (
-    ARRAYS_NAME,
-    FORMAT,
-    JSON_NAME,
-    PLACES,
-    RANKS,
-    TREES,
-    read_model,
-    sum_of,
-)
+from mpx.recognition.model_file import FORMAT, PLACES, RANKS, TREES, read_model
 from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import STEP_S, steps_of
 
@@ -61,17 +49,20 @@ def write_model(
             )
             for of, kinds in ((part.trees, TREES), (part.places, PLACES), (part.ranks, RANKS)):
                 arrays |= {prefix + name: getattr(of, name).astype(code) for name, code in kinds.items()}
-    packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
-    said: dict[str, Any] = {
+    said = {
         "format": FORMAT,
         "card": dict(card),
         "mixes": list(MIXES),
         "step_s": STEP_S,
         "parts": described,
-        "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
     }
-    with whole(str(folder / ARRAYS_NAME)) as arrays_file, whole(str(folder / JSON_NAME)) as json_file:
-        arrays_file.write(packed.getvalue())
-        json_file.write((json.dumps({**said, "sum": sum_of(said)}, indent=1) + "\n").encode())
+    write_folder(folder, said, arrays)
     read_model(folder)  # what was just written can be read
+
+
+def write_folder(folder: Path, said: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write both files of a folder of data, or none."""
+    text, packed = packed_folder(said, arrays)
+    with whole(str(folder / ARRAYS_NAME)) as arrays_file, whole(str(folder / JSON_NAME)) as json_file:
+        arrays_file.write(packed)
+        json_file.write(text)

@@ -1,0 +1,175 @@
+"""Trains nearest neighbours in time warping: which windows to know, what votes are worth, how good it is."""
+
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpx_lab.dataset.load import load_dataset
+from numpy.typing import NDArray
+
+from mpx._version import __version__
+from mpx.errors import UsageError
+from mpx.recognition.dtw import distances
+from mpx.recognition.mix import GROUP_OF, MIXES
+from mpx.recognition.observation import PASSIVE
+from mpx.recognition.template_file import FORMAT, read_templates
+from mpx.recognition.templates import NOVELTY, RADIUS, TRAINS, WAYS, Templates, shapes
+from mpx.recognition.windows import STEP_S
+from mpx_train.card import data_of
+from mpx_train.cut import Labelled, even, gridded
+from mpx_train.model_writer import check_model_writable, write_folder
+from mpx_train.train import FEWEST_LINKS, runs_for
+
+WINDOW_S = 10.0
+MOST_KNOWN = 1000  # templates: answers come in milliseconds
+FOLDS = 10
+DOUBTS = tuple(np.exp(np.linspace(np.log(0.01), np.log(10.0), 60)))
+CHECKED = 50  # windows whose votes are compared with those of tslearn
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+def train_templates(dataset: Path, model: Path, seed: int, k: int) -> Iterator[str]:
+    """Learn from a dataset, write the model, and yield lines that say how good it is.
+
+    Raises UsageError where the dataset holds too little, or no model can be written.
+    """
+    check_model_writable(model)
+    examples = load_dataset(dataset)
+    grids = gridded(runs_for(PASSIVE, examples)[0], PASSIVE, least_s=WINDOW_S)
+    if len({grid.example.link for grid in grids}) < FEWEST_LINKS:
+        raise UsageError(
+            f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
+        )
+    windows = even(grids, WINDOW_S, base_known=True)
+    parts, figures = [], []
+    for way in WAYS:
+        part, figure = _learnt(windows, way, k, np.random.default_rng(seed))
+        parts.append(part)
+        figures.append(figure)
+        yield (
+            f"{way}, {WINDOW_S:g} s, {k} nearest of {len(part.mixes)}, {figure['windows']} windows of unseen "
+            f"links: {figure['six']:.3f} of six, {figure['three']:.3f} of three"
+        )
+    card = {
+        "what": "recognises the background by the nearest windows in dynamic time warping (OPS, section 5.4)",
+        "command": f"mpx train --classifier knn-dtw --neighbours {k} DATASET -o MODEL --seed {seed}",
+        "made with": {
+            "mpx": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "tslearn")},
+        },
+        "data": data_of(dataset, examples),
+        "parts": figures,
+    }
+    _write(model, parts, card)
+    yield f"wrote {model}"
+
+
+def samples_of(windows: Labelled, way: str) -> Floats:
+    """Return windows as they are compared, see Templates."""
+    if way == TRAINS:
+        return windows.paper_ms
+    return shapes(windows.windows.rtt_s, windows.windows.base_s)
+
+
+def _learnt(
+    windows: Labelled, way: str, k: int, dice: np.random.Generator
+) -> tuple[Templates, dict[str, Any]]:
+    """Return templates, with votes that are worth what they are on links that were left out, and figures."""
+    samples = samples_of(windows, way)
+    mixes = np.array([MIXES.index(mix) for mix in windows.mix])
+    votes, closest = _out_of_fold(samples, mixes, windows.link, k, dice)
+    doubt = _doubt(votes, mixes, k)
+    chosen = _some(len(mixes), dice)
+    known, kept = samples[chosen].astype("<f4").astype(float), mixes[chosen]
+    _check(known, kept, samples[:CHECKED], k)
+    farthest = float(np.quantile(closest, NOVELTY))
+    said = votes.argmax(axis=1)
+    groups = np.array([GROUP_OF[mix] for mix in MIXES])
+    by_link = [float((said == mixes)[windows.link == link].mean()) for link in sorted(set(windows.link))]
+    figure = {
+        "way": way,
+        "window_s": WINDOW_S,
+        "samples": samples.shape[1],
+        "k": k,
+        "templates": len(chosen),
+        "windows": len(mixes),
+        "six": round(float((said == mixes).mean()), 4),
+        "three": round(float((groups[said] == groups[mixes]).mean()), 4),
+        "six by link": {"least": round(min(by_link), 4), "most": round(max(by_link), 4)},
+        "confusion": {
+            mix: {other: int(((mixes == i) & (said == j)).sum()) for j, other in enumerate(MIXES)}
+            for i, mix in enumerate(MIXES)
+        },
+    }
+    return Templates(way, WINDOW_S, known, kept, k, doubt, farthest), figure
+
+
+def _out_of_fold(
+    samples: Floats, mixes: Numbers, links: NDArray[np.str_], k: int, dice: np.random.Generator
+) -> tuple[Numbers, Floats]:
+    """Return the votes of each window, by windows of other links, and the distance to the nearest of them."""
+    votes, closest = np.zeros((len(mixes), len(MIXES)), int), np.zeros(len(mixes))
+    names = np.array(sorted(set(links)))
+    dice.shuffle(names)
+    for fold in range(min(FOLDS, len(names))):
+        judged = np.isin(links, names[fold::FOLDS])
+        known = np.flatnonzero(~judged)
+        known = known[_some(len(known), dice)]
+        apart = distances(samples[judged], samples[known], RADIUS)
+        near = np.argsort(apart, axis=1, kind="stable")[:, :k]
+        votes[judged] = (mixes[known][near][:, :, None] == np.arange(len(MIXES))).sum(axis=1)
+        closest[judged] = apart.min(axis=1)
+    return votes, closest
+
+
+def _doubt(votes: Numbers, mixes: Numbers, k: int) -> float:
+    """Return the votes in advance by which the true mixes are likeliest."""
+
+    def log_likelihood(doubt: float) -> float:
+        right = votes[np.arange(len(mixes)), mixes]
+        return float(np.log((right + doubt) / (k + len(MIXES) * doubt)).sum())
+
+    return float(max(DOUBTS, key=log_likelihood))
+
+
+def _some(count: int, dice: np.random.Generator) -> NDArray[np.intp]:
+    """Return which of so many windows are known, in their order."""
+    return np.sort(dice.permutation(count)[:MOST_KNOWN])
+
+
+def _check(known: Floats, mixes: Numbers, asked: Floats, k: int) -> None:
+    """Raise RuntimeError where tslearn's nearest neighbours say something else than ours."""
+    from tslearn.neighbors import KNeighborsTimeSeriesClassifier  # takes seconds
+
+    settings = {"global_constraint": "sakoe_chiba", "sakoe_chiba_radius": RADIUS}
+    theirs = KNeighborsTimeSeriesClassifier(n_neighbors=k, metric="dtw", metric_params=settings)
+    theirs.fit(known[:, :, None], mixes)
+    near = np.argsort(distances(asked, known, RADIUS), axis=1, kind="stable")[:, :k]
+    ours = [int(np.bincount(mixes[row], minlength=len(MIXES)).argmax()) for row in near]
+    if ours != theirs.predict(asked[:, :, None]).tolist():
+        raise RuntimeError("tslearn finds other neighbours: this is a fault of mpx; please report it")
+
+
+def _write(folder: Path, parts: Sequence[Templates], card: dict[str, Any]) -> None:
+    described: list[dict[str, Any]] = []
+    arrays: dict[str, NDArray[Any]] = {}
+    for place, part in enumerate(parts):
+        described.append(
+            {
+                "way": part.way,
+                "window_s": part.window_s,
+                "k": part.k,
+                "doubt": part.doubt,
+                "farthest": part.farthest,
+            }
+        )
+        arrays[f"{place}.known"] = part.known.astype("<f4")
+        arrays[f"{place}.mixes"] = part.mixes.astype("|u1")
+    said = {"format": FORMAT, "card": card, "mixes": list(MIXES), "step_s": STEP_S, "parts": described}
+    write_folder(folder, said, arrays)
+    read_templates(folder)  # what was just written can be read
