@@ -40,5 +40,3 @@ LOSSY = 0.1  # no more streams while more than that share is sent again
 LOSSES = 20  # so many are needed for an answer
 ALIKE = 2.0  # shares of losses that differ by less are alike
 POLICED = 1.0  # losses grow by more than that power of the streams where a path is full (1.33 of CUBIC)
-    1.0  # losses grow by more than that power of the streams where a path is full (CUBIC: 1.33, Reno: 2)
-)

@@ -27,7 +27,7 @@ WINDOW_S = 10.0
 MOST_KNOWN = 1000  # templates: answers come in milliseconds
 FOLDS = 10
 DOUBTS = tuple(np.exp(np.linspace(np.log(0.01), np.log(10.0), 60)))
-CHECKED = 50  # windows whose votes are compared with those of tslearn
+CHECKED = 10  # windows whose votes are compared with those of tslearn
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
