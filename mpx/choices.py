@@ -12,6 +12,8 @@ POLICIES = (FAIR, FAST, SCAVENGER)
 CUBIC, BBR, RENO = "cubic", "bbr", "reno"  # congestion controls
 AUTO, KERNEL = "auto", "kernel"
 PAPER = "paper"  # the tuner of GridFTP-APT
+TREES, KNN_DTW = "trees", "knn-dtw"  # classifiers of the background, the default first
+CLASSIFIERS = (TREES, KNN_DTW)
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

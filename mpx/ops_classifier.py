@@ -1,10 +1,11 @@
 """OPS: recognises the congestion control of the background from round-trip times, and says how sure it is.
 
 The way into `mpx/recognition/`. A `Classifier` reads a series of round-trip times and returns a mix:
-none, C, B, CC, BC, BB (C: CUBIC, B: BBR), or unknown. `load` gives the model that comes with mpx, or one of
-the user's own (docs/recognition.md). `NearestNeighbours` is the classifier of the paper, which the model is
-compared with (bench/ops_*.py): OPS, "optimization through protocol selection", Anvari and Lu, Computers
-10(6):76, 2021. numpy is imported only where a classifier is used.
+none, C, B, CC, BC, BB (C: CUBIC, B: BBR), or unknown. `load` gives one of those that come with mpx, or of
+the user's own (docs/recognition.md): trees over features, or nearest neighbours in dynamic time warping, the
+classifier of OPS, "optimization through protocol selection", Anvari and Lu, Computers 10(6):76, 2021.
+`NearestNeighbours` is that as published, which others are compared with (bench/ops_*.py). numpy is imported
+only where a classifier is used.
 """
 
 import os
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpx_models import BACKGROUND as SHIPPED
+from mpx_models import KNN_DTW as SHIPPED_TEMPLATES
 
+from mpx.choices import KNN_DTW, TREES
 from mpx.errors import UsageError
 from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of
-from mpx.recognition.model import Model
 from mpx.recognition.observation import MODEL_VARIABLE, PASSIVE, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from mpx.recognition.neighbours import Texts
     from mpx.recognition.windows import Floats
 
-__all__ = ["SHIPPED", "Classifier", "NearestNeighbours", "load", "model_is_named"]
+__all__ = ["SHIPPED", "SHIPPED_MODELS", "Classifier", "NearestNeighbours", "load", "model_is_named"]
 
+SHIPPED_MODELS = {TREES: SHIPPED, KNN_DTW: SHIPPED_TEMPLATES}
 RADIUS = 10  # the paper's, of the Sakoe-Chiba band: samples may be compared that are so many seconds apart
 
 
@@ -37,27 +40,39 @@ def model_is_named() -> bool:
     return bool(os.environ.get(MODEL_VARIABLE))
 
 
-def load(path: Path | None = None) -> Model:
-    """Read a model: that one, else the one that MPX_MODEL names, else the one that came with mpx.
+def load(path: Path | None = None, classifier: str = TREES) -> Classifier:
+    """Read a model: that folder, else the one that MPX_MODEL names, else the one that came with mpx.
 
-    Raises UsageError where there is none, or it is damaged.
+    `classifier`: of choices.CLASSIFIERS, which of those that came with mpx. Raises UsageError where there is
+    none, or it is damaged.
     """
-    from mpx.recognition.model_file import read_model
-
-    named = os.environ.get(MODEL_VARIABLE)
-    if path is None and not named and not SHIPPED.exists():
+    shipped, named = SHIPPED_MODELS[classifier], os.environ.get(MODEL_VARIABLE)
+    if path is None and not named and not shipped.exists():
         raise UsageError(
             "this version of mpx comes without a model of background traffic; make one with mpx train, and "
             f"name its folder in {MODEL_VARIABLE}"
         )
     if path is not None or not named:
-        return read_model(path or SHIPPED)
+        return _read(path or shipped)
     try:
-        return read_model(Path(named))
+        return _read(Path(named))
     except UsageError as error:
         raise UsageError(
             f"the model that {MODEL_VARIABLE} names cannot be used: {error}; unset it for the shipped one"
         ) from None
+
+
+def _read(folder: Path) -> Classifier:
+    """Read a model of either kind; what is damaged is read as one of trees, which says so."""
+    from mpx.recognition.data_folder import Damaged, format_of
+    from mpx.recognition.model_file import read_model
+    from mpx.recognition.template_file import FORMAT, read_templates
+
+    try:
+        is_of_templates = format_of(folder) == FORMAT
+    except Damaged:
+        is_of_templates = False
+    return read_templates(folder) if is_of_templates else read_model(folder)
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ class NearestNeighbours:
         base_s: float,  # noqa: ARG002 the paper compares round-trip times as they are
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
+        kind: str = PASSIVE,
         own: Own | None = None,
         responses: Sequence[QueueResponse] = (),  # noqa: ARG002 these come with data of our own
     ) -> Mix:
@@ -106,6 +122,7 @@ class NearestNeighbours:
         """
         from mpx.recognition.neighbours import last_window_ms, votes
 
+        self.window_s(kind)
         if own is not None or goodput is not None:
             raise UsageError("nearest neighbours cannot classify a path that carries data of our own")
         window_ms = last_window_ms(series, self.windows_ms.shape[1])

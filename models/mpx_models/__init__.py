@@ -2,4 +2,5 @@
 
 from pathlib import Path
 
-BACKGROUND = Path(__file__).with_name("background")  # who shares a path
+BACKGROUND = Path(__file__).with_name("background")  # who shares a path: trees
+KNN_DTW = Path(__file__).with_name("knn_dtw")  # the same: nearest neighbours in dynamic time warping

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from mpx.choices import FAIR, POLICIES
+from mpx.choices import CLASSIFIERS, FAIR, POLICIES
 from mpx.commands.elapsed import elapsed
 from mpx.commands.output import OutputFailed, complain
 from mpx.errors import MpxError, UsageError
@@ -65,6 +65,12 @@ More: docs/probe.md in the sources of mpx.
     help="single: ten probes a second; paper: ten probes 1 ms apart each second",
 )
 @click.option(
+    "--classifier",
+    type=click.Choice(CLASSIFIERS),
+    help="what reads the background: trees over features (default), or nearest neighbours in dynamic time "
+    "warping as in OPS (default with --sampling paper)",
+)
+@click.option(
     "--policy",
     type=click.Choice(POLICIES),
     default=FAIR,
@@ -83,6 +89,7 @@ def probe_command(
     profile: str,
     window: str,
     sampling: str,
+    classifier: str | None,
     policy: str,
     as_json: bool,
     plot: str | None,
@@ -114,6 +121,7 @@ def probe_command(
                     mode=mode,
                     profile=profile,
                     policy=policy,
+                    classifier=classifier,
                     ipv4=ipv4,
                     ipv6=ipv6,
                     cancel=signals.cancel,

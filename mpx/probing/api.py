@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from mpx import ops_classifier
-from mpx.choices import FAIR, POLICIES
+from mpx.choices import CLASSIFIERS, FAIR, KNN_DTW, POLICIES, TREES
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
@@ -29,8 +29,8 @@ from mpx.probing.bursts import (
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.sink import Sink
 from mpx.probing.target import parse_target, sink_of
-from mpx.recognition.model import Model
-from mpx.recognition.observation import PASSIVE, period_s
+from mpx.recognition.classifier import Classifier
+from mpx.recognition.observation import PASSIVE, TRAINS, period_s
 from mpx.recognition.policy import why_not_from
 from mpx.rtt.method import Method, Noise
 from mpx.rtt.methods.choose import Chosen, choose
@@ -51,6 +51,7 @@ def probe(
     mode: str = PASSIVE_MODE,
     profile: str = SHORT,
     policy: str = FAIR,
+    classifier: str | None = None,
     ipv4: bool = False,
     ipv6: bool = False,
     cancel: threading.Event | None = None,
@@ -60,7 +61,8 @@ def probe(
     `target` is a URL, HOST or HOST:PORT. `sampling` is "single", ten probes a second, or "paper", ten probes
     1 ms apart each second. `mode` "active" sends bursts of data meanwhile, after a `profile` of
     PROFILE_KINDS; the window is then a whole number of its periods, rounded up. The decision is for `policy`
-    of POLICIES. `ipv4` and `ipv6` allow only that family.
+    of POLICIES. `classifier` of CLASSIFIERS reads the background; without one the trees, and what the paper
+    samples its nearest neighbours. `ipv4` and `ipv6` allow only that family.
 
     Raises UsageError for a wrong request, ConnectionLost when the name is unknown, nothing answers, or
     the target is lost, TransferTimeout when it accepts no more, and Interrupted soon after `cancel` is set.
@@ -76,13 +78,19 @@ def probe(
         raise UsageError(f"--profile is one of {', '.join(PROFILE_KINDS)}, not {profile!r}")
     if policy not in POLICIES:
         raise UsageError(f"--policy is one of {', '.join(POLICIES)}, not {policy!r}")
+    if classifier not in (None, *CLASSIFIERS):
+        raise UsageError(f"--classifier is one of {', '.join(CLASSIFIERS)}, not {classifier!r}")
+    if (mode, classifier) == (ACTIVE_MODE, KNN_DTW) or (sampling, classifier) == ("paper", TREES):
+        what = "probes beside bursts" if classifier == KNN_DTW else "the paper's probes"
+        raise UsageError(f"--classifier {classifier} knows nothing of {what}; leave it out")
     if mode == ACTIVE_MODE and sampling != "single":
         raise UsageError("--mode active needs ten probes a second; leave --sampling out")
     if ipv4 and ipv6:
         raise UsageError("-4 and -6 exclude each other; give one of them")
     family = socket.AF_INET if ipv4 else socket.AF_INET6 if ipv6 else socket.AF_UNSPEC
     stop = cancel.is_set if cancel else lambda: False
-    asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy)
+    classifier = classifier or (TREES if sampling == "single" else KNN_DTW)
+    asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy, classifier)
     planned, not_permitted = permitted_bursts(asked.bursts, congestion_control.why_not_congestion)
     host, port = parse_target(target)
     sink = sink_of(target) if asked.profile else None
@@ -107,10 +115,13 @@ class _Asked:
     sampling: str
     profile: str  # of the bursts, empty without
     policy: str
+    classifier: str
 
     @property
     def kind(self) -> str:
         """The kind of observation, as the model names it."""
+        if self.sampling != "single":
+            return TRAINS
         return PROFILE_KINDS[self.profile] if self.profile else PASSIVE
 
     @property
@@ -133,7 +144,7 @@ def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: 
 def _probed(
     asked: _Asked, chosen: Chosen, sender: Sender | None, not_permitted: str, stop: Callable[[], bool]
 ) -> ProbeResult:
-    load = _loaded() if asked.sampling == "single" else ops_classifier.load
+    load = _loaded(asked.classifier)
     method, run, start_unix_s = chosen.method, Run(chosen.method), time.time()
     sent_again, whys = method.retransmissions, _whys_not(chosen.session)
     failure: MpxError | None = None
@@ -187,17 +198,17 @@ def _probed(
     return result
 
 
-def _loaded() -> Callable[[], Model]:
+def _loaded(classifier: str) -> Callable[[], Classifier]:
     """Load the model before anything is measured, as on a busy host it would take too long after a signal.
 
     Returns a function that returns it, or raises the error of loading: probes need no model.
     """
     try:
-        model = ops_classifier.load()
+        model = ops_classifier.load(classifier=classifier)
     except Exception as error:
         wrong = error
 
-        def fail() -> Model:
+        def fail() -> Classifier:
             raise wrong
 
         return fail
@@ -221,14 +232,13 @@ def _background(
     sender: Sender | None,
     not_permitted: str,
     whys_not: tuple[Callable[[str], str], Callable[[str], str]],
-    load: Callable[[], Model],
+    load: Callable[[], Classifier],
 ) -> PathBackground:
     why_not, why_not_open = whys_not
-    if asked.sampling != "single":
-        trouble = "ten probes a second are needed, so leave --sampling out"
-        return unrecognised(trouble, asked.policy, why_not)
     if sender is None:
-        return background(probes, asked.policy, load=load, why_not=why_not, why_not_open=why_not_open)
+        return background(
+            probes, asked.policy, asked.kind, load=load, why_not=why_not, why_not_open=why_not_open
+        )
     if sender.trouble:
         return unrecognised(f"the bursts ended early: {sender.trouble}", asked.policy, why_not)
     if not_permitted:

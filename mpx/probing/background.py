@@ -8,8 +8,8 @@ from mpx import ops_classifier
 from mpx.choices import SCAVENGER
 from mpx.errors import UsageError
 from mpx.net import congestion_control
+from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
-from mpx.recognition.model import Model
 from mpx.recognition.observation import LEAST_SWING_S, PASSIVE
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 from mpx.recognition.switching import SURE, decided_together, requirement
@@ -113,11 +113,11 @@ def background(
     kind: str = PASSIVE,
     goodput: Sequence[tuple[float, float]] | None = None,
     *,
-    load: Callable[[], Model] = ops_classifier.load,
+    load: Callable[[], Classifier] = ops_classifier.load,
     why_not: Callable[[str], str] = congestion_control.why_not_congestion,
     why_not_open: Callable[[str], str] | None = None,
 ) -> PathBackground:
-    """Classify the background from ten probes a second, without bursts or with those of `kind`.
+    """Classify the background from ten probes a second, as `kind` has them: evenly, beside bursts, in trains.
 
     `goodput` is that of the bursts, on the clock of the probes; `why_not` and `why_not_open` as for
     `congestion_plan.plan`.
@@ -153,7 +153,7 @@ def bottleneck(
 
 
 def _recognised(
-    load: Callable[[], Model],
+    load: Callable[[], Classifier],
     series: Sequence[Probe],
     kind: str,
     goodput: Sequence[tuple[float, float]] | None,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mpx.recognition.mix import Mix
-from mpx.recognition.observation import Own
+from mpx.recognition.observation import PASSIVE, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
@@ -12,7 +12,7 @@ from mpx.rtt.series import Probe
 class Classifier(Protocol):
     """Classifies the background by the end of a series of round-trip times."""
 
-    def window_s(self, kind: str) -> float:
+    def window_s(self, kind: str = PASSIVE) -> float:
         """Return how long a series has to be at least (seconds)."""
         ...
 
@@ -22,6 +22,7 @@ class Classifier(Protocol):
         base_s: float,
         goodput: Sequence[tuple[float, float]] | None = None,
         *,
+        kind: str = PASSIVE,
         own: Own | None = None,
         responses: Sequence[QueueResponse] = (),
     ) -> Mix:

@@ -14,6 +14,7 @@ LEAST_SWING_S = 0.001  # a smaller swing of round-trip times is noise
 MODEL_VARIABLE = "MPX_MODEL"  # the folder of another model than the shipped one
 
 PASSIVE = "passive"
+TRAINS = "trains"  # passive, as the paper probes: a train of ten each second, whose mean is a sample
 ACTIVE, ACTIVE_SHORT = "active", "active short"
 TRANSFER_CUBIC, TRANSFER_BBR = "transfer cubic", "transfer bbr"
 DIPS_CUBIC, DIPS_BBR = "dips cubic", "dips bbr"

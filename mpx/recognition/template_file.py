@@ -8,7 +8,8 @@ import numpy as np
 from mpx.errors import UsageError
 from mpx.recognition.data_folder import Arrays, Damaged, array, number, read_folder
 from mpx.recognition.mix import MIXES
-from mpx.recognition.templates import STEPS_EACH, TRAINS, WAYS, TemplateModel, Templates
+from mpx.recognition.observation import TRAINS
+from mpx.recognition.templates import STEPS_EACH, WAYS, TemplateModel, Templates
 from mpx.recognition.windows import STEP_S, steps_of
 
 FORMAT = "mpx-ops-templates-1"

@@ -16,12 +16,11 @@ from mpx.errors import UsageError
 from mpx.recognition.dtw import nearest
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.recognition.neighbours import last_window_ms
-from mpx.recognition.observation import PASSIVE, Own
+from mpx.recognition.observation import PASSIVE, TRAINS, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.windows import Floats, bridged, enough, steps_of, the_end
 from mpx.rtt.series import Probe
 
-TRAINS = "trains"  # the paper's probes: a train of ten each second, of which the mean is a sample
 WAYS = (PASSIVE, TRAINS)
 RADIUS = 10  # samples, of the Sakoe-Chiba band, as in the paper
 STEPS_EACH = 2  # steps of 0.1 s in a sample of the shape: half as many cost a quarter, and tell as much
@@ -66,7 +65,7 @@ class Templates:
         if grid is None or not enough(grid.rtt_s[None])[0]:
             return None
         rtt_s = bridged(grid.rtt_s[None])
-        return shapes(rtt_s, np.array([min(base_s, float(np.min(rtt_s)))]))[0]
+        return np.asarray(shapes(rtt_s, np.array([min(base_s, float(np.min(rtt_s)))]))[0])
 
 
 @dataclass(frozen=True)

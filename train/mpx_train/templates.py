@@ -14,9 +14,9 @@ from mpx._version import __version__
 from mpx.errors import UsageError
 from mpx.recognition.dtw import distances
 from mpx.recognition.mix import GROUP_OF, MIXES
-from mpx.recognition.observation import PASSIVE
+from mpx.recognition.observation import PASSIVE, TRAINS
 from mpx.recognition.template_file import FORMAT, read_templates
-from mpx.recognition.templates import NOVELTY, RADIUS, TRAINS, WAYS, Templates, shapes
+from mpx.recognition.templates import NOVELTY, RADIUS, WAYS, Templates, shapes
 from mpx.recognition.windows import STEP_S
 from mpx_train.card import data_of
 from mpx_train.cut import Labelled, even, gridded

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from mpx.choices import CLASSIFIERS, KNN_DTW, TREES
 from mpx.errors import UsageError
 
 
@@ -24,18 +25,36 @@ from mpx.errors import UsageError
     show_default=True,
     help="Seed of all random choices.",
 )
-def train_command(dataset: Path, model: Path, seed: int) -> None:
+@click.option(
+    "--classifier",
+    type=click.Choice(CLASSIFIERS),
+    default=TREES,
+    show_default=True,
+    help="Trees over features, or nearest neighbours in dynamic time warping (OPS).",
+)
+@click.option(
+    "--neighbours",
+    type=click.IntRange(1, 100),
+    help="How many of the nearest vote, with --classifier knn-dtw (1).",
+)
+def train_command(dataset: Path, model: Path, seed: int, classifier: str, neighbours: int | None) -> None:
     """Train the model that recognises what shares a path, from a DATASET of `mpx lab dataset`.
 
     The model is a folder of data: arrays, and a card that says what it was made of and how good it is. The
     same dataset and seed give the same model.
     """
+    if neighbours is not None and classifier != KNN_DTW:
+        raise UsageError(f"--neighbours is for --classifier {KNN_DTW} only; give that too, or leave it out")
     try:
+        from mpx_train.templates import train_templates
         from mpx_train.train import train
     except ImportError as error:
         raise UsageError(
             f"training needs more than mpx itself ({error}); "
             "install it with: pip install '.[train]' in a clone of mpx"
         ) from None
-    for line in train(dataset, model, seed):
+    lines = train(dataset, model, seed)
+    if classifier == KNN_DTW:
+        lines = train_templates(dataset, model, seed, neighbours or 1)
+    for line in lines:
         click.echo(line)
