@@ -9,9 +9,10 @@ only where a classifier is used.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpx_models import BACKGROUND as SHIPPED
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SHIPPED", "SHIPPED_MODELS", "Classifier", "NearestNeighbours", "load", "model_is_named"]
 
-SHIPPED_MODELS = {TREES: SHIPPED, KNN_DTW: SHIPPED_TEMPLATES}
+SHIPPED_MODELS: Mapping[str, Path] = MappingProxyType({TREES: SHIPPED, KNN_DTW: SHIPPED_TEMPLATES})
 RADIUS = 10  # the paper's, of the Sakoe-Chiba band: samples may be compared that are so many seconds apart
 
 

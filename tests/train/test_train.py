@@ -17,8 +17,8 @@ from ops_examples import example, simulated, with_our_copy
 
 from mpx.errors import UsageError
 from mpx.ops_classifier import load
+from mpx.recognition.data_folder import ARRAYS_NAME
 from mpx.recognition.mix import GROUP_OF
-from mpx.recognition.model_file import ARRAYS_NAME
 from mpx.recognition.observation import (
     ACTIVE,
     ACTIVE_SHORT,

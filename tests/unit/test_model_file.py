@@ -19,7 +19,8 @@ from small_model import small_part, write_small_model
 
 from mpx.errors import UsageError
 from mpx.ops_classifier import load
-from mpx.recognition.model_file import ARRAYS_NAME, JSON_NAME, PLACES, RANKS, TREES, sum_of
+from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME, sum_of
+from mpx.recognition.model_file import PLACES, RANKS, TREES
 
 again = settings(max_examples=150)
 anything = st.recursive(

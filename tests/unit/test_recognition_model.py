@@ -115,7 +115,7 @@ def test_which_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UsageError, match="other"):
         load(tmp_path / "other")
     monkeypatch.delenv("MPX_MODEL")
-    monkeypatch.setattr(ops_classifier, "SHIPPED", tmp_path / "nowhere")
+    monkeypatch.setattr(ops_classifier, "SHIPPED_MODELS", {"trees": tmp_path / "nowhere"})
     with pytest.raises(UsageError, match="comes without a model"):
         load()
 

@@ -12,18 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from mpx.errors import UsageError
+from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME, sum_of
 from mpx.recognition.features import feature_names
 from mpx.recognition.mix import MIXES
-from mpx.recognition.model_file import (
-    ARRAYS_NAME,
-    FORMAT,
-    JSON_NAME,
-    PLACES,
-    RANKS,
-    TREES,
-    read_model,
-    sum_of,
-)
+from mpx.recognition.model_file import FORMAT, PLACES, RANKS, TREES, read_model
 from mpx.recognition.observation import PASSIVE
 from mpx.recognition.trees import LEAF
 from mpx.recognition.windows import STEP_S, steps_of
