@@ -9,7 +9,19 @@ from math import inf
 from numbers import Integral, Real
 from typing import Any
 
-from mpx.choices import ALGORITHMS, AUTO, FAIR, MOST_PATHS, NONE, PAPER, POLICIES, TRANSPORT, parse_ports
+from mpx.choices import (
+    ALGORITHMS,
+    AUTO,
+    CLASSIFIERS,
+    FAIR,
+    MOST_PATHS,
+    NONE,
+    PAPER,
+    POLICIES,
+    TRANSPORT,
+    TREES,
+    parse_ports,
+)
 from mpx.errors import UsageError
 from mpx.units import format_size
 
@@ -88,6 +100,18 @@ class CopyOptions:
         "choice",
         "goal of --congestion auto: a fair share, speed at the expense of others, or yielding to all others",
         choices=POLICIES,
+    )
+    probe_first_s: float | None = _option(
+        None,
+        "duration",
+        "before data move, probe each path for so long, and begin as the background asks for (unset: do not)",
+        minimum=5.0,
+    )
+    classifier: str = _option(
+        TREES,
+        "choice",
+        "what reads the background of --probe-first: trees over features, or nearest neighbours as in OPS",
+        choices=CLASSIFIERS,
     )
     transport: str = _option(
         TCP,
@@ -187,6 +211,10 @@ class CopyOptions:
                 raise UsageError(f"{flag_of(name)} is for paths of a controller; give --controller URL too")
         if self.paths is not None and self.paths > MOST_PATHS:
             raise UsageError(f"--paths {self.paths} is more than the {MOST_PATHS} that a path set may have")
+        if self.probe_first_s is None and self.was_given("classifier"):
+            raise UsageError(
+                "--classifier reads a path without data of ours; give --probe-first 10s too, or leave it out"
+            )
         for name in ("growth", "chunk_time_s"):
             if self.tuner != PAPER and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")

@@ -16,7 +16,7 @@ from mpx.errors import UsageError
 from mpx.recognition.dtw import nearest
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.recognition.neighbours import last_window_ms
-from mpx.recognition.observation import PASSIVE, TRAINS, Own
+from mpx.recognition.observation import LEAST_SWING_S, PASSIVE, TRAINS, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.windows import Floats, bridged, enough, steps_of, the_end
 from mpx.rtt.series import Probe
@@ -30,9 +30,9 @@ NOVELTY = 0.95  # a window farther from all known ones than that share of window
 
 def shapes(rtt_s: Floats, base_s: Floats) -> Floats:
     """Return windows of round trips (rows) as shapes: from 0 to about 1, five samples a second."""
-    relative = rtt_s / base_s[:, None] - 1
+    relative, noise = rtt_s / base_s[:, None] - 1, np.maximum(LEAST_SWING, LEAST_SWING_S / base_s)
     lowest, highest = relative.min(axis=1, keepdims=True), relative.max(axis=1, keepdims=True)
-    shape = (relative - lowest) / (highest + LEAST_SWING)
+    shape = (relative - lowest) / (highest + noise[:, None])
     return np.asarray(shape.reshape(len(shape), -1, STEPS_EACH).mean(axis=2))
 
 

@@ -4,25 +4,23 @@ Most copies are over before any of this is needed, so recognition is imported wh
 """
 
 import functools
-import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpx.choices import CUBIC
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
 from mpx.report import OnNote, Severity
 from mpx.transfer.ends import Ends
-from mpx.transfer.transport import Transport, why_not_congestion
+from mpx.transfer.transport import Transport
+from mpx.transfer.watched_path import SharedModel, WatchedPath
 
 if TYPE_CHECKING:
     from mpx.multipath.paths_in_use import Multipath
-    from mpx.recognition.monitor import BackgroundMonitor, Loading
+    from mpx.recognition.monitor import BackgroundMonitor
     from mpx.recognition.scavenger import Scavenger
-    from mpx.recognition.watch import RttWatch
 
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
 LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
@@ -150,94 +148,33 @@ def backgrounds_of(
     multipath: "Multipath | None" = None,
 ) -> Mapping[str, Background]:
     """Return the background of each path of a copy: it is read where the plan has it select or yield."""
-    model = _Model()
+    model = SharedModel()
     return {
-        path: _background_of(_Place(path, carrier, ends, transport, multipath), context, model, note)
+        path: _background_of(WatchedPath(path, ends, transport, multipath), carrier, context, model, note)
         for path in context.controls
     }
 
 
-class _Model:
-    """The model of all paths of a copy, loaded once."""
-
-    @functools.cached_property
-    def loading(self) -> "Loading":
-        """What loads it."""
-        from mpx import ops_classifier
-        from mpx.recognition.monitor import Loading
-
-        return Loading(ops_classifier.load)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """One path of a copy, and what is needed to watch it."""
-
-    path: str
-    carrier: Carrier
-    ends: Ends
-    transport: Transport
-    multipath: "Multipath | None"
-
-    def watch(self, *, pulses: bool) -> "RttWatch | None":
-        """Return what probes the path beside the copy, not begun yet; None where there is none to probe."""
-        rtt = self.transport.rtt
-        if rtt is None or rtt.address is None:
-            return None
-        from mpx.recognition.pulses.local_pacing import LocalPacer
-        from mpx.recognition.pulses.maker import PulseMaker
-        from mpx.recognition.pulses.remote_pacing import RemotePacer
-        from mpx.recognition.watch import RttWatch
-
-        pacer = RemotePacer if self.ends.far_is_source else LocalPacer
-        maker = PulseMaker(pacer(functools.partial(self.carrier.connections, self.path))) if pulses else None
-        asked_s, kernel_s, steered = rtt.asked_s, rtt.kernel_s or math.inf, None
-        if self.multipath is not None:  # what the login has measured was of the path that the network chooses
-            asked_s = kernel_s = self.multipath.shortest_s(self.path)
-            steered = functools.partial(self.multipath.steered, self.path)
-        return RttWatch(
-            self.ends.host, rtt.address, asked_s=asked_s, kernel_s=kernel_s, pulses=maker, steered=steered
-        )
-
-    def monitor(self, model: _Model, watch: "RttWatch | None", since_s: float) -> "BackgroundMonitor | None":
-        """Return what reads the background and says when to switch; None where there is no path to probe.
-
-        Bytes move since `since_s` (monotonic clock).
-        """
-        watch = watch or self.watch(pulses=True)
-        if watch is None:
-            return None
-        from mpx.recognition.monitor import BackgroundMonitor
-        from mpx.recognition.switching import SwitchHysteresis
-
-        transport = self.transport
-        congestion = transport.plan.congestion or CUBIC
-        why_not = why_not_congestion(self.ends, transport.rtt, are_open=True)
-        cached = functools.cache(why_not or str)  # each question takes a socket
-        hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached)
-        return BackgroundMonitor(model.loading, watch, hysteresis, congestion, since_s)
-
-
-def _background_of(place: _Place, context: CarrierContext, model: _Model, note: OnNote) -> Background:
+def _background_of(
+    place: WatchedPath, carrier: Carrier, context: CarrierContext, model: SharedModel, note: OnNote
+) -> Background:
     plan, control = place.transport.plan, context.controls[place.path]
     selects = place.transport.mode_e and plan.selects
-    watch = place.watch(pulses=selects) if plan.yields else None
+    connections = functools.partial(carrier.connections, place.path)
+    watch = place.watch(connections if selects else None) if plan.yields else None
     scavenger = None
     if watch is not None:
         from mpx.recognition.scavenger import Scavenger
 
         scavenger = Scavenger(watch, control.limiter, context.events.may_spread.is_set)
-    begin = functools.partial(place.monitor, model, watch) if selects else None
-
-    def of_path(text: str, severity: Severity = Severity.INFO) -> None:
-        note(f"path {place.path}: {text}", severity)
+    begin = functools.partial(place.monitor, model, connections, watch) if selects else None
 
     return Background(
-        place.carrier,
+        carrier,
         place.path,
-        place.transport.congestion,
+        place.transport.congestion_of(place.path),
         control.congestion_refused,
-        note if place.multipath is None else of_path,
+        place.noted(note),
         begin_monitor=begin,
         scavenger=scavenger,
     )

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stop import Failure
 from mpx.errors import (
     InboundBlocked,
@@ -109,6 +110,7 @@ class _Copy:
         ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))
         transport = self.choose_transport(ends)
         self.find_paths(ends, transport)
+        transport = self.probe_first(ends, transport)
         pairs = self.pair_up(ends, transport, targets)
         if self.options.dry_run:
             first_error = rehearse(pairs, ends, transport.options, self.failure, self.report, on_rehearsed)
@@ -142,6 +144,19 @@ class _Copy:
             report=self.report,
         )
         self.failure.check_user()
+
+    def probe_first(self, ends: Ends, transport: Transport) -> Transport:
+        """Probe each path before anything moves, and decide what it begins with, where that is asked for."""
+        if self.options.probe_first_s is None or self.options.dry_run:
+            return transport
+        from mpx.transfer.first_probe import probe_first
+        from mpx.transfer.watched_path import WatchedPath
+
+        names = self.multipath.known.names if self.multipath else (DEFAULT_PATH,)
+        paths = {name: WatchedPath(name, ends, transport, self.multipath) for name in names}
+        found = probe_first(paths, self.report.note, lambda: self.failure.is_stopping)
+        self.failure.check_user()
+        return found
 
     def pair_up(self, ends: Ends, transport: Transport, targets: Sequence[str | None] | None) -> list[Pair]:
         """Decide what becomes what."""

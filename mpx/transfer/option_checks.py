@@ -22,6 +22,8 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "share",
     "congestion",
     "policy",
+    "probe_first_s",
+    "classifier",
     "transport",
     "block_size_bytes",
     "timeout_s",

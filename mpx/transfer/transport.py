@@ -1,7 +1,7 @@
 """How the data of a copy moves: mode, TCP or Multipath TCP, congestion control, checksums."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from mpx import choices
 from mpx.engine.checksum_choice import ChecksumChoice
@@ -27,6 +27,17 @@ class Transport:
     over_mptcp: bool = False  # streams are of Multipath TCP
     mode_e: bool = True
     parts: bool = True  # of files are asked for, where the server can begin within one
+    found: Mapping[str, str] = field(
+        default_factory=dict
+    )  # congestion controls by path, as --probe-first found
+
+    def begins_with(self, path: str) -> str | None:
+        """Return what the streams of a path are opened with; None: their kernel's choice."""
+        return self.found.get(path, self.plan.congestion)
+
+    def congestion_of(self, path: str) -> str | None:
+        """Return the congestion control of the first streams of a path, as far as it is known."""
+        return self.found.get(path, self.congestion)
 
 
 def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transport:

@@ -89,6 +89,7 @@ class Attempt:
                 listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
                 paths=paths,
                 is_short=short is not None,
+                found=transport.found,
             ),
             self._events,
         )

@@ -59,7 +59,7 @@ class DownloadWorker(SessionWorker):
         self.path = path
         # The carrier's decisions (see SessionWorker):
         self.target = 0  # connections; 0: do not take anything
-        self.congestion = context.streams.congestion or ""  # of the server; empty: as it likes
+        self.congestion = context.streams.congestion_of(path) or ""  # of the server; empty: as it likes
         self._renewals = 0  # how often new connections were asked for; counted by the control loop's thread
         # Replaced by this thread, with `guard` held where counters change hands; others may use it.
         self.session: DownloadSession | None = None

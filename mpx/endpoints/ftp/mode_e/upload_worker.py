@@ -43,7 +43,8 @@ class UploadWorker(SessionWorker):
         self.target: Sequence[str] = context.streams.paths.names[:1]  # the path of each stream
         self.sessions = 1  # how many workers share what waits
         self.allowed = threading.Event()  # whether this worker may take files now
-        self.congestions = dict.fromkeys(context.streams.paths.names, context.streams.congestion)
+        streams = context.streams
+        self.congestions = {path: streams.congestion_of(path) for path in streams.paths.names}
         # Replaced by this thread with `guard` held, read by others:
         self._batch: Sequence[FileTransfer] = ()  # what is being stored
         self._session: ClientSession | None = None
