@@ -6,16 +6,18 @@ one is a few hundred additions only. The same figures as tslearn's, in less time
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Reals = NDArray[np.floating[Any]]
 PAIRS_AT_ONCE = 8192  # what fits into a processor's cache
 THREADS = 2
-TOGETHER = 48  # candidates of a single series: more would be in vain, fewer would cost calls
-ABANDONED = 32  # diagonals, after which candidates are left out that are too far already
+FIRST_TOGETHER = 24  # candidates of a single series, then twice as many each time: calls cost as much as sums
+ABANDONED = 24  # diagonals, after which candidates are left out that are too far already
 
 
 def distances(some: Floats, others: Floats, radius: int) -> Floats:
@@ -65,7 +67,7 @@ def _pairs(a: Floats, b: Floats, radius: int) -> Floats:
     return np.asarray(np.sqrt(above[steps - 1]))
 
 
-def nearest(series: Floats, known: Floats, radius: int, k: int) -> tuple[NDArray[np.intp], Floats]:
+def nearest(series: Reals, known: Reals, radius: int, k: int) -> tuple[NDArray[np.intp], Floats]:
     """Return which k of the known series (rows) are nearest to one, the nearest first, and their distances.
 
     The same as by `distances`, in less time: the lower bound of Keogh and Ratanamahatana (Knowledge and
@@ -76,18 +78,20 @@ def nearest(series: Floats, known: Floats, radius: int, k: int) -> tuple[NDArray
     order = np.argsort(bounds, kind="stable")
     squares = np.full(len(known), np.inf)
     limit = np.inf
-    for at in range(0, len(order), TOGETHER):
-        some = order[at : at + TOGETHER]
+    at, together = 0, max(FIRST_TOGETHER, k)
+    while at < len(order):
+        some = order[at : at + together]
         some = some[bounds[some] <= limit]
         if not len(some):
             break
         squares[some] = _squares(series, known[some], radius, limit)
         limit = np.partition(squares, k - 1)[k - 1]
+        at, together = at + together, 2 * together
     found = np.argsort(squares, kind="stable")[:k]
     return found, np.sqrt(squares[found])
 
 
-def _lower_bounds(series: Floats, known: Floats, radius: int) -> Floats:
+def _lower_bounds(series: Reals, known: Reals, radius: int) -> Reals:
     """Return for each known series a square below that of its distance: by how far it leaves an envelope."""
     around = sliding_window_view(np.pad(series, radius, mode="edge"), 2 * radius + 1)
     lowest, highest = around.min(axis=1), around.max(axis=1)
@@ -95,7 +99,7 @@ def _lower_bounds(series: Floats, known: Floats, radius: int) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", out, out))
 
 
-def _squares(series: Floats, known: Floats, radius: int, limit: float) -> Floats:
+def _squares(series: Reals, known: Reals, radius: int, limit: float) -> Floats:
     """Return the square of the distance to each; infinite where it is above `limit`.
 
     Diagonal by diagonal of the table, as all cells of one depend on the two before only.
@@ -103,7 +107,7 @@ def _squares(series: Floats, known: Floats, radius: int, limit: float) -> Floats
     steps, found, alive = len(series), np.full(len(known), np.inf), np.arange(len(known))
     columns = np.ascontiguousarray(known.T)
     # Row i + 1 is for the cell (i, number - i) of a diagonal; those at the edges stay infinite.
-    here, before, earlier = (np.full((steps + 2, len(known)), np.inf) for _ in range(3))
+    here, before, earlier = (np.full((steps + 2, len(known)), np.inf, known.dtype) for _ in range(3))
     for number in range(2 * steps - 1):
         first = max(0, number - steps + 1, (number - radius + 1) // 2)
         last = min(steps - 1, number, (number + radius) // 2)

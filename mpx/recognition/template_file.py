@@ -57,4 +57,4 @@ def _part(said: Any, prefix: str, arrays: Arrays) -> Templates:
     if k != int(k):
         raise Damaged(f"k is {k:g}, not a whole number")
     doubt, farthest = number(said, "doubt", 0.0, 1e6), number(said, "farthest", 0.0, 1e9)
-    return Templates(way, window_s, known.astype(float), mixes.astype(np.int64), int(k), doubt, farthest)
+    return Templates(way, window_s, known, mixes.astype(np.int64), int(k), doubt, farthest)

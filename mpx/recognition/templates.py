@@ -22,6 +22,7 @@ from mpx.recognition.windows import Floats, bridged, enough, steps_of, the_end
 from mpx.rtt.series import Probe
 
 WAYS = (PASSIVE, TRAINS)
+Singles = NDArray[np.float32]
 RADIUS = 10  # samples, of the Sakoe-Chiba band, as in the paper
 STEPS_EACH = 2  # steps of 0.1 s in a sample of the shape: half as many cost a quarter, and tell as much
 LEAST_SWING = 0.05  # of the base: less is noise, and not stretched to a shape
@@ -42,7 +43,7 @@ class Templates:
 
     way: str  # of WAYS
     window_s: float
-    known: Floats  # a row of samples for each
+    known: Singles  # a row of samples for each
     mixes: NDArray[np.int64]  # the number in MIXES of each
     k: int
     doubt: float  # votes that each mix has in advance, so that shares are probabilities on unseen links
@@ -50,7 +51,7 @@ class Templates:
 
     def judge(self, samples: Floats) -> Mix:
         """Return the mix of a window."""
-        found, distances = nearest(samples, self.known, RADIUS, self.k)
+        found, distances = nearest(samples.astype(self.known.dtype), self.known, RADIUS, self.k)
         votes = np.bincount(self.mixes[found], minlength=len(MIXES))
         probabilities = (votes + self.doubt) / (self.k + len(MIXES) * self.doubt)
         if distances[0] > self.farthest:

@@ -14,7 +14,7 @@ Eventually = Callable[..., None]
 SOON = {"probe_first_s": 5.0, "checksum": "none"}
 
 
-@pytest.fixture(params=["mpx serve", "Globus"])
+@pytest.fixture(params=["mpx serve", "stock server"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with opened(request.param, tmp_path) as made:
         yield made

@@ -60,8 +60,10 @@ def test_a_copy_within_this_host_has_no_transport(here: Path) -> None:
 
 
 def test_a_copy_that_yields_watches_one_path(far: Site, here: Path) -> None:
-    words = ("copy", "--transport", "mptcp", "--policy", "scavenger", make(here / "a"), far.url)
-    refused(mpx(*words), 2, "--policy and --transport mptcp do not go together")
+    words = ("copy", "--transport", "mptcp", "--policy", "scavenger", make(here / "a", 1000), far.url)
+    copied(mpx(*words, "--report", here / "report.json"))
+    notes = json.loads((here / "report.json").read_text())["notes"]
+    assert any("one path only of those that Multipath TCP uses" in note for note in notes)
 
 
 def test_a_server_is_told_which_it_is_to_connect_with(own: Site) -> None:

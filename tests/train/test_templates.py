@@ -65,7 +65,9 @@ def test_the_shape_of_a_queue_is_alike_on_other_links(base_s: float, scale: floa
 
 def of(known: list[list[float]], mixes: list[str], k: int = 1, *, farthest: float = 5.0) -> TemplateModel:
     numbers = np.array([MIXES.index(mix) for mix in mixes])
-    return TemplateModel({TRAINS: Templates(TRAINS, 5.0, np.array(known), numbers, k, 0.25, farthest)}, {})
+    return TemplateModel(
+        {TRAINS: Templates(TRAINS, 5.0, np.array(known, np.float32), numbers, k, 0.25, farthest)}, {}
+    )
 
 
 def trains(samples_ms: list[float | None]) -> list[Probe]:

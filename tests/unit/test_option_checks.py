@@ -43,6 +43,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("congestion", "reno", (HERE,)),  # where no server can be told the report says so
     ("rate_bps", 1e6, ()),
     ("policy", "fast", (HERE,)),
+    ("probe_first_s", 10.0, (HERE,)),
     ("transport", "mptcp", (HERE,)),
     ("block_size_bytes", 65536, (HERE, DOWN, *MODE_S)),
     ("checksum", "none", ()),  # whether a server offers one is asked of the server
@@ -64,6 +65,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
 ]
 TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"tuner": "paper", "growth": 3.0}, (HERE,)),
+    ({"probe_first_s": 10.0, "classifier": "knn-dtw"}, (HERE,)),
     ({"tuner": "paper", "chunk_time_s": 1.0}, (HERE,)),
     ({"streams": 9, "max_sessions": 9}, (HERE, S_UP, S_WHOLE)),
     ({"files": 9, "max_sessions": 9}, ()),
@@ -74,6 +76,8 @@ TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 ]
 NEVER: list[dict[str, Any]] = [
     {"growth": 2.0},
+    {"classifier": "knn-dtw"},
+    {"share": 8, "max_streams": 4},
     {"chunk_time_s": 3.0},
     {"streams": 4, "tuner": "auto"},
     {"streams": 4, "initial_streams": 4},

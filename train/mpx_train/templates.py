@@ -1,6 +1,7 @@
 """Trains nearest neighbours in time warping: which windows to know, what votes are worth, how good it is."""
 
 import platform
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -85,8 +86,8 @@ def _learnt(
     votes, closest = _out_of_fold(samples, mixes, windows.link, k, dice)
     doubt = _doubt(votes, mixes, k)
     chosen = _some(len(mixes), dice)
-    known, kept = samples[chosen].astype("<f4").astype(float), mixes[chosen]
-    _check(known, kept, samples[:CHECKED], k)
+    known, kept = samples[chosen].astype(np.float32), mixes[chosen]
+    _check(known.astype(float), kept, samples[:CHECKED], k)
     farthest = float(np.quantile(closest, NOVELTY))
     said = votes.argmax(axis=1)
     groups = np.array([GROUP_OF[mix] for mix in MIXES])
@@ -144,7 +145,9 @@ def _some(count: int, dice: np.random.Generator) -> NDArray[np.intp]:
 
 def _check(known: Floats, mixes: Numbers, asked: Floats, k: int) -> None:
     """Raise RuntimeError where tslearn's nearest neighbours say something else than ours."""
-    from tslearn.neighbors import KNeighborsTimeSeriesClassifier  # takes seconds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that it cannot read files of a kind that nobody has
+        from tslearn.neighbors import KNeighborsTimeSeriesClassifier  # takes seconds
 
     settings = {"global_constraint": "sakoe_chiba", "sakoe_chiba_radius": RADIUS}
     theirs = KNeighborsTimeSeriesClassifier(n_neighbors=k, metric="dtw", metric_params=settings)
