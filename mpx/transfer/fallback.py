@@ -29,7 +29,8 @@ def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Tra
     options = within_mode_s(
         transport.options, report, why=why, uploads=not ends.far_is_source, restarts=ends.far.can_restart()
     )
-    return replace(transport, options=options, plan=plan, congestion=congestion, mode_e=False)
+    found = {} if ends.far_is_source else transport.found
+    return replace(transport, options=options, plan=plan, congestion=congestion, mode_e=False, found=found)
 
 
 def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
@@ -52,7 +53,9 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
         streams=min(before.streams, before.max_sessions) if before.streams else None,
         max_streams=min(before.max_streams, before.max_sessions),
     )
-    return replace(transport, options=options, plan=plan, congestion=None, mode_e=False, parts=False)
+    return replace(
+        transport, options=options, plan=plan, congestion=None, mode_e=False, parts=False, found={}
+    )
 
 
 def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInfo]) -> Transport:

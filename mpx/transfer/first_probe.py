@@ -21,12 +21,13 @@ BEGINS_S = 6.0  # a method of probing has been chosen by then, or there is none
 LOOKS_S = 0.1
 
 
-def probe_first(paths: Mapping[str, WatchedPath], note: OnNote, is_stopped: Callable[[], bool]) -> Transport:
+def probe_first(
+    transport: Transport, paths: Mapping[str, WatchedPath], note: OnNote, is_stopped: Callable[[], bool]
+) -> Transport:
     """Probe all paths at once; return the transport with what each is to begin with, and note what was found.
 
     A path that cannot be probed, or of whose background nobody is sure, begins as without this.
     """
-    (transport,) = {id(place.transport): place.transport for place in paths.values()}.values()
     seconds = transport.options.probe_first_s or 0.0
     if not transport.plan.selects:
         note("nothing was probed first: there is no congestion control to choose")

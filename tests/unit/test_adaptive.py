@@ -57,6 +57,21 @@ def test_lumpy_goodput_does_not_kill_it() -> None:
     assert min(ends) >= 13 and max(ends) <= 100
 
 
+@pytest.mark.parametrize(
+    ("rtt_s", "pause_s", "each_s"), [(0.1, 1.0, 15.0), (0.2, 2.0, 20.0), (0.02, 0.6, 10.0)]
+)
+def test_pauses_of_a_disk_do_not_look_like_missing_streams(
+    rtt_s: float, pause_s: float, each_s: float
+) -> None:
+    path, tuner, last = Path(knee(20), rtt_s), AutoTuner(), 0
+    steady = path.curve
+    for tick in range(3000):
+        path.curve = (lambda _: 0.0) if (0.1 * tick) % each_s < pause_s else steady
+        for _, decision in drive(tuner, {"p": path}, 0.1, start_s=0.1 * tick):
+            last = decision.streams
+    assert 18 <= last <= 70
+
+
 @pytest.mark.parametrize("standing", [1, 3])
 def test_no_running_away_beside_standing_traffic(standing: int) -> None:
     """n / (n + m) rises for ever, as all more is taken from others."""

@@ -135,6 +135,14 @@ def test_on_a_full_path_as_many_stay_as_the_share_says(share: int) -> None:
     assert drive(AutoTuner(12, share=share), {"p": path}, 60)[-1][1].streams == share
 
 
+def test_fewer_streams_than_the_share_become_it_where_others_fill_the_path() -> None:
+    """As a controller predicts one for a short path; where the path has room the search goes on anyway."""
+    path = Path(lambda n: 1e9 * n / (n + 3))
+    path.extra = FULL
+    assert drive(AutoTuner(initial=1), {"p": path}, 20)[-1][1].streams == START
+    assert drive(AutoTuner(initial=2, share=8), {"p": path}, 20)[-1][1].streams == 8
+
+
 def test_while_we_take_over_from_others_streams_are_closed_none_the_less() -> None:
     """Goodput grows for a minute, so that no trial is paid for by what was carried before; a queue stands."""
     path, tuner, counts = Path(knee(1)), AutoTuner(16), []

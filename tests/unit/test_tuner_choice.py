@@ -78,6 +78,13 @@ def test_only_fast_never_tries_fewer_than_it_begins_with(policy: str, least: int
     assert log[0][1].streams == 16 and min(decision.streams for _, decision in log) == least
 
 
+def test_what_fast_keeps_does_not_make_its_first_step_larger() -> None:
+    tuner = tuner_for(CopyOptions(policy="fast"), first=16, least=16)
+    assert tuner is not None
+    log = drive(tuner, {"p": Path(knee(400), 0.2)}, 10)
+    assert [decision.streams for _, decision in log[:2]] == [16, 64]
+
+
 def test_no_start_above_the_most() -> None:
     for tuner in ("auto", "paper"):
         options = CopyOptions(tuner=tuner, max_streams=3)

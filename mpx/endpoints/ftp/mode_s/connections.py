@@ -13,6 +13,7 @@ from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stream import StreamCounters, StreamTotals
 from mpx.errors import ConnectionLost, MpxError, NoSpace, OffsetsUnproven, TransferTimeout
 
@@ -76,7 +77,7 @@ class DataConnections:
         context = self._context
         data = _Connection(context.supervisor.stream_ended if context.streams.over_mptcp else None)
         try:
-            congestion = context.streams.congestion if self._upload else None
+            congestion = context.streams.congestion_of(DEFAULT_PATH) if self._upload else None
             try:
                 connection = connect_data(
                     session, address, congestion=congestion, over_mptcp=context.streams.over_mptcp
