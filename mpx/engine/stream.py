@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from mpx.engine.round_trips import QUEUE, SEGMENT_BYTES, SHOWS
+from mpx.engine.round_trips import InQueue, Place
 from mpx.net import tcp, tcp_info
 from mpx.net.mptcp import mptcp_info
 
@@ -20,7 +20,6 @@ UNSENT_S = (
 SMALLEST_BLOCK = 64 * 1024
 FIRST_BLOCK = 64 * 1024  # a Globus server reads two connections at first, each to the end of its block
 LARGEST_BLOCK = 4 * 1024 * 1024
-USUAL_S = 5.0  # over which a stream's usual round trip is a mean
 SHORTEST = 5  # one of so many round trips may be shorter than the queue that counts: it may be an old one
 
 
@@ -125,9 +124,7 @@ class StreamCounters:
         self._owed_since_s: float | None = None
         self._guard = threading.Lock()
         self._last = StreamTotals()
-        self._looked_s: float | None = None  # when it was counted last
-        self._queued_s = -math.inf  # when a queue showed last
-        self._usual_rtt_s = self._usual_bps = 0.0
+        self._in_queue = InQueue()
 
     def opened(self, connection: socket.socket) -> None:
         """Take over an open connection."""
@@ -163,15 +160,15 @@ class StreamCounters:
                 carried_bytes = min(info.bytes_acked, self.passed_bytes)
                 more_bytes = carried_bytes - self._last.bytes
                 more_lost = info.retransmits - self._last.retransmits
-                place = self._place_of(info, more_bytes)
+                place = self._in_queue.place(time.monotonic(), info.rtt_s, info.least_rtt_s, more_bytes)
                 self._last = StreamTotals(
                     streams=1,
                     bytes=carried_bytes,
                     retransmits=info.retransmits,
-                    queued_bytes=self._last.queued_bytes + more_bytes * (place == "queued"),
-                    queued_lost=self._last.queued_lost + more_lost * (place == "queued"),
-                    untold_bytes=self._last.untold_bytes + more_bytes * (place == "untold"),
-                    untold_lost=self._last.untold_lost + more_lost * (place == "untold"),
+                    queued_bytes=self._last.queued_bytes + more_bytes * (place is Place.QUEUED),
+                    queued_lost=self._last.queued_lost + more_lost * (place is Place.QUEUED),
+                    untold_bytes=self._last.untold_bytes + more_bytes * (place is Place.UNTOLD),
+                    untold_lost=self._last.untold_lost + more_lost * (place is Place.UNTOLD),
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,
@@ -182,28 +179,6 @@ class StreamCounters:
             elif self.connection is None:
                 self._last = self._last.none_open()
             return self._last
-
-    def _place_of(self, info: tcp_info.TcpInfo, carried_bytes: int) -> str:
-        """Return where what was carried and lost since the last look counts: see StreamTotals.
-
-        By the stream's own round trips, as routers may have a queue for each, against what they usually
-        are: late acknowledgements lengthen those of small windows all the time.
-        """
-        now_s, least_s = time.monotonic(), info.least_rtt_s
-        took_s = USUAL_S if self._looked_s is None else now_s - self._looked_s
-        self._looked_s = now_s
-        if not least_s or took_s <= 0:
-            return "untold"
-        weight = min(1.0, took_s / USUAL_S)
-        self._usual_rtt_s += weight * (info.rtt_s - self._usual_rtt_s)
-        self._usual_bps += weight * (8 * carried_bytes / took_s - self._usual_bps)
-        if info.rtt_s > self._usual_rtt_s + QUEUE.at(least_s):
-            self._queued_s = now_s
-        # A window grows by a segment a round trip at least, from half of what it was (RFC 5681).
-        window = self._usual_bps * least_s / 8 / SEGMENT_BYTES
-        if window / 2 * least_s < 2 * SHOWS.at(least_s):
-            return "untold"
-        return "queued" if now_s - self._queued_s <= SHOWS.at(least_s) else "clear"
 
     def _count_subflows(self) -> None:
         info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None

@@ -194,6 +194,23 @@ def test_an_outage_is_told_only_while_bytes_are_missing() -> None:
     assert copy.report.notes == ["no new data for 4 s, until 12 s", "no new data for 3 s, until 15 s"]
 
 
+def test_what_is_waited_for_while_nothing_is_missing_is_no_outage() -> None:
+    """Files are verified and named, and then further ones are found."""
+    copy = Copy()
+    copy.loop.start()
+    first = a_file(100)
+    copy.queue.put(first)
+    began_s = copy.loop._began_s
+    copy.carrier.arrived[DEFAULT_PATH] = 50
+    copy.loop.tick(began_s)
+    copy.queue.settle(first)
+    copy.loop.tick(began_s + 1)
+    copy.queue.put(a_file(100))
+    copy.carrier.arrived[DEFAULT_PATH] = 150
+    copy.loop.tick(began_s + 9)
+    assert copy.report.notes == []
+
+
 def test_few_outages_are_noted_one_by_one() -> None:
     copy = Copy()
     copy.loop.start()

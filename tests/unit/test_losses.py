@@ -124,6 +124,16 @@ def test_a_queue_that_stands_later_does_not_make_random_losses_others() -> None:
     assert told.judge.kind == RANDOM and len(told.said) == 1
 
 
+def test_a_full_path_is_looked_at_again_after_two_minutes() -> None:
+    told = Told()
+    told.run(16, 20, 8000, 0.012, queue=0.25, without=0.0)
+    assert told.judge.kind == QUEUE
+    told.run(4, 150, 8000, 0.0)
+    assert told.judge.kind is None
+    told.run(16, 20, 8000, 0.012, queue=0.25, without=0.0)
+    assert told.judge.kind == QUEUE
+
+
 def test_losses_that_end_are_random_no_more() -> None:
     told = Told()
     told.run_two_doses()

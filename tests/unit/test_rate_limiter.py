@@ -40,6 +40,18 @@ def test_the_pacer_is_exact_over_all_streams(threads: int) -> None:
     raise AssertionError(f"the rate is not kept: {figures}")
 
 
+def test_streams_of_one_path_are_held_back_with_those_of_all() -> None:
+    """The lower rate counts, whichever it is."""
+    for own_bps, all_bps in ((None, 80e6), (80e6, None), (80e6, 800e6), (800e6, 80e6)):
+        limiter = RateLimiter(threading.Event(), own_bps, within=RateLimiter(threading.Event(), all_bps))
+        assert limiter.piece(256 * 1024) == 200_000 and not limiter.is_unlimited
+        began_s = time.monotonic()
+        for _ in range(11):
+            limiter.wait(200_000)
+        assert time.monotonic() - began_s >= 0.2 - 2 * CREDIT_S - 0.002
+    assert RateLimiter(threading.Event(), within=RateLimiter(threading.Event())).is_unlimited
+
+
 def test_time_lost_is_made_up_for_only_a_little() -> None:
     limiter = RateLimiter(threading.Event(), 8e6)
     limiter.wait(1000)
