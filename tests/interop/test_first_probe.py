@@ -1,5 +1,6 @@
 """`--probe-first` with real servers over loopback: what it says, whom it is for, and how it is stopped."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +9,11 @@ import pytest
 from sites import Site, opened, own_site
 
 import mpx
+from mpx import ops_classifier
+from mpx.endpoints.ftp.mode_e import upload_stream
 from mpx.errors import Interrupted, UsageError
+from mpx.net.congestion_control import congestion_of, why_not_congestion
+from mpx.recognition.mix import MIXES, Mix, groups_of
 
 Eventually = Callable[..., None]
 SOON = {"probe_first_s": 5.0, "checksum": "none"}
@@ -27,6 +32,43 @@ def test_an_upload_begins_once_the_path_was_probed(site: Site, tmp_path: Path) -
     assert "trees): it begins with" in said
     assert report.timeline[0].congestion == said.rsplit(" ", 1)[1]
     assert report.status == "done" and report.files.moved == 1
+
+
+class Says:
+    """A classifier that is sure."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def window_s(self, kind: str = "passive") -> float:
+        return 5.0
+
+    def classify(self, *_: object, **__: object) -> Mix:
+        return Mix(self._name, 0.95, groups_of([0.95 if mix == self._name else 0.01 for mix in MIXES]))
+
+
+@pytest.mark.parametrize(("background", "wanted"), [("B", "bbr"), ("C", "cubic")])
+def test_streams_are_opened_with_what_the_background_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: str, wanted: str
+) -> None:
+    """As the kernel has it of the sockets."""
+    if why := why_not_congestion(wanted):
+        pytest.skip(why)
+    used = set[str | None]()
+    connect = upload_stream.tcp.connect
+
+    def connected(*words: object, congestion: str | None = None, **more: object) -> socket.socket:
+        made = connect(*words, congestion=congestion, **more)  # type: ignore[arg-type]
+        used.add(congestion_of(made))
+        return made
+
+    monkeypatch.setattr(upload_stream.tcp, "connect", connected)
+    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says(background))
+    with own_site(tmp_path) as served:
+        (tmp_path / "a").write_bytes(b"content")
+        report = mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON))
+    assert wanted in used
+    assert report.timeline[0].congestion == wanted
 
 
 def test_where_nothing_can_be_chosen_nothing_is_probed(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mpx.choices import POLICIES
 from mpx.recognition.policy import why_not_from
+from mpx.report import Severity
 from mpx.transfer.congestion_plan import FAST_NOT_HAD, SERVER_CHOOSES, Plan, named, plan
 
 ALL = {"cubic", "bbr", "reno"}
@@ -97,3 +98,19 @@ def test_open_streams_are_not_switched_to_what_only_comes_with_the_route() -> No
     assert (later.congestion, later.selects) == ("cubic", False)
     assert "may want another congestion control later, but bbr is not permitted" in later.note
     assert plan("auto", "fast", over_bbr, not_permitted) == Plan("bbr")
+
+
+@pytest.mark.parametrize("asked", ["kernel", "reno"])
+def test_a_policy_goes_with_any_congestion_control(asked: str) -> None:
+    """It then says how much of a path the copy takes, and how it yields."""
+    for policy in ("fair", "fast", "scavenger"):
+        chosen = plan(asked, policy, lambda _: "")
+        assert chosen.congestion == (None if asked == "kernel" else asked)
+        assert chosen.yields == (policy == "scavenger") and not chosen.selects
+
+
+def test_a_name_for_a_server_that_nobody_can_tell_is_a_line_of_the_report() -> None:
+    chosen = plan("reno", "scavenger", None)
+    assert chosen.congestion is None and chosen.yields
+    assert chosen.note.startswith("--congestion reno is not available: the server sends")
+    assert chosen.severity is Severity.NOTICE
