@@ -35,7 +35,7 @@ def least_queue_s(stream_bps: float, rtt_s: float) -> float:
     return max(QUEUE.at(rtt_s), LATE_ACK_S / segments)
 
 
-class Place(enum.Enum):
+class Queueing(enum.Enum):
     """Where a stream carried something, and lost some of it."""
 
     CLEAR = enum.auto()
@@ -55,7 +55,7 @@ class InQueue:
         self._queued_s = -math.inf  # when a queue showed last
         self._usual_rtt_s = self._usual_bps = 0.0
 
-    def place(self, now_s: float, rtt_s: float, least_s: float, carried_bytes: int) -> Place:
+    def place(self, now_s: float, rtt_s: float, least_s: float, carried_bytes: int) -> Queueing:
         """Return where what was carried since the last look counts.
 
         `rtt_s`, `least_s`: the smoothed round trip, and the shortest; 0: unknown.
@@ -63,7 +63,7 @@ class InQueue:
         took_s = USUAL_S if self._looked_s is None else now_s - self._looked_s
         self._looked_s = now_s
         if not least_s or took_s <= 0:
-            return Place.UNTOLD
+            return Queueing.UNTOLD
         weight = min(1.0, took_s / USUAL_S)
         self._usual_rtt_s += weight * (rtt_s - self._usual_rtt_s)
         self._usual_bps += weight * (8 * carried_bytes / took_s - self._usual_bps)
@@ -72,5 +72,5 @@ class InQueue:
         # A window grows by a segment a round trip at least, from half of what it was (RFC 5681).
         window = self._usual_bps * least_s / 8 / SEGMENT_BYTES
         if window / 2 * least_s < 2 * SHOWS.at(least_s):
-            return Place.UNTOLD
-        return Place.QUEUED if now_s - self._queued_s <= SHOWS.at(least_s) else Place.CLEAR
+            return Queueing.UNTOLD
+        return Queueing.QUEUED if now_s - self._queued_s <= SHOWS.at(least_s) else Queueing.CLEAR

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from mpx.engine.round_trips import InQueue, Place
+from mpx.engine.round_trips import InQueue, Queueing
 from mpx.net import tcp, tcp_info
 from mpx.net.mptcp import mptcp_info
 
@@ -165,10 +165,10 @@ class StreamCounters:
                     streams=1,
                     bytes=carried_bytes,
                     retransmits=info.retransmits,
-                    queued_bytes=self._last.queued_bytes + more_bytes * (place is Place.QUEUED),
-                    queued_lost=self._last.queued_lost + more_lost * (place is Place.QUEUED),
-                    untold_bytes=self._last.untold_bytes + more_bytes * (place is Place.UNTOLD),
-                    untold_lost=self._last.untold_lost + more_lost * (place is Place.UNTOLD),
+                    queued_bytes=self._last.queued_bytes + more_bytes * (place is Queueing.QUEUED),
+                    queued_lost=self._last.queued_lost + more_lost * (place is Queueing.QUEUED),
+                    untold_bytes=self._last.untold_bytes + more_bytes * (place is Queueing.UNTOLD),
+                    untold_lost=self._last.untold_lost + more_lost * (place is Queueing.UNTOLD),
                     busy_s=info.busy_s,
                     limited_by_receiver_s=info.limited_by_receiver_s,
                     limited_by_sender_s=info.limited_by_sender_s,

@@ -152,7 +152,7 @@ class LossJudge:
         if compared := _compared(doses):
             power, error, why = compared
             if power - error > POLICED:
-                return POLICER, f"something drops what is above a rate: {why}"
+                return POLICER, f"the path is full, or something drops what is above a rate: {why}"
             if power + error < POLICED and matters:
                 return RANDOM, f"losses are random: {why}; {one}"
         if self.kind == RANDOM and whole.share <= ALIKE * self._known_share:

@@ -149,7 +149,6 @@ def test_2_quiet_says_so_too(here: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--congestion", "reno"], "server sends"),
         (["--block-size", "1MiB"], "server sends"),
         (["--data-address", "192.0.2.7"], "192.0.2.7"),
     ],

@@ -14,7 +14,7 @@ from interop.mpx_process import Copy
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
 from interop.vsftpd import session_pids
-from mpx_command import command, refused
+from mpx_command import command, copied, refused
 from mpx_command import mpx as mpx_copy
 
 import mpx
@@ -54,10 +54,8 @@ def test_what_vsftpd_cannot_do_is_refused_when_asked_for(vsftpd, tmp_path):
     ("direction", "options", "words"),
     [
         ("up", ["--block-size", "1MiB"], ["--block-size", "no MODE E"]),
-        ("up", ["--tuner", "paper"], ["--tuner paper"]),
         ("up", ["--streams", "2"], ["--streams 2", "--files"]),
         ("up", ["--continue"], ["--continue", "first byte"]),
-        ("down", ["--tuner", "paper"], ["--tuner paper"]),
         ("down", ["--streams", "9"], ["--streams 9", "--max-sessions 9"]),
         ("down", ["--initial-streams", "9"], ["--initial-streams 9", "--max-sessions 9"]),
     ],
@@ -70,6 +68,20 @@ def test_options_that_mode_s_cannot_honour(vsftpd, tmp_path, direction, options,
     refused(mpx_copy("copy", *options, *names[direction]), 2, *words)
     assert os.listdir(served) == ["far"]
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_what_mode_s_leaves_no_choice_of_is_a_line_of_the_report(vsftpd, tmp_path, direction):
+    url, served = vsftpd
+    (tmp_path / "near").write_bytes(b"up")
+    (served / "far").write_bytes(b"down")
+    names = {"up": (tmp_path / "near", f"{url}/new"), "down": (f"{url}/far", tmp_path / "new")}
+    ended = mpx_copy("copy", "--tuner", "paper", "--growth", "3", *names[direction])
+    copied(ended)
+    assert "--tuner paper is not available: in MODE S data does not stop between chunks" in ended.out
+    new = {"up": served / "new", "down": tmp_path / "new"}[direction]
+    assert new.read_bytes() == direction.encode()
 
 
 @pytest.mark.peers
