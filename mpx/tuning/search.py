@@ -125,7 +125,7 @@ class Search:
                 return None
             return self._judge_more(now_s, n, slow, self._rise)
         if n < self._share and _is_full(quick):  # it began with fewer
-            return self._more(n, quick, self._share / n, most, "others fill the path", is_quick=True)
+            return self._more(n, quick, self._share / n, most, "the path is full, and the share is more", is_quick=True)
         if self._is_taken and n > self._share:
             return self._try(now_s, n, slow, meter, least, most) if slow else None
         if slow is not None and _is_full(slow):
