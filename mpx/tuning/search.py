@@ -125,7 +125,8 @@ class Search:
                 return None
             return self._judge_more(now_s, n, slow, self._rise)
         if n < self._share and _is_full(quick):  # it began with fewer
-            return self._more(n, quick, self._share / n, most, "the path is full, and the share is more", is_quick=True)
+            why = "the path is full, and the share is more"
+            return self._more(n, quick, self._share / n, most, why, is_quick=True)
         if self._is_taken and n > self._share:
             return self._try(now_s, n, slow, meter, least, most) if slow else None
         if slow is not None and _is_full(slow):
