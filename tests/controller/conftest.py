@@ -17,7 +17,8 @@ Network = tuple[Running, dict[int, WireSwitch]]
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     """A controller with the network of six switches, all links found; at its end it has said nothing bad."""
     folder = tmp_path_factory.mktemp("controller")
-    config = "[api]\nrequests_per_s = 100\n[path_sets]\nsets = 1000"
+    # A test may take longer than the usual lease where the machine is busy.
+    config = "[api]\nrequests_per_s = 100\n[path_sets]\nsets = 1000\nlease_s = 600"
     (folder / "capacities.json").write_text(capacities(THESIS_A))
     with (
         controller(folder / "state.json", 0, config, "-v", errors=folder / "log") as running,

@@ -240,7 +240,7 @@ def test_however_the_next_one_is_turned_away(tmp_path: Path, how: str, sessions:
     assert {name.removeprefix("/far/"): content for name, content in server.files.items()} == TREE
     says_how_many(up, sessions)
     if how == "421":  # it is remembered: one for each who asked at about the same time
-        assert turned_away <= 3
+        assert turned_away <= 4  # with who probes beside a copy that lasts, as on a busy machine
 
 
 def test_links_to_nowhere_are_found_over_the_only_session(tmp_path: Path) -> None:
