@@ -75,9 +75,7 @@ class StreamSettings:
     listen_ports: PortRange | None = None  # of streams that the server opens
     paths: Paths = field(default_factory=DefaultPath)
     is_short: bool = False  # the copy is over within some round trips
-    found: Mapping[str, str] = field(
-        default_factory=dict
-    )  # congestion controls of paths that begin otherwise
+    found: Mapping[str, str] = field(default_factory=dict)  # the same, of paths that begin otherwise
 
     def congestion_of(self, path: str) -> str | None:
         """Return the congestion control that streams of a path begin with."""

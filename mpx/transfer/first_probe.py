@@ -77,8 +77,7 @@ def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch
     why_not = why_not_congestion(place.ends, transport.rtt) or str
     required = requirement(transport.options.policy, mix, why_not)
     first = transport.begins_with(place.path) or CUBIC
-    is_sure = required.probability >= SURE and required.congestion is not None
-    chosen = required.congestion if is_sure and required.congestion else first
+    chosen = first if required.probability < SURE else required.congestion or first
     groups = ", ".join(f"{group} {share:.0%}" for group, share in mix.groups.items())
     name = mix.name if mix.name == UNKNOWN else f"probably {mix.name}"
     how = f"{len(series)} probes, {transport.options.classifier}"

@@ -252,12 +252,9 @@ class Search:
             return None
         self._trial = None
         self._too_few = (now_s, n)
-        is_as_before = quick.goodput_bps >= AS_MUCH * before.goodput_bps
-        than = (
-            f"the {_mbps(self._path_bps)} that the path carries"
-            if is_as_before and self._path_bps
-            else "before"
-        )
+        than = "before"
+        if self._path_bps and quick.goodput_bps >= AS_MUCH * before.goodput_bps:
+            than = f"the {_mbps(self._path_bps)} that the path carries"
         return Step(before.streams, _reason(n, quick, f"less than {than}: returning"), back=True)
 
     def _is_crowded(self, measured: Reading) -> bool:

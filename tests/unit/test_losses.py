@@ -94,6 +94,18 @@ def test_losses_that_grow_with_the_streams_while_no_queue_stands_are_of_a_police
     assert told.judge.kind == POLICER and "above a rate" in told.said[0]
 
 
+def test_so_few_losses_leave_it_open_whether_they_grow() -> None:
+    """Twenty, and thirty-six with half as many streams more: by chance, or as those of CUBIC grow."""
+    judge, arrived, lost, now_s = LossJudge(), 0, 0, 0.0
+    for streams, losses in ((4, 20), (6, 36)):
+        for tick in range(101):
+            now_s += TICK_S
+            judge.observe(now_s, 60.0, streams, Losses(arrived, lost + losses * tick // 100), rtt_s=RTT_S)
+            arrived += 1448 * 100
+        lost += losses
+    assert judge.kind is None
+
+
 def test_losses_only_while_a_queue_stands_are_those_of_a_full_path() -> None:
     told = Told()
     told.run(4, 60, 16000, 0.004, queue=0.25, without=0.0)

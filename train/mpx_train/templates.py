@@ -22,7 +22,11 @@ from mpx.recognition.windows import STEP_S
 from mpx_train.card import data_of
 from mpx_train.cut import Labelled, even, gridded
 from mpx_train.model_writer import check_model_writable, write_folder
-from mpx_train.train import FEWEST_LINKS, runs_for
+from mpx_train.train import FEWEST_LINKS, runs_for, too_few_links
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # that it cannot read files of a kind that nobody has
+    from tslearn.neighbors import KNeighborsTimeSeriesClassifier
 
 WINDOW_S = 10.0
 MOST_KNOWN = 1000  # templates: answers come in milliseconds
@@ -42,9 +46,7 @@ def train_templates(dataset: Path, model: Path, seed: int, k: int) -> Iterator[s
     examples = load_dataset(dataset)
     grids = gridded(runs_for(PASSIVE, examples)[0], PASSIVE, least_s=WINDOW_S)
     if len({grid.example.link for grid in grids}) < FEWEST_LINKS:
-        raise UsageError(
-            f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
-        )
+        raise UsageError(too_few_links(dataset))
     windows = even(grids, WINDOW_S, base_known=True)
     parts, figures = [], []
     for way in WAYS:
@@ -145,10 +147,6 @@ def _some(count: int, dice: np.random.Generator) -> NDArray[np.intp]:
 
 def _check(known: Floats, mixes: Numbers, asked: Floats, k: int) -> None:
     """Raise RuntimeError where tslearn's nearest neighbours say something else than ours."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that it cannot read files of a kind that nobody has
-        from tslearn.neighbors import KNeighborsTimeSeriesClassifier  # takes seconds
-
     settings = {"global_constraint": "sakoe_chiba", "sakoe_chiba_radius": RADIUS}
     theirs = KNeighborsTimeSeriesClassifier(n_neighbors=k, metric="dtw", metric_params=settings)
     theirs.fit(known[:, :, None], mixes)

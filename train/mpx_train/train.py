@@ -56,7 +56,7 @@ def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iter
     examples = load_dataset(dataset)
     parts: dict[str, list[WindowClassifier]] = {}
     figures = []
-    lacks = f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
+    lacks = too_few_links(dataset)
     for kind in TRAINED:
         known, outside, alike = (
             gridded(runs, kind.name, least_s=kind.window_s) for runs in runs_for(kind.name, examples)
@@ -89,6 +89,11 @@ def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iter
     }
     write_model(model, parts, card)
     yield f"wrote {model}"
+
+
+def too_few_links(dataset: Path) -> str:
+    """Return what is wrong with a dataset that is too small to be judged on, and what mends it."""
+    return f"{dataset} has fewer than {FEWEST_LINKS} links; measure more with: mpx lab dataset {dataset}"
 
 
 def runs_for(kind: str, examples: Sequence[Example]) -> tuple[list[Example], list[Example], list[Example]]:

@@ -46,15 +46,18 @@ def train_command(dataset: Path, model: Path, seed: int, classifier: str, neighb
     if neighbours is not None and classifier != KNN_DTW:
         raise UsageError(f"--neighbours is for --classifier {KNN_DTW} only; give that too, or leave it out")
     try:
-        from mpx_train.templates import train_templates
-        from mpx_train.train import train
+        if classifier == KNN_DTW:
+            from mpx_train.templates import train_templates
+
+            lines = train_templates(dataset, model, seed, neighbours or 1)
+        else:
+            from mpx_train.train import train
+
+            lines = train(dataset, model, seed)
     except ImportError as error:
         raise UsageError(
             f"training needs more than mpx itself ({error}); "
             "install it with: pip install '.[train]' in a clone of mpx"
         ) from None
-    lines = train(dataset, model, seed)
-    if classifier == KNN_DTW:
-        lines = train_templates(dataset, model, seed, neighbours or 1)
     for line in lines:
         click.echo(line)
