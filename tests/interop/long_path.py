@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,8 @@ class LongPath:
         self.source, self.target = (near, far) if direction == "up" else (far, near)
         self.content = random.Random(size).randbytes(size)
         self.source.write_bytes(self.content)
+        a_minute_ago_s = time.time() - 60  # servers know whole seconds: whoever changes the file changes its time
+        os.utime(self.source, (a_minute_ago_s, a_minute_ago_s))
         self.server = StockServer(self.root)
         self.server.start()
         self.proxy = DelayProxy(

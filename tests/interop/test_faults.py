@@ -316,6 +316,20 @@ def test_the_source_changes(path: Begin, eventually, direction: str, change: Cal
     way.assert_next_run_completes()
 
 
+def test_the_source_shrinks_in_the_second_in_which_it_was_made(path: Begin, eventually) -> None:
+    """That looks like a server that had reported a wrong size: what is there now is copied, and whole."""
+    way = path("down")
+    made_s = way.source.stat().st_mtime
+    running = way.begin_until(0.3, eventually)
+    with way.source.open("r+b") as file:
+        file.truncate(SIZE * 2 // 3)
+        os.utime(file.fileno(), (made_s, made_s))
+    way.content = way.source.read_bytes()
+    done = running.end()
+    way.assert_whole(done)
+    assert any("announced" in note for note in done.report["notes"]), done.report["notes"]
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_the_source_is_removed(path: Begin, eventually, direction: str) -> None:
     way = path(direction)
