@@ -39,7 +39,7 @@ class LongPath:
         self.source, self.target = (near, far) if direction == "up" else (far, near)
         self.content = random.Random(size).randbytes(size)
         self.source.write_bytes(self.content)
-        a_minute_ago_s = time.time() - 60  # servers know whole seconds: whoever changes the file changes its time
+        a_minute_ago_s = time.time() - 60  # servers know whole seconds: any change shows in the time, too
         os.utime(self.source, (a_minute_ago_s, a_minute_ago_s))
         self.server = StockServer(self.root)
         self.server.start()
