@@ -11,11 +11,12 @@ AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SU
 WORKERS ?= 8
 UNIT_WORKERS ?= 5
 
-.PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-lab demo-multipath lock clean
+.PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-lab demo-multipath demo-one-transfer lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
 	@echo "make demo-lab   as root: copy across an emulated 200 Mbit/s, 60 ms with real TCP"
+	@echo "make demo-one-transfer   as root: probe, classify, ask a controller, search, in one copy over two paths"
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
 	@echo "make test    set up what the tests need and run all but the long ones   [PYTHON=python3.12 WORKERS=8]"
 	@echo "make test-unit   only those of tests/unit, which need nothing but this Python"
@@ -98,6 +99,11 @@ demo-multipath: export PYTHONDONTWRITEBYTECODE = 1
 demo-multipath: $(VENV)/.done-controller
 	$(PYTHON) tests/install_peers.py ip cc ovs-vswitchd
 	$(BIN)/python -m mpx_lab.demo_multipath
+
+demo-one-transfer: export PYTHONDONTWRITEBYTECODE = 1
+demo-one-transfer: $(VENV)/.done-controller
+	$(PYTHON) tests/install_peers.py ip cc ovs-vswitchd
+	$(BIN)/python -m mpx_lab.demo_one_transfer
 
 # Universal (all Pythons and platforms), with hashes, without any address of a package index.
 LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -16,6 +16,7 @@ from mpx.units import counted
 NU = (3 - math.sqrt(5)) / 2  # 0.381966..., the golden ratio of eq. (4)
 LEAST_RTT_S = 0.0001  # eq. (9) divides by the RTT
 UNKNOWN_RTT_S = 0.05  # until the RTT is known
+USUAL_WINDOW_BYTES = 65536  # of the paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class PaperGss:
         initial: int | Mapping[str, int] = 4,
         growth: float = 2.0,
         chunk_time_s: float = 3.0,
-        window_bytes: int = 65536,
+        window_bytes: int = USUAL_WINDOW_BYTES,
         max_streams: int = 512,
     ):
         if growth <= 1 or chunk_time_s <= 0 or window_bytes < 1 or max_streams < 1:

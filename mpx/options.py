@@ -120,6 +120,12 @@ class CopyOptions:
         choices=(TCP, TRANSPORT),
     )
     rate_bps: float | None = _option(None, "rate", "maximum rate of all streams together, as 800Mbit/s")
+    bandwidth_bps: float | None = _option(
+        None,
+        "rate",
+        "what the path can carry, as 10Gbit/s: begin with as many streams as their windows then need",
+    )
+    history: bool = _option(True, "flag", "begin as earlier copies on this path ended, and remember this one")
     block_size_bytes: int | None = _option(
         None,
         "size",
@@ -192,9 +198,11 @@ class CopyOptions:
             count = getattr(self, name)
             if count is not None and count > self.max_streams and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} {count} is more than --max-streams {self.max_streams}")
-        for name in ("tuner", "initial_streams", "share"):
+        for name in ("tuner", "initial_streams", "share", "bandwidth_bps"):
             if self.streams is not None and self.was_given(name):
                 raise UsageError(f"--streams {self.streams} fixes their number; leave {flag_of(name)} out")
+        if self.bandwidth_bps is not None and self.initial_streams is not None:
+            raise UsageError("--bandwidth and --initial-streams both say what to begin with; leave one out")
         if any(char in self.partial_prefix for char in "/\r\n\0") or len(self.partial_prefix) > 32:
             raise UsageError(f"--partial-prefix is the beginning of a name, not {self.partial_prefix!r}")
         if not self.congestion or self.congestion != self.congestion.lower():

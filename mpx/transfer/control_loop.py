@@ -86,12 +86,16 @@ class ControlLoop:
         paths: PathWatch,
         timeline: Timeline,
         journal_arrivals: Callable[[], None],
+        on_measured: Callable[[float, Mapping[str, Sample]], None],
         receives: bool = False,
     ) -> None:
-        """`backgrounds`: of each path. `receives`: the data come to us over several threads."""
+        """`backgrounds`: of each path. `receives`: the data come to us over several threads.
+
+        `on_measured` is called with each look at what has moved, by the seconds since the copy began.
+        """
         self._carrier, self._queue, self._failure = carrier, queue, failure
         self._tuning, self._backgrounds, self._paths = tuning, backgrounds, paths
-        self._timeline, self._journal_arrivals = timeline, journal_arrivals
+        self._timeline, self._journal_arrivals, self._on_measured = timeline, journal_arrivals, on_measured
         self._began_s = time.monotonic()
         self._processor = OneProcessor()
         self._gain = ProcessorGain() if receives else None
@@ -125,6 +129,7 @@ class ControlLoop:
         self._journal_arrivals()
         self._processor.look(*self._queue.waiting, is_enough=self._one_is_enough(now_s, samples))
         self._timeline.measured(now_s, samples)
+        self._on_measured(now_s, samples)
         self._paths.carried(at_s, samples)
         self._watch_paths(at_s)
         for path, background in self._backgrounds.items():

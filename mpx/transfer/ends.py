@@ -42,7 +42,7 @@ class Ends:
         self.far_is_source = sources[0].scheme != "file"
         self.writes_here = destination.scheme == "file"
         self.is_local = self.writes_here and not self.far_is_source
-        self.sessions = SessionPool(note)
+        self.sessions = SessionPool(note, remembers=options.history)
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination

@@ -11,7 +11,7 @@ from mpx import ops_classifier
 from mpx.choices import CUBIC
 from mpx.errors import UsageError
 from mpx.recognition.mix import UNKNOWN
-from mpx.recognition.switching import SURE, requirement
+from mpx.recognition.switching import requirement
 from mpx.recognition.watch import RttWatch
 from mpx.report import OnNote
 from mpx.transfer.transport import Transport, why_not_congestion
@@ -19,6 +19,7 @@ from mpx.transfer.watched_path import WatchedPath
 
 BEGINS_S = 6.0  # a method of probing has been chosen by then, or there is none
 LOOKS_S = 0.1
+LIKELY = 0.5  # as in OPS the likelier one counts: a choice costs no switch, and is none for good
 
 
 def probe_first(
@@ -26,7 +27,7 @@ def probe_first(
 ) -> Transport:
     """Probe all paths at once; return the transport with what each is to begin with, and note what was found.
 
-    A path that cannot be probed, or of whose background nobody is sure, begins as without this.
+    A path that cannot be probed, or of whose background nothing is likely, begins as without this.
     """
     seconds = transport.options.probe_first_s or 0.0
     if not transport.plan.selects:
@@ -77,7 +78,7 @@ def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch
     why_not = why_not_congestion(place.ends, transport.rtt) or str
     required = requirement(transport.options.policy, mix, why_not)
     first = transport.begins_with(place.path) or CUBIC
-    chosen = first if required.probability < SURE else required.congestion or first
+    chosen = first if required.probability < LIKELY else required.congestion or first
     groups = ", ".join(f"{group} {share:.0%}" for group, share in mix.groups.items())
     name = mix.name if mix.name == UNKNOWN else f"probably {mix.name}"
     how = f"{len(series)} probes, {transport.options.classifier}"

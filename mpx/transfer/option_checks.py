@@ -20,6 +20,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "tuner",
     "initial_streams",
     "share",
+    "bandwidth_bps",
     "congestion",
     "policy",
     "probe_first_s",

@@ -5,21 +5,14 @@ of the source as it was sent, and the time that the server gave the file. Best e
 written or read the file is sent once more.
 """
 
-import contextlib
 import hashlib
-import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mpx.engine.endpoint import FileInfo
-from mpx.errors import UsageError
-from mpx.files.state_folder import StateFolder
+from mpx.files.state_database import damage_passed_over, state_database
 from mpx.location import Location
-
-if TYPE_CHECKING:  # imported once a database is opened
-    import sqlite3
 
 TOLERANCE_S = 1.0
 _NAME = "sent.sqlite"
@@ -46,20 +39,6 @@ class SentNotes:
         self._server = repr(destination.endpoint)
         self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def _database(self, *, create: bool) -> "Iterator[sqlite3.Connection | None]":
-        """Open the database; None if it is not there, unless it may be created, or is no file of ours."""
-        import sqlite3
-
-        with StateFolder() as folder:
-            try:
-                os.close(folder.open(_NAME, os.O_RDWR | (os.O_CREAT if create else 0)))
-            except OSError:
-                yield None
-                return
-            with contextlib.closing(sqlite3.connect(folder.path / _NAME)) as database, database:
-                yield database
-
     def _key(self, name: str) -> bytes:
         text = f"{self._server}\0{name}".encode("utf-8", "surrogateescape")
         return hashlib.sha256(text).digest()[:16]
@@ -67,29 +46,19 @@ class SentNotes:
     def record(self, files: Iterable[Sent]) -> None:
         """Note files that were sent; what was noted of them before is forgotten."""
         rows = [(self._key(file.name), file.size_bytes, file.source_s, file.there_s) for file in files]
-        with self._lock, _suppressed(), self._database(create=True) as database:
+        with self._lock, damage_passed_over(), state_database(_NAME, create=True) as database:
             if database:
                 database.execute(_TABLE)
                 database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
 
     def knows(self, name: str, source: FileInfo, there: FileInfo) -> bool:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
-        with self._lock, _suppressed(), self._database(create=False) as database:
+        with self._lock, damage_passed_over(), state_database(_NAME, create=False) as database:
             if database:
                 query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
                 row = database.execute(query, (self._key(name),)).fetchone()
                 return row is not None and is_unchanged(Sent(name, *row), source, there)
         return False
-
-
-def _suppressed() -> contextlib.AbstractContextManager[None]:
-    """Pass over what a file raises that is damaged or no database, or a folder that cannot be opened.
-
-    The messages of sqlite3 may be no UTF-8 then.
-    """
-    import sqlite3
-
-    return contextlib.suppress(sqlite3.Error, ValueError, TypeError, OverflowError, OSError, UsageError)
 
 
 def is_unchanged(sent: Sent, source: FileInfo, there: FileInfo) -> bool:

@@ -26,16 +26,22 @@ def first_of_fast(transport: Transport) -> int | None:
 
 
 def tuners(
-    options: CopyOptions, known: PathSet | None, first: int | None = None, least: int | None = None
+    options: CopyOptions,
+    known: PathSet | None,
+    first: int | None = None,
+    least: int | None = None,
+    *,
+    window_bytes: int | None = None,
 ) -> dict[tuple[str, ...], Tuner]:
     """Return who decides on the number of streams, by the paths that each is for.
 
     `known`: what a controller said of these; None: there is one path. `first`: with how many that begins, and
-    `least`: below which it never goes, as fewer would have less of a path that others share.
+    `least`: below which it never goes, as fewer would have less of a path that others share. `window_bytes`:
+    what the socket buffer of a stream holds, for eq. (9) of GridFTP-APT.
     """
     if known:
-        return tuners_by_group(options, known)
-    tuner = tuner_for(options, first, least)
+        return tuners_by_group(options, known, window_bytes)
+    tuner = tuner_for(options, first, least, window_bytes)
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
@@ -51,16 +57,23 @@ def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> l
     return [Decision(path, count, why) for path, count in streams.items()]
 
 
-def tuner_for(options: CopyOptions, first: int | None = None, least: int | None = None) -> Tuner | None:
+def tuner_for(
+    options: CopyOptions,
+    first: int | None = None,
+    least: int | None = None,
+    window_bytes: int | None = None,
+) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
     if options.streams is not None:
         return None
     if options.tuner == PAPER:
-        return _made(options, first_streams(options))
+        return _made(options, first_streams(options), window_bytes=window_bytes)
     return _made(options, options.initial_streams or first, least=least or 1)
 
 
-def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...], Tuner]:
+def tuners_by_group(
+    options: CopyOptions, known: PathSet, window_bytes: int | None = None
+) -> dict[tuple[str, ...], Tuner]:
     """Return a tuner for each group of paths that share a bottleneck; none where the number is fixed.
 
     Each begins with what is predicted for its paths, or with its share of what was asked for.
@@ -71,7 +84,9 @@ def tuners_by_group(options: CopyOptions, known: PathSet) -> dict[tuple[str, ...
     first = first_by_path(options, known)
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
     return {
-        group: _made(options, {name: first[name] for name in group}, max(room, len(group)))
+        group: _made(
+            options, {name: first[name] for name in group}, max(room, len(group)), window_bytes=window_bytes
+        )
         for group, room in zip(known.groups, rooms, strict=True)
     }
 
@@ -82,14 +97,20 @@ def _made(
     most_streams: int | None = None,
     *,
     least: int = 1,
+    window_bytes: int | None = None,
 ) -> Tuner:
     """Return a tuner that begins with so many streams (None: with the share)."""
     most = options.max_streams if most_streams is None else most_streams
     if options.tuner == PAPER:
-        from mpx.apt_gss import PaperGss
+        from mpx.apt_gss import USUAL_WINDOW_BYTES, PaperGss
 
-        growth, chunk_s = options.growth, options.chunk_time_s
-        return PaperGss(START if initial is None else initial, growth, chunk_s, max_streams=most)
+        return PaperGss(
+            START if initial is None else initial,
+            options.growth,
+            options.chunk_time_s,
+            window_bytes or USUAL_WINDOW_BYTES,
+            max_streams=most,
+        )
     from mpx.tuning.adaptive import AutoTuner
 
     yields = options.policy != FAST

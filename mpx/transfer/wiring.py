@@ -10,6 +10,7 @@ from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
 from mpx.net import tcp
+from mpx.net.socket_buffers import largest_window_bytes
 from mpx.options import CopyOptions
 from mpx.report import OnProgress
 from mpx.rtt.prober import Prober, beside_listing
@@ -18,6 +19,7 @@ from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.ends import Ends
 from mpx.transfer.file_start import FileStart
+from mpx.transfer.path_memory import PathMemory
 from mpx.transfer.records import Records
 from mpx.transfer.registry import carrier_for
 from mpx.transfer.resume_proof import ResumeVerifier
@@ -48,10 +50,14 @@ class Attempt:
         multipath: "Multipath | None" = None,
         on_progress: OnProgress | None = None,
     ) -> None:
-        self._options = options = transport.options
-        short = streams_of_short_copy(transport, [info for _, _, info in pairs])
         report = records.report
         known, yields = (multipath.known if multipath else None), transport.plan.yields
+        short = streams_of_short_copy(transport, [info for _, _, info in pairs])
+        least = first_of_fast(transport)
+        self._memory = PathMemory(transport, ends, has_paths=known is not None)
+        self._options = options = (
+            transport.options if short else self._memory.applied(transport.options, report.note, least)
+        )
         self._failure, self._records, self._multipath = failure, records, multipath
         self._is_local = ends.is_local
         self._queue, self._events = FileQueue(failure.cancel), ServerEvents()
@@ -120,8 +126,9 @@ class Attempt:
             is_needed=lambda: ends.sessions.takes_turns,
         )
         self._backgrounds = backgrounds_of(self._carrier, context, ends, transport, report.note, multipath)
-        least = first_of_fast(transport)
-        chosen = tuners(options, known, short or least, least) if self._carrier.tunable and not yields else {}
+        window_bytes = largest_window_bytes(receives=ends.far_is_source)
+        is_tuned = self._carrier.tunable and not yields
+        chosen = tuners(options, known, short or least, least, window_bytes=window_bytes) if is_tuned else {}
         first_words = beginning(options, known, yields=yields)
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"
@@ -135,6 +142,7 @@ class Attempt:
             paths=multipath or OnePath(lambda: prober.measured.rtt),
             timeline=Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done),
             journal_arrivals=committer.journal_arrivals,
+            on_measured=self._memory.observe,
             receives=ends.far_is_source and not ends.is_local,
         )
 
@@ -147,6 +155,7 @@ class Attempt:
             self._run()
         finally:
             self._queue.release()
+            self._memory.keep()
             for background in self._backgrounds.values():
                 background.end()
             if self._multipath:

@@ -13,7 +13,7 @@ from interop.storing_server import FEATURES, StoringServer
 from sites import make
 
 import mpx
-from mpx.endpoints.ftp.known_servers import KnownServers
+from mpx.endpoints.ftp.known_servers import KnownServers, Login
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.errors import SessionEnded, TransferTimeout
@@ -88,7 +88,7 @@ def opened(minds: Minds) -> StoringServer:
     """Return a server that was seen to take logins in one write in an earlier run."""
     script = {"banner": minds, "USER": minds.user, "PASS": lambda *_: "230 welcome"}
     server = StoringServer(script, features=(*FEATURES, "ERET", "PARALLEL"), checksums=True, mode_e=True)
-    KnownServers().saw(address(server), took=True)
+    KnownServers().saw(address(server), Login.EARLY)
     return server
 
 
@@ -183,7 +183,7 @@ def silent() -> Iterator[socket.socket]:
 def test_who_never_greets_is_not_tried_twice(silent: socket.socket) -> None:
     known = KnownServers()
     server = silent.getsockname()
-    known.saw(server, took=True)
+    known.saw(server, Login.EARLY)
     options = SessionOptions(connect_timeout_s=0.3, known=known)
     session = ClientSession(parse_location(f"ftp://{server[0]}:{server[1]}/"), options)
     with pytest.raises(TransferTimeout, match="sent no greeting"):

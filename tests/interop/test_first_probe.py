@@ -35,21 +35,28 @@ def test_an_upload_begins_once_the_path_was_probed(site: Site, tmp_path: Path) -
 
 
 class Says:
-    """A classifier that is sure."""
+    """A classifier that says one thing, with that probability."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, probability: float) -> None:
+        self._name, self._probability = name, probability
 
     def window_s(self, kind: str = "passive") -> float:
         return 5.0
 
     def classify(self, *_: object, **__: object) -> Mix:
-        return Mix(self._name, 0.95, groups_of([0.95 if mix == self._name else 0.01 for mix in MIXES]))
+        rest = (1 - self._probability) / 2  # of two that ask for something else
+        asked = groups_of([rest, self._probability, rest, 0.0, 0.0, 0.0])
+        if self._name == "B":
+            asked = groups_of([rest, rest, self._probability, 0.0, 0.0, 0.0])
+        return Mix(self._name, self._probability, asked)
 
 
-@pytest.mark.parametrize(("background", "wanted"), [("B", "bbr"), ("C", "cubic")])
+@pytest.mark.parametrize(
+    ("background", "probability", "wanted"),
+    [("B", 0.95, "bbr"), ("B", 0.6, "bbr"), ("B", 0.4, "cubic"), ("C", 0.95, "cubic")],
+)
 def test_streams_are_opened_with_what_the_background_asks_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: str, wanted: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: str, probability: float, wanted: str
 ) -> None:
     """As the kernel has it of the sockets."""
     if why := why_not_congestion(wanted):
@@ -64,7 +71,7 @@ def test_streams_are_opened_with_what_the_background_asks_for(
         return made
 
     monkeypatch.setattr(upload_stream.tcp, "connect", connected)
-    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says(background))
+    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says(background, probability))
     with own_site(tmp_path) as served:
         (tmp_path / "a").write_bytes(b"content")
         report = mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON))

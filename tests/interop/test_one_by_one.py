@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,20 @@ def test_a_copy_goes_on_one_by_one(how: str, tmp_path: Path) -> None:
             server.offended == 2
         )  # with the login, and with a pair to make sure; never again in this process
     assert list(login._slow.values()) == [True]
+
+
+def test_the_next_run_knows_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = make(tmp_path / "up", 300_001).read_bytes()
+    with OneByOneServer("closes", {"/down": content}) as server:
+        mpx.copy(tmp_path / "up", f"{server.url}/up", QUICK)
+        offended = server.offended
+        monkeypatch.setattr("mpx.endpoints.ftp.login._slow", {})  # as in another process
+        mpx.copy(f"{server.url}/down", tmp_path / "down", QUICK)
+        assert (tmp_path / "down").read_bytes() == content
+        assert server.offended == offended
+        monkeypatch.setattr("mpx.endpoints.ftp.login._slow", {})
+        mpx.copy(f"{server.url}/down", tmp_path / "down", replace(QUICK, overwrite="always", history=False))
+        assert server.offended > offended
 
 
 def test_a_lost_login_does_not_make_a_server_slow(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ class Copy:
             paths=watch or OnePath(lambda: None),
             timeline=Timeline(self.report, self.queue, self.progress.append),
             journal_arrivals=journal,
+            on_measured=lambda *_: None,
         )
 
     def put(self) -> None:

@@ -40,6 +40,9 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("initial_streams", 9, (HERE, *MODE_S)),
     ("share", 4, (HERE,)),
     ("share", 1, (HERE,)),
+    ("bandwidth_bps", 1e10, (HERE,)),
+    ("history", True, ()),
+    ("history", False, ()),
     ("congestion", "reno", (HERE,)),  # where no server can be told the report says so
     ("rate_bps", 1e6, ()),
     ("policy", "fast", (HERE,)),
@@ -82,6 +85,8 @@ NEVER: list[dict[str, Any]] = [
     {"streams": 4, "tuner": "auto"},
     {"streams": 4, "initial_streams": 4},
     {"streams": 4, "share": 2},
+    {"streams": 4, "bandwidth_bps": 1e9},
+    {"initial_streams": 4, "bandwidth_bps": 1e9},
     {"tuner": "paper", "share": 2},
     {"policy": "fast", "share": 2},
     {"policy": "scavenger", "share": 2},

@@ -1,8 +1,9 @@
-"""Which servers took a login in one write in earlier runs: these are sent it before they have greeted us.
+"""How servers took a login in earlier runs: in one write, which goes out before the greeting then, or not.
 
-That saves each session a round trip. Another server may have the address later, so it is believed for some
-weeks; one that did not take it is asked again after a day. Best effort: where nothing can be read or kept,
-every session waits for its greeting.
+The first saves each session a round trip; to know the others saves a session that is lost, or 5 s of silence.
+Another server may have the address later, so what was seen is believed for some weeks; a server that does not
+take a login in one write is tried again after a day. Best effort: where nothing can be read or kept, every
+session waits for its greeting, and then sends its login in one write.
 """
 
 import contextlib
@@ -12,12 +13,13 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
 
-TAKEN_S, REFUSED_S = 30 * 86400.0, 86400.0  # so long what was seen counts
+TAKEN_S, REFUSED_S = 30 * 86400.0, 86400.0  # so long what was seen counts: of EARLY, of others
 AGAIN_S = 86400.0  # what was seen is not written again before
 MOST = 1000  # servers, those that were seen last
 _MOST_BYTES = 256 * 1024
@@ -25,7 +27,19 @@ _LATEST_S = 1e12  # no clock says more
 _NAME = "servers.json"
 
 Server = tuple[str, int]  # its address and port
-_Seen = dict[str, tuple[float, bool]]  # by server: when it was, and whether it took the login
+
+
+class Login(StrEnum):
+    """How a server takes a login. The words are those of the file."""
+
+    EARLY = "takes a login before its greeting"
+    LATE = "takes a login after its greeting"
+    STEPS = "takes a login one command after the other"
+    SINGLE = "takes one command at a time"
+
+
+_WORDS = [each.value for each in Login]  # a list, as what is looked for may not be hashable
+_Seen = dict[str, tuple[float, Login]]  # by server: when it was, and how it took the login
 
 
 class KnownServers:
@@ -43,8 +57,15 @@ class KnownServers:
     def takes_early(self, server: Server) -> bool:
         """Tell whether a server may be sent a login before it has greeted us."""
         with self._lock:
-            seen_s, took = self._known().get(_key(server), (-math.inf, False))
-            return took and 0 <= self._now_s() - seen_s < TAKEN_S
+            seen_s, how = self._known().get(_key(server), (-math.inf, Login.LATE))
+            return how is Login.EARLY and 0 <= self._now_s() - seen_s < TAKEN_S
+
+    def is_slow(self, server: Server) -> Login | None:
+        """Return STEPS or SINGLE for a server that takes no login in one write; None: it may."""
+        with self._lock:
+            seen_s, how = self._known().get(_key(server), (-math.inf, Login.LATE))
+            is_new = 0 <= self._now_s() - seen_s < REFUSED_S
+            return how if is_new and how in (Login.STEPS, Login.SINGLE) else None
 
     def took_early(self, server: Server) -> None:
         """Note that a server took a login before its greeting: if it refuses the next one it is full."""
@@ -56,41 +77,59 @@ class KnownServers:
         with self._lock:
             return server in self._early
 
-    def saw(self, server: Server, *, took: bool) -> None:
-        """Note whether a server took a login in one write, or before its greeting where it was sent so."""
+    def saw(self, server: Server, how: Login) -> None:
+        """Note how a server took a login; EARLY also of one in one write that went out after the greeting."""
         with self._lock:
             seen, now_s = self._known(), self._now_s()
-            before_s, took_before = seen.get(_key(server), (-math.inf, took))
+            before_s, how_before = seen.get(_key(server), (-math.inf, how))
             age_s = now_s - before_s
-            if took and not took_before and 0 <= age_s < REFUSED_S:
+            if how is Login.EARLY and how_before is not Login.EARLY and 0 <= age_s < REFUSED_S:
                 return
-            if took == took_before and 0 <= age_s < AGAIN_S:
+            if how is how_before and 0 <= age_s < AGAIN_S:
                 return
-            seen[_key(server)] = (now_s, took)
+            seen[_key(server)] = (now_s, how)
             with contextlib.suppress(OSError, UsageError), StateFolder() as folder:
-                _keep(folder, _key(server), now_s, took)
+                _keep(folder, _key(server), now_s, how)
 
     def _known(self) -> _Seen:
         if self._seen is None:
-            self._seen = {}
-            with contextlib.suppress(OSError, UsageError), StateFolder() as folder:
-                fd = folder.open(_NAME, os.O_RDONLY)
-                with contextlib.closing(os.fdopen(fd, "rb")) as file:
-                    self._seen = _read(file.read(_MOST_BYTES))
+            self._seen = _read_file()
         return self._seen
+
+
+def everything() -> Sequence[tuple[str, float, str]]:
+    """Return what is known: servers, when each was seen (seconds since 1970), and how it takes a login."""
+    return [(server, seen_s, how.value) for server, (seen_s, how) in _read_file().items()]
+
+
+def forget() -> int:
+    """Forget all that is known of servers; return of how many it was."""
+    count = len(_read_file())
+    with contextlib.suppress(OSError, UsageError), StateFolder() as folder:
+        folder.unlink(_NAME)
+        return count
+    return 0
+
+
+def _read_file() -> _Seen:
+    with contextlib.suppress(OSError, UsageError), StateFolder() as folder:
+        fd = folder.open(_NAME, os.O_RDONLY)
+        with contextlib.closing(os.fdopen(fd, "rb")) as file:
+            return _read(file.read(_MOST_BYTES))
+    return {}
 
 
 def _key(server: Server) -> str:
     return f"{server[0]} {server[1]}"
 
 
-def _keep(folder: StateFolder, key: str, now_s: float, took: bool) -> None:
+def _keep(folder: StateFolder, key: str, now_s: float, how: Login) -> None:
     """Write one server into the file, among those of other runs; raises OSError, where one writes now."""
     fd = folder.open(_NAME, os.O_RDWR | os.O_CREAT)
     with contextlib.closing(os.fdopen(fd, "r+b")) as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         seen = _read(file.read(_MOST_BYTES))
-        seen[key] = (now_s, took)
+        seen[key] = (now_s, how)
         last = sorted(seen, key=lambda each: seen[each][0])[-MOST:]
         file.seek(0)
         file.write(json.dumps({each: seen[each] for each in last}).encode())
@@ -106,11 +145,11 @@ def _read(data: bytes) -> _Seen:
     if not isinstance(stored, dict):
         return {}
     return {
-        server: (float(each[0]), each[1])
+        server: (float(each[0]), Login(each[1]))
         for server, each in stored.items()
         if isinstance(each, list)
         and len(each) == 2
         and isinstance(each[0], (int, float))
         and 0 <= each[0] < _LATEST_S
-        and isinstance(each[1], bool)
+        and each[1] in _WORDS
     }

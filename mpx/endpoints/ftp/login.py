@@ -3,11 +3,11 @@
 A round trip for each of USER, PASS and FEAT makes a login the longest part of a small copy. Nearly all
 servers read one command after the other from what has arrived; a few end the session, refuse what came
 together, or lose it. These get a second connection on which each command of the login waits for the answer to
-the last, and are known from then on, as long as this process lives. Whether they take commands together later
+the last, and are known from then on (known_servers.py). Whether they take commands together later
 is tried with two that change nothing: what looked like a refusal may have been a fault of the network, and it
 costs much to ask one question at a time.
 
-A server that took a login in one write before (known_servers.py) is sent it without waiting for its greeting,
+A server that took a login in one write before is sent it without waiting for its greeting,
 but no password that is a secret; it gets a second connection, too, where it does not answer as it should.
 """
 
@@ -17,6 +17,7 @@ from functools import partial
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
+from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
@@ -42,6 +43,8 @@ def log_in(
     are not let in, ConnectionLost; every session is closed then.
     """
     server, known = _server(session), session.options.known
+    if known and server not in _slow and (how := known.is_slow(server)):
+        _slow[server] = how is Login.SINGLE
     try:
         user, password = credentials(session.location)
         # With a secret that was asked for before, one write after the greeting takes no longer.
@@ -55,7 +58,7 @@ def log_in(
                 raise failed  # it is full
             session.close()
             session = _another(session, greeting_s, failed)
-            known.saw(server, took=False)
+            known.saw(server, Login.LATE)
         else:
             session.greet(greeting_s)
         if server in _slow:
@@ -74,11 +77,13 @@ def log_in(
                 session = _another(session, greeting_s, error)
                 session.is_one_by_one = True
                 _step_by_step(session)
+            if known:
+                known.saw(server, Login.SINGLE if _slow[server] else Login.STEPS)
         else:
             if refusal is not None:
                 raise refusal
             if known and not session.is_in:
-                known.saw(server, took=True)
+                known.saw(server, Login.EARLY)
     except BaseException:
         session.close()
         raise

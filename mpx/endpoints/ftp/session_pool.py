@@ -61,11 +61,14 @@ class _Refusal:
 
 
 class SessionPool:
-    """Safe for several threads. `note` takes a line for the report."""
+    """Safe for several threads. `note` takes a line for the report.
 
-    def __init__(self, note: OnNote = no_note) -> None:
+    `remembers`: use what earlier runs saw of servers, and keep what is seen.
+    """
+
+    def __init__(self, note: OnNote = no_note, *, remembers: bool = True) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
-        self.known = KnownServers()
+        self.known = KnownServers() if remembers else None
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
         self._changed = threading.Condition()
