@@ -8,7 +8,6 @@ Needs root; removes everything but the report.
 
 import filecmp
 import json
-import os
 import tempfile
 import time
 from contextlib import ExitStack

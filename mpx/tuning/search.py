@@ -196,10 +196,11 @@ class Search:
         least = max(least, min(max(self._share, self._least), n))
         if measured.window_bps:  # fewer windows cannot carry as much
             least = max(least, math.ceil(measured.goodput_bps / measured.window_bps - 0.01))
-        target = max(least, self._fewer(now_s, n))
+        target = max(least, self._fewer(now_s, n, measured))
         may_be_too_many = self._is_taken or measured.full is None or _is_full(measured) or self._is_flat
         is_paid = self._is_taken or self._is_paid(now_s, measured, meter.arrived_bytes)
         if target < n and may_be_too_many and is_paid:
+            self._is_first = False
             self._trial = _Before(n, measured.goodput_bps)
             self._last = (now_s, meter.arrived_bytes)
             return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
@@ -209,10 +210,15 @@ class Search:
             return self._more(n, measured, STEP, most, "trial of more, as others may fill the path")
         return self._more(n, measured, UP, most, "trial of more, as the path may have changed")
 
-    def _fewer(self, now_s: float, n: int) -> int:
-        """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few."""
+    def _fewer(self, now_s: float, n: int, measured: Reading) -> int:
+        """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few.
+
+        No more than the share where it began with more and others wait: the path was another one then.
+        """
         if self._is_taken:
             return round(n / STEP)
+        if self._is_first and self._is_crowded(measured):
+            return self._share
         usual = round(n / UP)
         tried_s, too_few = self._too_few or (-math.inf, 0)
         is_known = now_s <= tried_s + LONGEST_S and usual <= too_few < n

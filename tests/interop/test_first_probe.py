@@ -13,7 +13,7 @@ from mpx import ops_classifier
 from mpx.endpoints.ftp.mode_e import upload_stream
 from mpx.errors import Interrupted, UsageError
 from mpx.net.congestion_control import congestion_of, why_not_congestion
-from mpx.recognition.mix import MIXES, Mix, groups_of
+from mpx.recognition.mix import Mix, groups_of
 
 Eventually = Callable[..., None]
 SOON = {"probe_first_s": 5.0, "checksum": "none"}
