@@ -14,6 +14,8 @@ AUTO, KERNEL = "auto", "kernel"
 PAPER = "paper"  # the tuner of GridFTP-APT
 TREES, KNN_DTW = "trees", "knn-dtw"  # classifiers of the background, the default first
 CLASSIFIERS = (TREES, KNN_DTW)
+PASSIVELY, ACTIVELY = "passive", "active"  # how a path is probed: by probes alone, or beside bursts of data
+PROBE_MODES = (PASSIVELY, ACTIVELY)
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

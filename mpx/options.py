@@ -10,14 +10,18 @@ from numbers import Integral, Real
 from typing import Any
 
 from mpx.choices import (
+    ACTIVELY,
     ALGORITHMS,
     AUTO,
     CLASSIFIERS,
     FAIR,
+    KNN_DTW,
     MOST_PATHS,
     NONE,
     PAPER,
+    PASSIVELY,
     POLICIES,
+    PROBE_MODES,
     TRANSPORT,
     TREES,
     parse_ports,
@@ -106,6 +110,12 @@ class CopyOptions:
         "duration",
         "before data move, probe each path for so long, and begin as the background asks for (unset: do not)",
         minimum=5.0,
+    )
+    probe_mode: str = _option(
+        PASSIVELY,
+        "choice",
+        "how --probe-first probes: by probes alone, or beside bursts, which show the rate and disturb others",
+        choices=PROBE_MODES,
     )
     classifier: str = _option(
         TREES,
@@ -219,10 +229,11 @@ class CopyOptions:
                 raise UsageError(f"{flag_of(name)} is for paths of a controller; give --controller URL too")
         if self.paths is not None and self.paths > MOST_PATHS:
             raise UsageError(f"--paths {self.paths} is more than the {MOST_PATHS} that a path set may have")
-        if self.probe_first_s is None and self.was_given("classifier"):
-            raise UsageError(
-                "--classifier reads a path without data of ours; give --probe-first 10s too, or leave it out"
-            )
+        for name in ("classifier", "probe_mode"):
+            if self.probe_first_s is None and self.was_given(name):
+                raise UsageError(f"{flag_of(name)} is for --probe-first; give --probe-first 10s too")
+        if (self.probe_mode, self.classifier) == (ACTIVELY, KNN_DTW):
+            raise UsageError(f"--classifier {KNN_DTW} knows nothing of bursts; leave --probe-mode out")
         for name in ("growth", "chunk_time_s"):
             if self.tuner != PAPER and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --tuner paper only; give that too, or leave it out")

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from mpx.choices import CLASSIFIERS, FAIR, POLICIES
+from mpx.choices import CLASSIFIERS, FAIR, PASSIVELY, POLICIES, PROBE_MODES
 from mpx.commands.elapsed import elapsed
 from mpx.commands.output import OutputFailed, complain
 from mpx.errors import MpxError, UsageError
 from mpx.files.atomic_file import check_writable
-from mpx.probing.api import MODES, PASSIVE_MODE, probe
+from mpx.probing.api import probe
 from mpx.probing.bursts import PROFILE_KINDS, SHORT, whole_periods_s
 from mpx.probing.result import ProbeResult
 from mpx.rtt.schedule import SAMPLINGS
@@ -44,8 +44,8 @@ More: docs/probe.md in the sources of mpx.
 @click.argument("target", metavar="TARGET")
 @click.option(
     "--mode",
-    type=click.Choice(MODES),
-    default=PASSIVE_MODE,
+    type=click.Choice(PROBE_MODES),
+    default=PASSIVELY,
     show_default=True,
     help="passive: probes only; active: bursts of data too, which show rate and queue but disturb others",
 )
@@ -104,11 +104,11 @@ def probe_command(
     window_s = parse_duration(window)
     context = click.get_current_context()
     given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT
-    if given and mode == PASSIVE_MODE:
+    if given and mode == PASSIVELY:
         raise UsageError("--profile selects the bursts of --mode active; give that too, or leave it out")
     if plot:
         _check_plot(plot)
-    whole_s = window_s if mode == PASSIVE_MODE else whole_periods_s(PROFILE_KINDS[profile], window_s)
+    whole_s = window_s if mode == PASSIVELY else whole_periods_s(PROFILE_KINDS[profile], window_s)
     if whole_s > MUCH_LONGER * window_s:
         complain(f"probing for {format_duration(whole_s)}, as bursts have whole periods")
     with Signals(unfinished="interrupted") as signals:

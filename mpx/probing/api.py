@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from mpx import ops_classifier
-from mpx.choices import CLASSIFIERS, FAIR, KNN_DTW, POLICIES, TREES
+from mpx.choices import ACTIVELY, CLASSIFIERS, FAIR, KNN_DTW, PASSIVELY, POLICIES, PROBE_MODES, TREES
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
@@ -40,7 +40,6 @@ from mpx.rtt.series import Probe
 from mpx.units import counted
 
 LONGEST_WINDOW_S = 86400.0
-MODES = PASSIVE_MODE, ACTIVE_MODE = "passive", "active"
 
 
 def probe(
@@ -48,7 +47,7 @@ def probe(
     *,
     window_s: float = 10.0,
     sampling: str = "single",
-    mode: str = PASSIVE_MODE,
+    mode: str = PASSIVELY,
     profile: str = SHORT,
     policy: str = FAIR,
     classifier: str | None = None,
@@ -72,25 +71,25 @@ def probe(
         raise UsageError(f"--sampling is one of {', '.join(SAMPLINGS)}, not {sampling!r}")
     if not 0 < window_s <= LONGEST_WINDOW_S:
         raise UsageError(f"--window must be more than 0 and at most a day, not {window_s:g} s")
-    if mode not in MODES:
-        raise UsageError(f"--mode is one of {', '.join(MODES)}, not {mode!r}")
+    if mode not in PROBE_MODES:
+        raise UsageError(f"--mode is one of {', '.join(PROBE_MODES)}, not {mode!r}")
     if profile not in PROFILE_KINDS:
         raise UsageError(f"--profile is one of {', '.join(PROFILE_KINDS)}, not {profile!r}")
     if policy not in POLICIES:
         raise UsageError(f"--policy is one of {', '.join(POLICIES)}, not {policy!r}")
     if classifier not in (None, *CLASSIFIERS):
         raise UsageError(f"--classifier is one of {', '.join(CLASSIFIERS)}, not {classifier!r}")
-    if (mode, classifier) == (ACTIVE_MODE, KNN_DTW) or (sampling, classifier) == ("paper", TREES):
+    if (mode, classifier) == (ACTIVELY, KNN_DTW) or (sampling, classifier) == ("paper", TREES):
         what = "probes beside bursts" if classifier == KNN_DTW else "the paper's probes"
         raise UsageError(f"--classifier {classifier} knows nothing of {what}; leave it out")
-    if mode == ACTIVE_MODE and sampling != "single":
+    if mode == ACTIVELY and sampling != "single":
         raise UsageError("--mode active needs ten probes a second; leave --sampling out")
     if ipv4 and ipv6:
         raise UsageError("-4 and -6 exclude each other; give one of them")
     family = socket.AF_INET if ipv4 else socket.AF_INET6 if ipv6 else socket.AF_UNSPEC
     stop = cancel.is_set if cancel else lambda: False
     classifier = classifier or (TREES if sampling == "single" else KNN_DTW)
-    asked = _Asked(target, window_s, sampling, profile if mode == ACTIVE_MODE else "", policy, classifier)
+    asked = _Asked(target, window_s, sampling, profile if mode == ACTIVELY else "", policy, classifier)
     planned, not_permitted = permitted_bursts(asked.bursts, congestion_control.why_not_congestion)
     host, port = parse_target(target)
     sink = sink_of(target) if asked.profile else None

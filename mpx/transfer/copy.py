@@ -154,7 +154,7 @@ class _Copy:
 
         names = self.multipath.known.names if self.multipath else (DEFAULT_PATH,)
         paths = {name: WatchedPath(name, ends, transport, self.multipath) for name in names}
-        found = probe_first(transport, paths, self.report.note, lambda: self.failure.is_stopping)
+        found = probe_first(transport, ends, paths, self.report.note, self.failure.by_user)
         self.failure.check_user()
         return found
 

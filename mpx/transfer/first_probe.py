@@ -3,19 +3,23 @@
 After Anvari and Lu, Computers 10(6):76, 2021, section 4. The copy goes on watching (background.py).
 """
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mpx import ops_classifier
-from mpx.choices import CUBIC
+from mpx.choices import ACTIVELY, CUBIC
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.errors import UsageError
-from mpx.recognition.mix import UNKNOWN
+from mpx.recognition.mix import UNKNOWN, Mix
 from mpx.recognition.switching import requirement
 from mpx.recognition.watch import RttWatch
 from mpx.report import OnNote
+from mpx.transfer.ends import Ends
 from mpx.transfer.transport import Transport, why_not_congestion
 from mpx.transfer.watched_path import WatchedPath
+from mpx.units import counted
 
 BEGINS_S = 6.0  # a method of probing has been chosen by then, or there is none
 LOOKS_S = 0.1
@@ -23,13 +27,22 @@ LIKELY = 0.5  # as in OPS the likelier one counts: a choice costs no switch, and
 
 
 def probe_first(
-    transport: Transport, paths: Mapping[str, WatchedPath], note: OnNote, is_stopped: Callable[[], bool]
+    transport: Transport,
+    ends: Ends,
+    paths: Mapping[str, WatchedPath],
+    note: OnNote,
+    cancel: threading.Event,
 ) -> Transport:
     """Probe all paths at once; return the transport with what each is to begin with, and note what was found.
 
-    A path that cannot be probed, or of whose background nothing is likely, begins as without this.
+    A path that cannot be probed, or of whose background nothing is likely, begins as without this. Bursts
+    that were asked for and cannot show anything are left out, which is noted. `cancel` ends it soon.
     """
-    seconds = transport.options.probe_first_s or 0.0
+    if transport.options.probe_mode == ACTIVELY:
+        if why := _why_no_bursts(ends, paths):
+            note(f"no bursts before the copy: {why}")
+        elif found := _with_bursts(transport, ends, paths[DEFAULT_PATH], note, cancel):
+            return found
     if not transport.plan.selects:
         note("nothing was probed first: there is no congestion control to choose")
         return transport
@@ -38,8 +51,8 @@ def probe_first(
         model = ops_classifier.load(classifier=transport.options.classifier)
         for watch in watches.values():
             watch.begin()
-        _wait(list(watches.values()), seconds, is_stopped)
-        found = {
+        _wait(list(watches.values()), transport.options.probe_first_s or 0.0, cancel)
+        by_path = {
             path: congestion
             for path, watch in watches.items()
             if (congestion := _found(paths[path], model, watch, note))
@@ -50,10 +63,39 @@ def probe_first(
     finally:
         for watch in watches.values():
             watch.end()
-    return replace(transport, found=found)
+    return replace(transport, found=by_path)
 
 
-def _wait(watches: list[RttWatch], seconds: float, is_stopped: Callable[[], bool]) -> None:
+def _why_no_bursts(ends: Ends, paths: Mapping[str, WatchedPath]) -> str:
+    """Return why bursts would say nothing of what this copy takes; empty where they do."""
+    if ends.far_is_source:
+        return "they go to the server, and the data of a download come from there"
+    if DEFAULT_PATH not in paths:
+        return "they would take the path that the network chooses"
+    return ""
+
+
+def _with_bursts(
+    transport: Transport, ends: Ends, place: WatchedPath, note: OnNote, cancel: threading.Event
+) -> Transport | None:
+    """Probe with bursts; return what to begin with by them, None where they could not be sent."""
+    from mpx.transfer.burst_probe import probe_with_bursts
+
+    result = probe_with_bursts(transport.options, ends.far.location, note, cancel)
+    if result is None:
+        return None
+    if result.bottleneck is not None:
+        transport = replace(transport, bandwidth_bps=result.bottleneck.rate_bps)
+    if result.background.mix is None:
+        note(f"nothing was recognised before the copy: {result.background.trouble}")
+        return transport
+    if not transport.plan.selects:
+        return transport
+    how = f"{counted(len(result.probes), 'probe')} and bursts"
+    return replace(transport, found={DEFAULT_PATH: _begins(place, result.background.mix, how, note)})
+
+
+def _wait(watches: list[RttWatch], seconds: float, cancel: threading.Event) -> None:
     """Wait until all have probed for so long, or some cannot."""
     began_s = time.monotonic()
 
@@ -61,26 +103,30 @@ def _wait(watches: list[RttWatch], seconds: float, is_stopped: Callable[[], bool
         series = watch.series(began_s)
         return bool(watch.trouble) or (bool(series) and series[-1].t_s - series[0].t_s >= seconds)
 
-    while not is_stopped() and time.monotonic() < began_s + seconds + BEGINS_S:
-        if all(map(is_done, watches)):
+    while time.monotonic() < began_s + seconds + BEGINS_S and not all(map(is_done, watches)):
+        if cancel.wait(LOOKS_S):  # probes come ten a second, and nobody tells of each
             return
-        time.sleep(LOOKS_S)  # probes come ten a second, and nobody tells of each
 
 
 def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch, note: OnNote) -> str | None:
     """Classify what was probed on a path, and note it; return what it is to begin with, None: as usual."""
-    say, transport = place.noted(note), place.transport
     series = watch.series(0.0)
     if not series:
+        say = place.noted(note)
         say(f"nothing was recognised before the copy: {watch.trouble or 'no probe was answered'}")
         return None
-    mix = model.classify(series, watch.base_s)
+    how = f"{counted(len(series), 'probe')}, {place.transport.options.classifier}"
+    return _begins(place, model.classify(series, watch.base_s), how, note)
+
+
+def _begins(place: WatchedPath, mix: Mix, how: str, note: OnNote) -> str:
+    """Return what a path with that background begins with, and note it."""
+    say, transport = place.noted(note), place.transport
     why_not = why_not_congestion(place.ends, transport.rtt) or str
     required = requirement(transport.options.policy, mix, why_not)
     first = transport.begins_with(place.path) or CUBIC
     chosen = first if required.probability < LIKELY else required.congestion or first
     groups = ", ".join(f"{group} {share:.0%}" for group, share in mix.groups.items())
     name = mix.name if mix.name == UNKNOWN else f"probably {mix.name}"
-    how = f"{len(series)} probes, {transport.options.classifier}"
     say(f"before the copy the background was {name} ({groups}; {how}): it begins with {chosen}")
     return chosen

@@ -24,6 +24,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "congestion",
     "policy",
     "probe_first_s",
+    "probe_mode",
     "classifier",
     "transport",
     "block_size_bytes",

@@ -31,6 +31,7 @@ class PathMemory:
     ) -> None:
         """`has_paths`: a controller's, which has its own predictions, and learns from the copy."""
         options, rtt = transport.options, transport.rtt
+        self._bandwidth_bps = transport.bandwidth_bps
         self._now_s, self._rtt_s = now_s, rtt.asked_s if rtt else None
         self._receives = ends.far_is_source
         self._route: Route | None = None
@@ -52,9 +53,9 @@ class PathMemory:
             return options
         earlier = store.outcomes(self._route) if self._route else ()
         predicted = None
-        if options.bandwidth_bps is not None:
+        if self._bandwidth_bps is not None:
             largest_bytes = largest_window_bytes(receives=self._receives)
-            predicted = by_rate(options.bandwidth_bps, self._rtt_s, largest_bytes, earlier)
+            predicted = by_rate(self._bandwidth_bps, self._rtt_s, largest_bytes, earlier)
         elif self._counts:
             predicted = as_before(earlier, self._rtt_s, self._now_s(), usual or options.share)
         if predicted is None:

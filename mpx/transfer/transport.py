@@ -30,6 +30,7 @@ class Transport:
     found: Mapping[str, str] = field(
         default_factory=dict
     )  # congestion controls by path, as --probe-first found
+    bandwidth_bps: float | None = None  # that the path can carry, by hand or as bursts have shown
 
     def begins_with(self, path: str) -> str | None:
         """Return what the streams of a path are opened with; None: their kernel's choice."""
@@ -68,7 +69,9 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     check_congestion(options, why_not_congestion(ends, rtt))
     check_links(options, ends.destination)
     checksums = choose_checksums(options, ends.far, report)
-    return Transport(options, checksums, rtt, chosen, congestion, over_mptcp)
+    return Transport(
+        options, checksums, rtt, chosen, congestion, over_mptcp, bandwidth_bps=options.bandwidth_bps
+    )
 
 
 def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:

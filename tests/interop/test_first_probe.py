@@ -16,6 +16,7 @@ from mpx.net.congestion_control import congestion_of, why_not_congestion
 from mpx.recognition.mix import Mix, groups_of
 
 Eventually = Callable[..., None]
+LONG_ENOUGH = {"probe_first_s": 10.0, "checksum": "none"}  # for the window of bursts
 SOON = {"probe_first_s": 5.0, "checksum": "none"}
 
 
@@ -114,3 +115,23 @@ def test_a_classifier_is_for_what_is_probed_first() -> None:
     with pytest.raises(UsageError, match="--probe-first 10s"):
         mpx.CopyOptions(classifier="knn-dtw")
     assert mpx.CopyOptions(classifier="knn-dtw", probe_first_s=10.0).classifier == "knn-dtw"
+
+
+def test_bursts_show_what_the_path_carries(site: Site, tmp_path: Path) -> None:
+    if why := why_not_congestion("bbr"):
+        pytest.skip(why)
+    (tmp_path / "a").write_bytes(b"content")
+    report = mpx.copy(tmp_path / "a", site.url, mpx.CopyOptions(**LONG_ENOUGH, probe_mode="active"))
+    (said,) = [note for note in report.notes if "bursts were sent for" in note]
+    assert "the path carries at least" in said
+    (recognised,) = [note for note in report.notes if "before the copy the background" in note]
+    assert "probes and bursts): it begins with" in recognised
+    assert report.status == "done" and report.files.moved == 1
+
+
+def test_what_bursts_cannot_show_is_probed_without_them(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"content")
+    mpx.copy(tmp_path / "a", f"{site.url}a", mpx.CopyOptions(checksum="none"))
+    report = mpx.copy(f"{site.url}a", tmp_path / "b", mpx.CopyOptions(**SOON, probe_mode="active"))
+    assert any(note.startswith("no bursts before the copy: they go to the server") for note in report.notes)
+    assert (tmp_path / "b").read_bytes() == b"content"

@@ -69,6 +69,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
 TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"tuner": "paper", "growth": 3.0}, (HERE,)),
     ({"probe_first_s": 10.0, "classifier": "knn-dtw"}, (HERE,)),
+    ({"probe_first_s": 10.0, "probe_mode": "active"}, (HERE,)),
     ({"tuner": "paper", "chunk_time_s": 1.0}, (HERE,)),
     ({"streams": 9, "max_sessions": 9}, (HERE, S_UP, S_WHOLE)),
     ({"files": 9, "max_sessions": 9}, ()),
@@ -80,6 +81,8 @@ TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 NEVER: list[dict[str, Any]] = [
     {"growth": 2.0},
     {"classifier": "knn-dtw"},
+    {"probe_mode": "active"},
+    {"probe_first_s": 10.0, "probe_mode": "active", "classifier": "knn-dtw"},
     {"share": 8, "max_streams": 4},
     {"chunk_time_s": 3.0},
     {"streams": 4, "tuner": "auto"},
