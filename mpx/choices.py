@@ -12,8 +12,10 @@ POLICIES = (FAIR, FAST, SCAVENGER)
 CUBIC, BBR, RENO = "cubic", "bbr", "reno"  # congestion controls
 AUTO, KERNEL = "auto", "kernel"
 PAPER = "paper"  # the tuner of GridFTP-APT
-TREES, KNN_DTW = "trees", "knn-dtw"  # classifiers of the background, the default first
+TREES, KNN_DTW = "trees", "knn-dtw"  # classifiers of the background that come with mpx, the default first
 CLASSIFIERS = (TREES, KNN_DTW)
+MLP, SVM, NAIVE_BAYES = "mlp", "svm", "naive-bayes"  # those of OPS that a user trains
+TRAINABLE = (*CLASSIFIERS, MLP, SVM, NAIVE_BAYES)
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

@@ -80,6 +80,6 @@ def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch
     chosen = first if required.probability < SURE else required.congestion or first
     groups = ", ".join(f"{group} {share:.0%}" for group, share in mix.groups.items())
     name = mix.name if mix.name == UNKNOWN else f"probably {mix.name}"
-    how = f"{len(series)} probes, {transport.options.classifier}"
+    how = f"{len(series)} probes, {model.name}"
     say(f"before the copy the background was {name} ({groups}; {how}): it begins with {chosen}")
     return chosen

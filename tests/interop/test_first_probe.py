@@ -10,6 +10,7 @@ from sites import Site, opened, own_site
 
 import mpx
 from mpx import ops_classifier
+from mpx.choices import SVM
 from mpx.endpoints.ftp.mode_e import upload_stream
 from mpx.errors import Interrupted, UsageError
 from mpx.net.congestion_control import congestion_of, why_not_congestion
@@ -39,6 +40,10 @@ class Says:
 
     def __init__(self, name: str) -> None:
         self._name = name
+
+    @property
+    def name(self) -> str:
+        return SVM
 
     def window_s(self, kind: str = "passive") -> float:
         return 5.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.choices import POLICIES
+from mpx.choices import POLICIES, SVM
 from mpx.errors import UsageError
 from mpx.probing.background import CongestionChoice, background, bottleneck, unrecognised
 from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
@@ -24,6 +24,10 @@ class Says:
     def __init__(self, mix: Mix, window_s: float = 5.0) -> None:
         self.asked: list[tuple[float, Any, str]] = []
         self._mix, self._window_s = mix, window_s
+
+    @property
+    def name(self) -> str:
+        return SVM
 
     def window_s(self, kind: str) -> float:
         return self._window_s
