@@ -77,6 +77,17 @@ def test_streams_are_opened_with_what_the_background_asks_for(
     assert report.timeline[0].congestion == wanted
 
 
+def test_the_note_names_the_classifier_that_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be another than the option has it."""
+    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says("C"))
+    with own_site(tmp_path) as served:
+        (tmp_path / "a").write_bytes(b"content")
+        report = mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON))
+    assert any("probably C" in note and "probes, svm)" in note for note in report.notes)
+
+
 def test_where_nothing_can_be_chosen_nothing_is_probed(tmp_path: Path) -> None:
     with own_site(tmp_path) as served:
         (tmp_path / "a").write_bytes(b"content")

@@ -167,6 +167,21 @@ def test_whatever_keeps_the_model_from_telling_costs_only_the_mix(
     assert found.decision.congestion == "cubic"
 
 
+def test_the_model_that_was_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it had too few probes to answer; not where there was none to ask."""
+    assert told(of("none")).as_dict()["classifier"] == {"name": "svm", "model": None}
+    monkeypatch.setenv("MPX_MODEL", "/models/mine")
+    short = background(SERIES[:40], "fair", load=lambda: Says(of("none")), why_not=lambda _: "")
+    assert short.mix is None
+    assert short.as_dict()["classifier"] == {"name": "svm", "model": "/models/mine"}
+
+    def broken() -> Any:
+        raise UsageError("the model is damaged")
+
+    assert background(SERIES, "fair", load=broken, why_not=lambda _: "").as_dict()["classifier"] is None
+    assert unrecognised("why", "fair").as_dict()["classifier"] is None
+
+
 def test_the_group_that_decides_leads() -> None:
     split = Mix("none", 0.41, {"none": 0.41, "cubic only": 0.58, "any bbr": 0.01})
     found = told(split)

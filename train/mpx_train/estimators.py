@@ -30,7 +30,7 @@ from mpx.recognition.neighbours import Texts
 from mpx.recognition.observation import PASSIVE, TRAINS, WAYS
 from mpx.recognition.windows import STEP_S, Floats
 from mpx_train.calibrate import lie, place_of_least
-from mpx_train.cut import drawn
+from mpx_train.cut import Labelled, drawn
 from mpx_train.from_sklearn import converted
 from mpx_train.learn import DEFAULT
 from mpx_train.model_writer import write_folder
@@ -78,6 +78,8 @@ def train_estimators(dataset: Path, model: Path, name: str, seed: int) -> Iterat
         parts.append(part)
         figures.append(figure)
         yield line_of(figure, name)
+        if (share := figure["other traffic said to be unknown"]) is not None:
+            yield f"  other traffic said to be unknown: {share:.2f}"
     what = f"recognises the background by the {IN_THE_PAPER[name]} of OPS, section 5.4"
     command = f"mpx train --classifier {name} DATASET -o MODEL --seed {seed}"
     write_estimators(model, name, parts, card_of(data, what, command, ("numpy", "scikit-learn"), figures))
@@ -106,7 +108,11 @@ def _learnt(data: PassiveData, way: str, name: str, seed: int) -> tuple[Estimato
         "numbers": learn.rows.shape[1],
         "learnt from": len(learn.rows),
         **figures_of_passive(scores.argmax(axis=1), mixes, judge.links),
+        "other traffic said to be unknown": None,
     }
+    if data.others is not None:
+        far = whole.places.distances(_rows_of(data.others, way).rows) > farthest
+        figure["other traffic said to be unknown"] = round(float(far.mean()), 4)
     return part, figure
 
 
@@ -115,15 +121,15 @@ def _given(data: PassiveData, way: str, dice: np.random.Generator) -> tuple[_Row
 
     Features are learnt from windows that are disturbed, as trees learn them (cut.drawn).
     """
-    windows = data.windows
+    judge = _rows_of(data.windows, way)
     if way == TRAINS:
-        rows = _Rows(windows.paper_ms, windows.mix, windows.link)
-        return rows, rows
-    some = drawn(data.grids, WINDOW_S, DEFAULT.copies, dice, PASSIVE)
-    return (
-        _Rows(features(some.windows, PASSIVE), some.mix, some.link),
-        _Rows(features(windows.windows, PASSIVE), windows.mix, windows.link),
-    )
+        return judge, judge
+    return _rows_of(drawn(data.grids, WINDOW_S, DEFAULT.copies, dice, PASSIVE), way), judge
+
+
+def _rows_of(windows: Labelled, way: str) -> _Rows:
+    rows = windows.paper_ms if way == TRAINS else features(windows.windows, PASSIVE)
+    return _Rows(rows, windows.mix, windows.link)
 
 
 def _made(way: str, name: str, learn: _Rows, seed: int) -> EstimatorPart:

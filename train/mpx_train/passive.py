@@ -35,16 +35,19 @@ class PassiveData:
     examples: Sequence[Example]
     grids: Sequence[Gridded]
     windows: Labelled  # one after the other; the base is the least ever seen
+    others: Labelled | None  # the same beside traffic that is none of the mixes; None: not measured
 
 
 def passive_data(dataset: Path, model: Path) -> PassiveData:
     """Read a dataset; raises UsageError where it has too few links, or no model can be written there."""
     check_model_writable(model)
     examples = load_dataset(dataset)
-    grids = gridded(runs_for(PASSIVE, examples)[0], PASSIVE, least_s=WINDOW_S)
+    known, outside, _ = runs_for(PASSIVE, examples)
+    grids, others = (gridded(runs, PASSIVE, least_s=WINDOW_S) for runs in (known, outside))
     if len({grid.example.link for grid in grids}) < FEWEST_LINKS:
         raise UsageError(too_few_links(dataset))
-    return PassiveData(dataset, examples, grids, even(grids, WINDOW_S, base_known=True))
+    beside = even(others, WINDOW_S, base_known=True) if others else None
+    return PassiveData(dataset, examples, grids, even(grids, WINDOW_S, base_known=True), beside)
 
 
 def numbers_of(mixes: Texts) -> Numbers:
