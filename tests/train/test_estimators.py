@@ -70,12 +70,12 @@ def test_all_classes_are_what_scikit_learn_says(name: str) -> None:
 
 
 def test_a_network_by_hand() -> None:
-    """max(0, 2 - 1) = 1 and max(0, -1) = 0, then 1 and 3 * 1 - 1 = 2."""
+    """max(0, 2 - 1) = 1 and max(0, -2 + 1) = 0, then 1 and max(0, 3 - 4) = 0."""
     weights = np.array([[1.0, -1.0]]), np.array([[1.0, 3.0], [5.0, 5.0]]), np.array([[1.0, 0.0], [1.0, 10.0]])
     network = Network(
-        weights[0], np.array([-1.0, 1.0]), weights[1], np.array([0.0, -1.0]), weights[2], np.zeros(2)
+        weights[0], np.array([-1.0, 1.0]), weights[1], np.array([0.0, -4.0]), weights[2], np.zeros(2)
     )
-    assert network.scores(np.array([2.0])).tolist() == [3.0, 20.0]
+    assert network.scores(np.array([2.0])).tolist() == [1.0, 0.0]
 
 
 def test_a_vote_of_lines_by_hand() -> None:
