@@ -2,10 +2,10 @@
 
 The way into `mpx/recognition/`. A `Classifier` reads a series of round-trip times and returns a mix:
 none, C, B, CC, BC, BB (C: CUBIC, B: BBR), or unknown. `load` gives one of those that come with mpx, or of
-the user's own (docs/recognition.md): trees over features, or nearest neighbours in dynamic time warping, the
-classifier of OPS, "optimization through protocol selection", Anvari and Lu, Computers 10(6):76, 2021.
-`NearestNeighbours` is that as published, which others are compared with (bench/ops_*.py). numpy is imported
-only where a classifier is used.
+the user's own (docs/recognition.md): trees over features, or what OPS compares ("optimization through
+protocol selection", Anvari and Lu, Computers 10(6):76, 2021): nearest neighbours in dynamic time warping, a
+network, support vectors, Gaussian naive Bayes. `NearestNeighbours` is the first as published, which others
+are compared with (bench/ops_*.py). numpy is imported only where a classifier is used.
 """
 
 import os
@@ -30,15 +30,23 @@ if TYPE_CHECKING:
     from mpx.recognition.neighbours import Texts
     from mpx.recognition.windows import Floats
 
-__all__ = ["SHIPPED", "SHIPPED_MODELS", "Classifier", "NearestNeighbours", "load", "model_is_named"]
+__all__ = [
+    "SHIPPED",
+    "SHIPPED_MODELS",
+    "Classifier",
+    "NearestNeighbours",
+    "load",
+    "load_beside_data",
+    "named_model",
+]
 
 SHIPPED_MODELS: Mapping[str, Path] = MappingProxyType({TREES: SHIPPED, KNN_DTW: SHIPPED_TEMPLATES})
 RADIUS = 10  # the paper's, of the Sakoe-Chiba band: samples may be compared that are so many seconds apart
 
 
-def model_is_named() -> bool:
-    """Tell whether the user asks for another model than the one that came with mpx."""
-    return bool(os.environ.get(MODEL_VARIABLE))
+def named_model() -> str:
+    """Return the folder of another model than those that came with mpx, if the user names one; else ""."""
+    return os.environ.get(MODEL_VARIABLE, "")
 
 
 def load(path: Path | None = None, classifier: str = TREES) -> Classifier:
@@ -47,7 +55,7 @@ def load(path: Path | None = None, classifier: str = TREES) -> Classifier:
     `classifier`: of choices.CLASSIFIERS, which of those that came with mpx. Raises UsageError where there is
     none, or it is damaged.
     """
-    shipped, named = SHIPPED_MODELS[classifier], os.environ.get(MODEL_VARIABLE)
+    shipped, named = SHIPPED_MODELS[classifier], named_model()
     if path is None and not named and not shipped.exists():
         raise UsageError(
             "this version of mpx comes without a model of background traffic; make one with mpx train, and "
@@ -63,17 +71,31 @@ def load(path: Path | None = None, classifier: str = TREES) -> Classifier:
         ) from None
 
 
+def load_beside_data() -> Classifier:
+    """Read the model for a copy under way: as `load`, but trees where the user's knows passive probes only.
+
+    Raises UsageError as `load` does.
+    """
+    model = load()
+    return model if model.name == TREES else _read(SHIPPED)
+
+
 def _read(folder: Path) -> Classifier:
-    """Read a model of either kind; what is damaged is read as one of trees, which says so."""
+    """Read a model of any kind; what is damaged is read as one of trees, which says so."""
     from mpx.recognition.data_folder import Damaged, format_of
+    from mpx.recognition.estimator_file import FORMATS, read_estimators
     from mpx.recognition.model_file import read_model
     from mpx.recognition.template_file import FORMAT, read_templates
 
     try:
-        is_of_templates = format_of(folder) == FORMAT
+        form = format_of(folder)
     except Damaged:
-        is_of_templates = False
-    return read_templates(folder) if is_of_templates else read_model(folder)
+        form = ""
+    if form == FORMAT:
+        return read_templates(folder)
+    if isinstance(form, str) and form in FORMATS:
+        return read_estimators(folder, form)
+    return read_model(folder)
 
 
 @dataclass(frozen=True)
@@ -87,6 +109,11 @@ class NearestNeighbours:
     windows_ms: "Floats"
     mixes: "Texts"  # one for each window
     k: int = 1
+
+    @property
+    def name(self) -> str:
+        """Which classifier it is."""
+        return KNN_DTW
 
     def window_s(self, kind: str = PASSIVE) -> float:
         """Return how long a series has to be; raises UsageError for a kind other than passive."""

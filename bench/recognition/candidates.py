@@ -87,6 +87,11 @@ def learnt(
     return said
 
 
+def on_features(name: str) -> Callable[[Task], Texts]:
+    """Return one of the paper's other classifiers on our features, as `mpx train` makes it."""
+    return learnt(features, lambda seed: make_pipeline(StandardScaler(), OTHERS[name](seed)))
+
+
 def rocket(task: Task) -> Texts:
     """MiniROCKET with a ridge classifier, on relative round-trip times."""
     some = task.drawn()
@@ -126,6 +131,7 @@ PAPER_BEST = "1-NN DTW"
 CANDIDATES: Mapping[str, Callable[[Task], Texts]] = {
     **{f"{k}-NN DTW": neighbours(lambda windows: windows.paper_ms, k) for k in NEIGHBOURS},
     **{name: of_the_paper(name) for name in OTHERS},
+    **{f"{name} on features": on_features(name) for name in OTHERS},
     "1-NN DTW relative 10 Hz": neighbours(lambda windows: relative(windows.windows), 1),
     "MiniROCKET": rocket,
     "QUANT": learnt(lambda windows, _: quantiles(relative(windows)), extra_trees),

@@ -64,6 +64,18 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelUsed:
+    """The model that was asked."""
+
+    classifier: str  # of choices.TRAINABLE
+    folder: str  # as the user names it, empty for one that came with mpx
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as in the JSON."""
+        return {"name": self.classifier, "model": self.folder or None}
+
+
+@dataclass(frozen=True, slots=True)
 class PathBackground:
     """The background of a path; `mix` is None where it is not known, and `trouble` says why."""
 
@@ -71,6 +83,7 @@ class PathBackground:
     trouble: str
     decision: CongestionChoice
     base_s: float | None = None  # the shortest round trip
+    model: ModelUsed | None = None  # None: none was asked
 
     def in_words(self) -> str:
         """Return it as text."""
@@ -99,6 +112,7 @@ class PathBackground:
                 "groups": {group: round(self.mix.groups[group], 4) for group in GROUPS},
             },
             "mix_trouble": self.trouble or None,
+            "classifier": self.model and self.model.as_dict(),
             "decision": {
                 "policy": self.decision.policy,
                 "congestion": self.decision.congestion,
@@ -122,10 +136,10 @@ def background(
     `goodput` is that of the bursts, on the clock of the probes; `why_not` and `why_not_open` as for
     `congestion_plan.plan`.
     """
-    mix, trouble = _recognised(load, series, kind, goodput)
+    mix, trouble, model = _recognised(load, series, kind, goodput)
     base_s = min((probe.rtt_s for probe in series if probe.rtt_s is not None), default=None)
     decision = _decision(mix, policy, why_not, why_not_open or why_not, base_s)
-    return PathBackground(mix, trouble, decision, base_s)
+    return PathBackground(mix, trouble, decision, base_s, model)
 
 
 def unrecognised(
@@ -157,20 +171,22 @@ def _recognised(
     series: Sequence[Probe],
     kind: str,
     goodput: Sequence[tuple[float, float]] | None,
-) -> tuple[Mix | None, str]:
+) -> tuple[Mix | None, str, ModelUsed | None]:
     answered = [probe.rtt_s for probe in series if probe.rtt_s is not None]
     if series and not answered:
-        return None, "no probe was answered"
+        return None, "no probe was answered", None
+    used = None
     try:
         model = load()
+        used = ModelUsed(model.name, ops_classifier.named_model())
         window_s = model.window_s(kind)
         if len(series) < 10 * window_s - 1:
-            return None, f"{window_s:g} s of probes are needed at least"
-        return model.classify(series, min(answered), goodput, kind=kind), ""
+            return None, f"{window_s:g} s of probes are needed at least", used
+        return model.classify(series, min(answered), goodput, kind=kind), "", used
     except UsageError as error:
-        return None, str(error)
+        return None, str(error), used
     except Exception as error:  # whatever a broken installation of numpy raises; the measurement is not lost
-        return None, f"{type(error).__name__}: {error}"
+        return None, f"{type(error).__name__}: {error}", used
 
 
 def _too_short(mix: Mix, base_s: float | None) -> str:

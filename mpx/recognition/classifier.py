@@ -12,6 +12,11 @@ from mpx.rtt.series import Probe
 class Classifier(Protocol):
     """Classifies the background by the end of a series of round-trip times."""
 
+    @property
+    def name(self) -> str:
+        """Which one it is, of choices.TRAINABLE."""
+        ...
+
     def window_s(self, kind: str = PASSIVE) -> float:
         """Return how long a series has to be at least (seconds)."""
         ...

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mpx.choices import TREES
 from mpx.errors import UsageError
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.recognition.observation import PASSIVE, Own
@@ -24,6 +25,11 @@ class Model:
 
     parts: Mapping[str, Sequence["WindowClassifier"]]
     card: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Which classifier it is."""
+        return TREES
 
     def window_s(self, kind: str = PASSIVE) -> float:
         """Return how long a series has to be at least; raises UsageError for what the model cannot do."""

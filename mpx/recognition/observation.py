@@ -15,6 +15,7 @@ MODEL_VARIABLE = "MPX_MODEL"  # the folder of another model than the shipped one
 
 PASSIVE = "passive"
 TRAINS = "trains"  # passive, as the paper probes: a train of ten each second, whose mean is a sample
+WAYS = (PASSIVE, TRAINS)  # of probing without data of ours
 ACTIVE, ACTIVE_SHORT = "active", "active short"
 TRANSFER_CUBIC, TRANSFER_BBR = "transfer cubic", "transfer bbr"
 DIPS_CUBIC, DIPS_BBR = "dips cubic", "dips bbr"

@@ -5,34 +5,23 @@ from typing import Any
 
 import numpy as np
 
-from mpx.errors import UsageError
-from mpx.recognition.data_folder import Arrays, Damaged, array, number, read_folder
+from mpx.choices import KNN_DTW
+from mpx.recognition.data_folder import Arrays, Damaged, array, number
 from mpx.recognition.mix import MIXES
 from mpx.recognition.observation import TRAINS
-from mpx.recognition.templates import STEPS_EACH, WAYS, TemplateModel, Templates
-from mpx.recognition.windows import STEP_S, steps_of
+from mpx.recognition.passive_file import read_passive, way_of
+from mpx.recognition.passive_model import PassiveModel
+from mpx.recognition.templates import STEPS_EACH, Templates
+from mpx.recognition.windows import steps_of
 
 FORMAT = "mpx-ops-templates-1"
 PART_KEYS = {"way", "window_s", "k", "doubt", "farthest"}
-LONGEST_WINDOW_S = 120.0
 MOST_TEMPLATES = 100_000
 
 
-def read_templates(folder: Path) -> TemplateModel:
+def read_templates(folder: Path) -> PassiveModel:
     """Read a model; raises UsageError, which says what is wrong, where it cannot be used."""
-    try:
-        said, arrays = read_folder(folder, FORMAT)
-        if said["mixes"] != list(MIXES) or said["step_s"] != STEP_S:
-            raise Damaged("it was made for other mixes, or for another rate of probes")
-        parts = [_part(part, f"{place}.", arrays) for place, part in enumerate(said["parts"])]
-        if arrays:
-            raise Damaged(f"the array {min(arrays)} belongs to no part")
-    except Damaged as error:
-        raise UsageError(
-            f"{folder} holds no nearest neighbours that this mpx can use: {error}; make them with: "
-            f"mpx train --classifier knn-dtw DATASET -o {folder}"
-        ) from None
-    return TemplateModel({part.way: part for part in parts}, said["card"])
+    return read_passive(folder, FORMAT, KNN_DTW, _part)
 
 
 def samples_of(way: str, window_s: float) -> int:
@@ -44,10 +33,7 @@ def _part(said: Any, prefix: str, arrays: Arrays) -> Templates:
     """Return a part; its arrays are removed from `arrays`."""
     if not isinstance(said, dict) or set(said) != PART_KEYS:
         raise Damaged(f"a part has other keys than {', '.join(sorted(PART_KEYS))}")
-    way = said["way"]
-    if way not in WAYS:
-        raise Damaged(f"a part is for {way!r}, not one of {', '.join(WAYS)}")
-    window_s = number(said, "window_s", 2.0, LONGEST_WINDOW_S)
+    way, window_s = way_of(said)
     known, mixes = array(arrays, f"{prefix}known", "<f4", 2), array(arrays, f"{prefix}mixes", "|u1", 1)
     if known.shape != (len(mixes), samples_of(way, window_s)) or len(mixes) > MOST_TEMPLATES:
         raise Damaged(f"its windows are {known.shape}, for {len(mixes)} mixes and {window_s:g} s")

@@ -5,23 +5,19 @@ second, round trips are compared as they are, as published; on ten probes a seco
 alike on links that nobody has measured. numpy is imported only where a model is loaded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpx.errors import UsageError
 from mpx.recognition.dtw import nearest
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
 from mpx.recognition.neighbours import last_window_ms
-from mpx.recognition.observation import LEAST_SWING_S, PASSIVE, TRAINS, Own
-from mpx.recognition.pulses.pulse import QueueResponse
-from mpx.recognition.windows import Floats, bridged, enough, steps_of, the_end
+from mpx.recognition.observation import LEAST_SWING_S, TRAINS
+from mpx.recognition.windows import Floats, last_window, steps_of
 from mpx.rtt.series import Probe
 
-WAYS = (PASSIVE, TRAINS)
 Singles = NDArray[np.float32]
 RADIUS = 10  # samples, of the Sakoe-Chiba band, as in the paper
 STEPS_EACH = 2  # steps of 0.1 s in a sample of the shape: half as many cost a quarter, and tell as much
@@ -39,7 +35,7 @@ def shapes(rtt_s: Floats, base_s: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Templates:
-    """Known windows of one way of probing."""
+    """A part of a model (passive_model.py): known windows of one way of probing."""
 
     way: str  # of WAYS
     window_s: float
@@ -49,8 +45,12 @@ class Templates:
     doubt: float  # votes that each mix has in advance, so that shares are probabilities on unseen links
     farthest: float  # the distance to the nearest that NOVELTY of the windows of unseen links do not exceed
 
-    def judge(self, samples: Floats) -> Mix:
-        """Return the mix of a window."""
+    def classify(self, series: Sequence[Probe], base_s: float) -> Mix | None:
+        """Return the mix by the end of a series; None if it is too short, or most of it was lost."""
+        samples = self._samples(series, base_s)
+        return None if samples is None else self._mix(samples)
+
+    def _mix(self, samples: Floats) -> Mix:
         found, distances = nearest(samples.astype(self.known.dtype), self.known, RADIUS, self.k)
         votes = np.bincount(self.mixes[found], minlength=len(MIXES))
         probabilities = (votes + self.doubt) / (self.k + len(MIXES) * self.doubt)
@@ -58,53 +58,9 @@ class Templates:
             return Mix(UNKNOWN, NOVELTY, groups_of(probabilities.tolist()))
         return likeliest(probabilities.tolist())
 
-    def samples(self, series: Sequence[Probe], base_s: float) -> Floats | None:
-        """Return the end of a series as it is compared; None if it is too short, or most of it was lost."""
+    def _samples(self, series: Sequence[Probe], base_s: float) -> Floats | None:
+        """Return the end of a series as it is compared, None as above."""
         if self.way == TRAINS:
             return last_window_ms(series, round(self.window_s))
-        grid = the_end(series, steps_of(self.window_s))
-        if grid is None or not enough(grid.rtt_s[None])[0]:
-            return None
-        rtt_s = bridged(grid.rtt_s[None])
-        return np.asarray(shapes(rtt_s, np.array([min(base_s, float(np.min(rtt_s)))]))[0])
-
-
-@dataclass(frozen=True)
-class TemplateModel:
-    """See Classifier: templates by the way of probing, and the model's card."""
-
-    parts: Mapping[str, Templates]
-    card: Mapping[str, Any]
-
-    def window_s(self, kind: str = PASSIVE) -> float:
-        """Return how long a series has to be at least; raises UsageError for what it does not know."""
-        return self._part(kind).window_s
-
-    def classify(
-        self,
-        series: Sequence[Probe],
-        base_s: float,
-        goodput: Sequence[tuple[float, float]] | None = None,
-        *,
-        kind: str = PASSIVE,
-        own: Own | None = None,
-        responses: Sequence[QueueResponse] = (),  # noqa: ARG002 these come with data of our own
-    ) -> Mix:
-        """Return the mix by the end of a series; see Model.classify.
-
-        Raises UsageError where our own data flowed: beside them nearest neighbours do little better than
-        guessing (docs/recognition.md).
-        """
-        if own is not None or goodput is not None:
-            raise UsageError("nearest neighbours cannot classify a path that carries data of our own")
-        part = self._part(kind)
-        samples = part.samples(series, base_s)
-        if samples is None:
-            return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
-        return part.judge(samples)
-
-    def _part(self, kind: str) -> Templates:
-        if kind not in self.parts:
-            have = ", ".join(self.parts)
-            raise UsageError(f"this model knows {have} probes, and cannot classify '{kind}' ones")
-        return self.parts[kind]
+        windows = last_window(series, base_s, steps_of(self.window_s))
+        return None if windows is None else shapes(windows.rtt_s, windows.base_s)[0]

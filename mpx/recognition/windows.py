@@ -97,6 +97,18 @@ def the_end(series: Sequence[Probe], steps: int) -> Grid | None:
     return grid.end(steps)
 
 
+def last_window(series: Sequence[Probe], base_s: float, steps: int) -> ProbeWindows | None:
+    """Return the last so many steps of a series without data of our own.
+
+    None if it is shorter, or most of it was lost.
+    """
+    grid = the_end(series, steps)
+    if grid is None or not enough(grid.rtt_s[None])[0]:
+        return None
+    rtt_s = bridged(grid.rtt_s[None])
+    return ProbeWindows(rtt_s, grid.lost[None], np.array([min(base_s, float(np.min(rtt_s)))]))
+
+
 def rates_on_grid(goodput: Sequence[tuple[float, float]], first_s: float, steps: int) -> Floats:
     """Return the goodput, bit/s, at each step from that time on, as `on_grid` has them.
 

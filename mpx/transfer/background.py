@@ -134,9 +134,9 @@ class Background:
 
 def _severity(monitor: "BackgroundMonitor") -> Severity:
     """Return how severe its trouble is: a model that was asked for by hand and cannot be loaded is shown."""
-    from mpx.ops_classifier import model_is_named
+    from mpx.ops_classifier import named_model
 
-    return Severity.NOTICE if monitor.has_no_model and model_is_named() else Severity.INFO
+    return Severity.NOTICE if monitor.has_no_model and named_model() else Severity.INFO
 
 
 def backgrounds_of(

@@ -115,7 +115,7 @@ def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch
         say = place.noted(note)
         say(f"nothing was recognised before the copy: {watch.trouble or 'no probe was answered'}")
         return None
-    how = f"{counted(len(series), 'probe')}, {place.transport.options.classifier}"
+    how = f"{counted(len(series), 'probe')}, {model.name}"
     return _begins(place, model.classify(series, watch.base_s), how, note)
 
 

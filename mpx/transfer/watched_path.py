@@ -32,7 +32,7 @@ class SharedModel:
         from mpx import ops_classifier
         from mpx.recognition.monitor import Loading
 
-        return Loading(ops_classifier.load)
+        return Loading(ops_classifier.load_beside_data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from sites import Site, opened, own_site
 
 import mpx
 from mpx import ops_classifier
+from mpx.choices import SVM
 from mpx.endpoints.ftp.mode_e import upload_stream
 from mpx.errors import Interrupted, UsageError
 from mpx.net.congestion_control import congestion_of, why_not_congestion
@@ -40,6 +41,10 @@ class Says:
 
     def __init__(self, name: str, probability: float) -> None:
         self._name, self._probability = name, probability
+
+    @property
+    def name(self) -> str:
+        return SVM
 
     def window_s(self, kind: str = "passive") -> float:
         return 5.0
@@ -78,6 +83,17 @@ def test_streams_are_opened_with_what_the_background_asks_for(
         report = mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON))
     assert used == {wanted}
     assert report.timeline[0].congestion == wanted
+
+
+def test_the_note_names_the_classifier_that_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be another than the option has it."""
+    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says("C"))
+    with own_site(tmp_path) as served:
+        (tmp_path / "a").write_bytes(b"content")
+        report = mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON))
+    assert any("probably C" in note and "probes, svm)" in note for note in report.notes)
 
 
 def test_where_nothing_can_be_chosen_nothing_is_probed(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from interop.probed import probed
+from interop.probed import probed, read
 from interop.stock_server import StockServer
 from mpx_command import copied, mpx, refused
 from sites import Site, opened
+from small_model import write_small_estimator
 
 pytestmark = pytest.mark.peers
 WAYS = {
@@ -70,6 +71,20 @@ def test_the_sampling_of_the_paper(far: Site) -> None:
         return
     steps = [abs(second - first) for first, second in pairwise(means)]
     assert told["jitter_s"] == pytest.approx(fmean(steps), abs=2e-6)  # all are rounded to 1 us
+
+
+def test_the_classifier_is_named(far: Site, tmp_path: Path) -> None:
+    """As MPX_MODEL has it, whose model says itself which it is; without, by the sampling."""
+    for sampling, name in (("single", "trees"), ("paper", "knn-dtw")):
+        told = probed("--window", "200ms", "--sampling", sampling, far.url)
+        assert told["classifier"] == {"name": name, "model": None}
+    folder = write_small_estimator(tmp_path / "bayes")
+    words = ("probe", "--json", "--window", "6s", "--sampling", "paper", far.url)
+    ended = mpx(*words, environment={"MPX_MODEL": str(folder)})
+    copied(ended)
+    told = read(ended.out)
+    assert told["classifier"] == {"name": "naive-bayes", "model": str(folder)}
+    assert told["mix"] is not None and told["mix"]["group"] == "none"  # loopback is near its 10 ms
 
 
 def test_a_stock_server_that_wants_a_certificate_answers_too(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mpx_lab.traffic.socket_table import SocketTable
 
 import mpx
 from mpx import ops_classifier
+from mpx.choices import TREES
 from mpx.endpoints.ftp.mode_e.carriers import UploadCarrier
 from mpx.engine.tuner import Decision, Sample
 from mpx.errors import UsageError
@@ -42,6 +43,10 @@ class Says:
     def __init__(self, mix: str) -> None:
         self.mix = likeliest([0.99 if each == mix else 0.002 for each in MIXES])
         self.asked: list[Own] = []
+
+    @property
+    def name(self) -> str:
+        return TREES
 
     def window_s(self, kind: str) -> float:
         return 0.5

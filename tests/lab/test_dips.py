@@ -83,6 +83,8 @@ from mpx.options import CopyOptions
 
 class Listens:
     "A model that says what dips told, and never anything for sure."
+    name = "trees"
+
     def window_s(self, kind):
         return 5.0
 

@@ -23,8 +23,9 @@ from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME, sum_of
 from mpx.recognition.dtw import distances, nearest
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.observation import PASSIVE, TRAINS, Own
+from mpx.recognition.passive_model import PassiveModel
 from mpx.recognition.template_file import read_templates
-from mpx.recognition.templates import TemplateModel, Templates, shapes
+from mpx.recognition.templates import Templates, shapes
 from mpx.rtt.series import Probe
 
 tables = st.integers(2, 12).flatmap(
@@ -63,10 +64,10 @@ def test_the_shape_of_a_queue_is_alike_on_other_links(base_s: float, scale: floa
     assert one.min() >= -1e-9 and one.max() <= 1
 
 
-def of(known: list[list[float]], mixes: list[str], k: int = 1, *, farthest: float = 5.0) -> TemplateModel:
+def of(known: list[list[float]], mixes: list[str], k: int = 1, *, farthest: float = 5.0) -> PassiveModel:
     numbers = np.array([MIXES.index(mix) for mix in mixes])
-    return TemplateModel(
-        {TRAINS: Templates(TRAINS, 5.0, np.array(known, np.float32), numbers, k, 0.25, farthest)}, {}
+    return PassiveModel(
+        KNN_DTW, {TRAINS: Templates(TRAINS, 5.0, np.array(known, np.float32), numbers, k, 0.25, farthest)}, {}
     )
 
 
@@ -185,7 +186,7 @@ def test_what_is_damaged_is_refused(
 
 def test_one_of_each_kind_comes_with_mpx() -> None:
     model = ops_classifier.load(classifier=KNN_DTW)
-    assert isinstance(model, TemplateModel)
+    assert isinstance(model, PassiveModel)
     assert all(len(part.mixes) == 1000 for part in model.parts.values())
     figures = {each["way"]: each for each in model.card["parts"]}
     assert figures[PASSIVE]["six"] > 0.6 and figures[PASSIVE]["three"] > 0.88

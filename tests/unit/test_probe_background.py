@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.choices import POLICIES
+from mpx.choices import POLICIES, SVM
 from mpx.errors import UsageError
 from mpx.probing.background import CongestionChoice, background, bottleneck, unrecognised
 from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
@@ -24,6 +24,10 @@ class Says:
     def __init__(self, mix: Mix, window_s: float = 5.0) -> None:
         self.asked: list[tuple[float, Any, str]] = []
         self._mix, self._window_s = mix, window_s
+
+    @property
+    def name(self) -> str:
+        return SVM
 
     def window_s(self, kind: str) -> float:
         return self._window_s
@@ -161,6 +165,21 @@ def test_whatever_keeps_the_model_from_telling_costs_only_the_mix(
     found = background(SERIES, "fair", load=load, why_not=lambda _: "")
     assert (found.mix, found.trouble) == (None, "ImportError: no numpy")
     assert found.decision.congestion == "cubic"
+
+
+def test_the_model_that_was_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it had too few probes to answer; not where there was none to ask."""
+    assert told(of("none")).as_dict()["classifier"] == {"name": "svm", "model": None}
+    monkeypatch.setenv("MPX_MODEL", "/models/mine")
+    short = background(SERIES[:40], "fair", load=lambda: Says(of("none")), why_not=lambda _: "")
+    assert short.mix is None
+    assert short.as_dict()["classifier"] == {"name": "svm", "model": "/models/mine"}
+
+    def broken() -> Any:
+        raise UsageError("the model is damaged")
+
+    assert background(SERIES, "fair", load=broken, why_not=lambda _: "").as_dict()["classifier"] is None
+    assert unrecognised("why", "fair").as_dict()["classifier"] is None
 
 
 def test_the_group_that_decides_leads() -> None:

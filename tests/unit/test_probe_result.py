@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mpx
-from mpx.probing.background import Bottleneck, CongestionChoice, PathBackground
+from mpx.choices import TRAINABLE
+from mpx.probing.background import Bottleneck, CongestionChoice, ModelUsed, PathBackground
 from mpx.probing.plot import draw
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.target import parse_target
@@ -102,6 +103,14 @@ def test_a_background_that_is_not_known_is_no_mix() -> None:
     strange = replace(RESULT, background=replace(SHARED, mix=Mix(UNKNOWN, 0.99, GROUPS)))
     assert any(line.startswith("mix       unknown: unlike all") for line in strange.as_lines())
     VALIDATOR.validate(strange.as_dict())
+
+
+@pytest.mark.parametrize("name", TRAINABLE)
+@pytest.mark.parametrize("folder", ["", "models/mine"])
+def test_every_classifier_may_have_named_the_mix(name: str, folder: str) -> None:
+    told = replace(RESULT, background=replace(SHARED, model=ModelUsed(name, folder))).as_dict()
+    VALIDATOR.validate(told)
+    assert told["classifier"] == {"name": name, "model": folder or None}
 
 
 def test_what_a_session_cannot_tell_is_not_made_up() -> None:

@@ -3,6 +3,8 @@
 It is learnt from windows of links that trees and distances were not learnt from (out of fold).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mpx.recognition.mix import MIXES
@@ -61,12 +63,16 @@ def temperature_of(shares: Floats, mixes: Texts) -> float:
         said = tempered(shares, float(np.exp(log_temperature)))
         return float(-np.log(said[np.arange(len(truth)), truth]).mean())
 
-    low, high = np.log(0.05), np.log(20.0)
+    return float(np.exp(place_of_least(surprise, np.log(0.05), np.log(20.0))))
+
+
+def place_of_least(value: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function with one minimum is least, between these bounds, by golden-section search."""
     golden = (np.sqrt(5) - 1) / 2
     while high - low > 1e-4:
         left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if surprise(left) < surprise(right) else (left, high)
-    return float(np.exp((low + high) / 2))
+        low, high = (low, right) if value(left) < value(right) else (left, high)
+    return (low + high) / 2
 
 
 def calibration_error(probabilities: Floats, mixes: Texts) -> float:

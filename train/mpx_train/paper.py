@@ -42,7 +42,7 @@ def raw_windows(examples: Sequence[Example], seconds: int) -> tuple[Floats, NDAr
     return np.concatenate(rows), np.concatenate(runs)
 
 
-def fit_other(name: str, windows: Floats, mixes: Texts, seed: int) -> Any:
+def fit_other(name: str, windows: Floats, mixes: Texts | NDArray[np.int64], seed: int) -> Any:
     """Return one of `OTHERS`, trained; the paper does not state how long its network was trained."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -1,36 +1,37 @@
 """Trains nearest neighbours in time warping: which windows to know, what votes are worth, how good it is."""
 
-import platform
 import warnings
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mpx_lab.dataset.load import load_dataset
 from numpy.typing import NDArray
 
-from mpx._version import __version__
-from mpx.errors import UsageError
+from mpx.choices import KNN_DTW
 from mpx.recognition.dtw import distances
-from mpx.recognition.mix import GROUP_OF, MIXES
-from mpx.recognition.observation import PASSIVE, TRAINS
+from mpx.recognition.mix import MIXES
+from mpx.recognition.observation import TRAINS, WAYS
 from mpx.recognition.template_file import FORMAT, read_templates
-from mpx.recognition.templates import NOVELTY, RADIUS, WAYS, Templates, shapes
+from mpx.recognition.templates import NOVELTY, RADIUS, Templates, shapes
 from mpx.recognition.windows import STEP_S
-from mpx_train.card import data_of
-from mpx_train.cut import Labelled, even, gridded
-from mpx_train.model_writer import check_model_writable, write_folder
-from mpx_train.train import FEWEST_LINKS, runs_for, too_few_links
+from mpx_train.cut import Labelled
+from mpx_train.model_writer import write_folder
+from mpx_train.passive import (
+    WINDOW_S,
+    card_of,
+    figures_of_passive,
+    folds_by_link,
+    line_of,
+    numbers_of,
+    passive_data,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # that it cannot read files of a kind that nobody has
     from tslearn.neighbors import KNeighborsTimeSeriesClassifier
 
-WINDOW_S = 10.0
 MOST_KNOWN = 1000  # templates: answers come in milliseconds
-FOLDS = 10
 DOUBTS = tuple(np.exp(np.linspace(np.log(0.01), np.log(10.0), 60)))
 CHECKED = 10  # windows whose votes are compared with those of tslearn
 Floats = NDArray[np.float64]
@@ -42,33 +43,16 @@ def train_templates(dataset: Path, model: Path, seed: int, k: int) -> Iterator[s
 
     Raises UsageError where the dataset holds too little, or no model can be written.
     """
-    check_model_writable(model)
-    examples = load_dataset(dataset)
-    grids = gridded(runs_for(PASSIVE, examples)[0], PASSIVE, least_s=WINDOW_S)
-    if len({grid.example.link for grid in grids}) < FEWEST_LINKS:
-        raise UsageError(too_few_links(dataset))
-    windows = even(grids, WINDOW_S, base_known=True)
+    data = passive_data(dataset, model)
     parts, figures = [], []
     for way in WAYS:
-        part, figure = _learnt(windows, way, k, np.random.default_rng(seed))
+        part, figure = _learnt(data.windows, way, k, np.random.default_rng(seed))
         parts.append(part)
         figures.append(figure)
-        yield (
-            f"{way}, {WINDOW_S:g} s, {k} nearest of {len(part.mixes)}, {figure['windows']} windows of unseen "
-            f"links: {figure['six']:.3f} of six, {figure['three']:.3f} of three"
-        )
-    card = {
-        "what": "recognises the background by the nearest windows in dynamic time warping (OPS, section 5.4)",
-        "command": f"mpx train --classifier knn-dtw --neighbours {k} DATASET -o MODEL --seed {seed}",
-        "made with": {
-            "mpx": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "tslearn")},
-        },
-        "data": data_of(dataset, examples),
-        "parts": figures,
-    }
-    _write(model, parts, card)
+        yield line_of(figure, f"{k} nearest of {len(part.mixes)}")
+    command = f"mpx train --classifier {KNN_DTW} --neighbours {k} DATASET -o MODEL --seed {seed}"
+    what = "recognises the background by the nearest windows in dynamic time warping (OPS, section 5.4)"
+    _write(model, parts, card_of(data, what, command, ("numpy", "tslearn"), figures))
     yield f"wrote {model}"
 
 
@@ -84,30 +68,20 @@ def _learnt(
 ) -> tuple[Templates, dict[str, Any]]:
     """Return templates, with votes that are worth what they are on links that were left out, and figures."""
     samples = samples_of(windows, way)
-    mixes = np.array([MIXES.index(mix) for mix in windows.mix])
+    mixes = numbers_of(windows.mix)
     votes, closest = _out_of_fold(samples, mixes, windows.link, k, dice)
     doubt = _doubt(votes, mixes, k)
     chosen = _some(len(mixes), dice)
     known, kept = samples[chosen].astype(np.float32), mixes[chosen]
     _check(known.astype(float), kept, samples[:CHECKED], k)
     farthest = float(np.quantile(closest, NOVELTY))
-    said = votes.argmax(axis=1)
-    groups = np.array([GROUP_OF[mix] for mix in MIXES])
-    by_link = [float((said == mixes)[windows.link == link].mean()) for link in sorted(set(windows.link))]
     figure = {
         "way": way,
         "window_s": WINDOW_S,
         "samples": samples.shape[1],
         "k": k,
         "templates": len(chosen),
-        "windows": len(mixes),
-        "six": round(float((said == mixes).mean()), 4),
-        "three": round(float((groups[said] == groups[mixes]).mean()), 4),
-        "six by link": {"least": round(min(by_link), 4), "most": round(max(by_link), 4)},
-        "confusion": {
-            mix: {other: int(((mixes == i) & (said == j)).sum()) for j, other in enumerate(MIXES)}
-            for i, mix in enumerate(MIXES)
-        },
+        **figures_of_passive(votes.argmax(axis=1), mixes, windows.link),
     }
     return Templates(way, WINDOW_S, known, kept, k, doubt, farthest), figure
 
@@ -117,10 +91,7 @@ def _out_of_fold(
 ) -> tuple[Numbers, Floats]:
     """Return the votes of each window, by windows of other links, and the distance to the nearest of them."""
     votes, closest = np.zeros((len(mixes), len(MIXES)), int), np.zeros(len(mixes))
-    names = np.array(sorted(set(links)))
-    dice.shuffle(names)
-    for fold in range(min(FOLDS, len(names))):
-        judged = np.isin(links, names[fold::FOLDS])
+    for judged in folds_by_link(links, dice):
         known = np.flatnonzero(~judged)
         known = known[_some(len(known), dice)]
         apart = distances(samples[judged], samples[known], RADIUS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from mpx.choices import CLASSIFIERS, KNN_DTW, TREES
+from mpx.choices import KNN_DTW, TRAINABLE, TREES
 from mpx.errors import UsageError
 
 
@@ -27,10 +27,11 @@ from mpx.errors import UsageError
 )
 @click.option(
     "--classifier",
-    type=click.Choice(CLASSIFIERS),
+    type=click.Choice(TRAINABLE),
     default=TREES,
     show_default=True,
-    help="Trees over features, or nearest neighbours in dynamic time warping (OPS).",
+    help="Trees over features, or what OPS compares: nearest neighbours in dynamic time warping, a network "
+    "(mlp), support vectors (svm), Gaussian naive Bayes.",
 )
 @click.option(
     "--neighbours",
@@ -50,6 +51,10 @@ def train_command(dataset: Path, model: Path, seed: int, classifier: str, neighb
             from mpx_train.templates import train_templates
 
             lines = train_templates(dataset, model, seed, neighbours or 1)
+        elif classifier != TREES:
+            from mpx_train.estimators import train_estimators
+
+            lines = train_estimators(dataset, model, classifier, seed)
         else:
             from mpx_train.train import train
 
