@@ -1,0 +1,129 @@
+"""Times in which something stayed as it was: streams, readings, outages; and means over time. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mpx.engine.round_trips import SEGMENT_BYTES, least_queue_s
+from mpx.intervals import Interval
+from mpx.report import Event
+
+OUTAGE_S = 3.0  # without data: as long as progress and notes call one
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """From when until when something was so, seconds since bytes began to flow."""
+
+    from_s: float
+    until_s: float
+    what: str
+
+    @property
+    def length_s(self) -> float:
+        """How long it was."""
+        return self.until_s - self.from_s
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A time with one number of streams, and what arrived in it."""
+
+    from_s: float
+    until_s: float
+    streams: int
+    goodput_bps: float | None  # None: not known
+
+    @property
+    def length_s(self) -> float:
+        """How long it was."""
+        return self.until_s - self.from_s
+
+
+def last_attempt(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events of the last attempt: times begin anew with each."""
+    begins = [at for at in range(1, len(events)) if events[at].t_s < events[at - 1].t_s]
+    return events[begins[-1] :] if begins else events
+
+
+def runs(intervals: Sequence[Interval], what: Callable[[Interval], str | None]) -> Sequence[Run]:
+    """Return the times in which `what` of one path was the same; none where it is None."""
+    found: list[Run] = []
+    for each in intervals:
+        name = what(each)
+        if name is None:
+            continue
+        if found and found[-1].what == name and found[-1].until_s >= each.from_s:
+            found[-1] = replace(found[-1], until_s=max(found[-1].until_s, each.until_s))
+        else:
+            found.append(Run(each.from_s, each.until_s, name))
+    return found
+
+
+def steps(events: Sequence[Event], intervals: Sequence[Interval]) -> Sequence[Step]:
+    """Return the numbers of streams that one path had, with what arrived meanwhile."""
+    begins = [e for at, e in enumerate(events) if not at or e.streams != events[at - 1].streams]
+    ends = [e.t_s for e in begins[1:]]
+    if begins:
+        ends.append(max([begins[-1].t_s, *(each.until_s for each in intervals)]))
+    return [
+        Step(e.t_s, end_s, e.streams, goodput_bps(intervals, e.t_s, end_s) if end_s > e.t_s else None)
+        for e, end_s in zip(begins, ends, strict=True)
+        if end_s > e.t_s or len(begins) == 1
+    ]
+
+
+def goodput_bps(intervals: Sequence[Interval], from_s: float, until_s: float) -> float | None:
+    """Return the mean over a time of what arrived, bit/s; None where there are no intervals."""
+    covered_s = arrived = 0.0
+    for each in intervals:
+        shared_s = min(until_s, each.until_s) - max(from_s, each.from_s)
+        if shared_s > 0 and each.length_s > 0:
+            covered_s += shared_s
+            arrived += each.arrived_bytes * shared_s / each.length_s
+    return arrived * 8 / covered_s if covered_s > 0 else None
+
+
+def outages(intervals: Sequence[Interval]) -> Sequence[Run]:
+    """Return the times of OUTAGE_S and more without data, between its first and its last."""
+    moving = [at for at, each in enumerate(intervals) if each.arrived_bytes]
+    if not moving:
+        return []
+    silent = runs(intervals[moving[0] : moving[-1]], lambda each: None if each.arrived_bytes else "no data")
+    return [each for each in silent if each.length_s >= OUTAGE_S]
+
+
+def mean_share(intervals: Sequence[Interval], what: Callable[[Interval], float | None]) -> float | None:
+    """Return the mean of a share over the time of all streams; None where it is not known."""
+    known = [(value, each.streams * each.length_s) for each in intervals if (value := what(each)) is not None]
+    stream_s = sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in known) / stream_s if stream_s > 0 else None
+
+
+def full_share(intervals: Sequence[Interval], rtt_s: float) -> float | None:
+    """Return the share of the time in which a queue stood that counts; None where queues are not known.
+
+    What counts depends on the round-trip time, as in tuning/measurement.py; `rtt_s` is used where an interval
+    has none.
+    """
+
+    def is_full(each: Interval) -> float | None:
+        if each.queue_s is None or each.streams <= 0 or each.length_s <= 0:
+            return None
+        stream_bps = each.arrived_bytes * 8 / each.length_s / max(1.0, each.streams)
+        return float(each.queue_s > least_queue_s(stream_bps, each.rtt_s or rtt_s))
+
+    known = [(value, each.length_s) for each in intervals if (value := is_full(each)) is not None]
+    whole_s = sum(length for _, length in known)
+    return sum(value * length for value, length in known) / whole_s if whole_s > 0 else None
+
+
+def lost_share(intervals: Sequence[Interval]) -> float | None:
+    """Return which share of the segments was sent again; None where nothing arrived, or nobody knows."""
+    segments = sum(each.arrived_bytes for each in intervals) / SEGMENT_BYTES
+    resent = sum(each.resent for each in intervals)
+    return resent / (segments + resent) if segments and resent else None
+
+
+def of_path(intervals: Sequence[Interval], path: str) -> Iterator[Interval]:
+    """Yield the intervals of one path."""
+    return (each for each in intervals if each.path == path)
