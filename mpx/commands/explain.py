@@ -49,14 +49,12 @@ def explain_command(report: str, html: str | None, png: str | None) -> None:
     if png:
         _check_png(png)
     record = read_report(_read(report), report if report != _DASH else "standard input")
-    sections = tell(record)
-    for line in lines(sections):
-        click.echo(line)
+    chapters = tell(record)
     if html:
         from mpx.explain.page import page
 
         with whole(html) as out:
-            out.write(page(record, sections).encode())
+            out.write(page(record, chapters).encode())
     if png:
         drawn = picture(record)
         if drawn is None:
@@ -64,6 +62,8 @@ def explain_command(report: str, html: str | None, png: str | None) -> None:
         from mpx.explain.plot import plot
 
         plot(drawn, png)
+    for line in lines(chapters):
+        click.echo(line)
 
 
 def _read(name: str) -> bytes:

@@ -147,14 +147,14 @@ def _bar(bar: Bar, until_s: float, top: float) -> Iterator[str]:
     if bar.label:
         yield _text("tick", LEFT - 8, top + 13, cut(bar.label, 9), "end")
     yield f'<rect class="empty" x="{LEFT}" y="{top}" width="{INNER}" height="{BAR}"/>'
-    for run in bar.runs:
-        x, end = _x(run.from_s, until_s), _x(run.until_s, until_s)
-        since, until = (time_label(round(t_s, 1), until_s) for t_s in (run.from_s, run.until_s))
-        yield f"<g><title>{escape(run.what)}, {since} to {until}</title>"
+    for stretch in bar.stretches:
+        x, end = _x(stretch.from_s, until_s), _x(stretch.until_s, until_s)
+        since, until = (time_label(round(t_s, 1), until_s) for t_s in (stretch.from_s, stretch.until_s))
+        yield f"<g><title>{escape(stretch.what)}, {since} to {until}</title>"
         place = f'x="{x:.1f}" y="{top}" width="{max(1.0, end - x):.1f}" height="{BAR}"'
-        yield f'<rect class="bar {kind_of(run.what)}" {place}/>'
-        if LETTER * len(run.what) + 6 <= end - x:
-            yield _text("in", (x + end) / 2, top + 13, run.what, "middle")
+        yield f'<rect class="bar {kind_of(stretch.what)}" {place}/>'
+        if LETTER * len(stretch.what) + 6 <= end - x:
+            yield _text("in", (x + end) / 2, top + 13, stretch.what, "middle")
         yield "</g>"
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from mpx.choices import FAIR
-from mpx.explain.finding import Finding, Kind
+from mpx.explain.finding import Finding, FindingKind
 from mpx.explain.outcome import after_data_s
 from mpx.explain.path_story import shortest_rtt_s
 from mpx.explain.record import CopyRecord
-from mpx.explain.runs import full_share, mean_share, of_path, outages
+from mpx.explain.stretches import full_share, mean_share, of_path, outages
 from mpx.intervals import Interval
 from mpx.recognition.mix import NOBODY, UNKNOWN
-from mpx.units import format_duration, format_rate, format_size
+from mpx.units import counted, format_duration, format_rate, format_size
 
 MUCH = 0.2  # of the time
 MOSTLY = 0.5
@@ -25,9 +25,9 @@ def faster(record: CopyRecord) -> Iterator[Finding]:
     """Yield what would have made the copy faster; at the end, where nothing would, why."""
     advice = [*_of_paths(record), *_of_the_whole(record)]
     if not advice and (text := _nothing(record)):
-        yield Finding(Kind.LIMIT, text)
+        yield Finding(FindingKind.LIMIT, text)
     for text in advice:
-        yield Finding(Kind.ADVICE, text)
+        yield Finding(FindingKind.ADVICE, text)
 
 
 def _by_path(record: CopyRecord) -> Iterator[tuple[str, list[Interval]]]:
@@ -46,7 +46,8 @@ def _of_paths(record: CopyRecord) -> Iterator[str]:
         if receiver >= MUCH:
             text = f"{where}a larger window at {_receiver(record)}: {_window('rmem', rtt_s)}"
             is_full = (full_share(moving, rtt_s or 0.0) or 0.0) >= MOSTLY
-            yield text + ("; many streams filled the path, fewer would have sooner" if is_full else "")
+            most = counted(round(max(each.streams for each in moving)), "stream")
+            yield text + (f"; so it took {most} to fill the path" if is_full else "")
         if sender >= MUCH:
             yield f"{where}a larger send buffer on this host: {_window('wmem', rtt_s)}"
         for outage in outages(moving):

@@ -96,9 +96,7 @@ class Fields:
         if not isinstance(value, list):
             raise self._wrong(key, "a list")
         if len(value) > most:
-            raise UsageError(
-                f"{self._where}: '{key}' has {len(value)} entries, and no report more than {most}"
-            )
+            raise self._wrong(key, f"a list of at most {most}")
         return value
 
     def objects(self, key: str, most: int) -> "Iterator[Fields]":

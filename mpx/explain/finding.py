@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What a sentence is for its reader."""
 
     FACT = "fact"
@@ -17,12 +17,12 @@ class Kind(StrEnum):
 class Finding:
     """A sentence that follows from the report."""
 
-    kind: Kind
+    kind: FindingKind
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Chapter:
     """Findings about one subject: the copy, a path, what would have been faster."""
 
     title: str
@@ -31,4 +31,4 @@ class Section:
 
 def fact(text: str) -> Finding:
     """Return a fact."""
-    return Finding(Kind.FACT, text)
+    return Finding(FindingKind.FACT, text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpx.choices import FAIR, NONE
-from mpx.explain.finding import Finding, Kind, fact
+from mpx.explain.finding import Finding, FindingKind, fact
 from mpx.explain.record import CopyRecord
 from mpx.units import counted, format_duration, format_rate, format_size
 
@@ -21,7 +21,7 @@ def outcome(record: CopyRecord) -> Iterator[Finding]:
         yield _copied(record)
     yield fact(f"from {record.source} to {record.destination}")
     if record.status != "done" and record.error:
-        yield Finding(Kind.PROBLEM, f"it was {record.status}: {record.error}")
+        yield Finding(FindingKind.PROBLEM, f"it was {record.status}: {record.error}")
     if record.dry_run:
         return
     yield from _asked(record)
@@ -98,9 +98,9 @@ def _checked(record: CopyRecord) -> Iterator[Finding]:
         yield fact(f"verified: each file has the same checksum at both ends ({by})")
     elif record.checksum == "unverified":
         size = format_size(record.compared.get(NONE, 0))
-        yield Finding(Kind.PROBLEM, f"not verified: {size} got their final names without a checksum")
+        yield Finding(FindingKind.PROBLEM, f"not verified: {size} got their final names without a checksum")
     elif record.checksum == "mismatch":
-        yield Finding(Kind.PROBLEM, "the checksums of a file differed though its data were sent twice")
+        yield Finding(FindingKind.PROBLEM, "the checksums of a file differed though its data were sent twice")
 
 
 def _multipath_tcp(record: CopyRecord) -> Iterator[Finding]:

@@ -5,22 +5,27 @@ from html import escape
 
 from mpx._version import __version__
 from mpx.explain.drawing import svg
-from mpx.explain.finding import Finding, Kind, Section
+from mpx.explain.finding import Chapter, Finding, FindingKind
 from mpx.explain.picture import picture
 from mpx.explain.record import CopyRecord
-from mpx.explain.runs import last_attempt
+from mpx.explain.stretches import last_attempt
 from mpx.explain.style import STYLE
 from mpx.report import Event
 from mpx.units import format_duration, format_rate
 
 MOST_ROWS = 200  # of decisions
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is loaded, whatever a report holds
-LABELS = {Kind.FACT: "", Kind.LIMIT: "limit: ", Kind.PROBLEM: "problem: ", Kind.ADVICE: "faster: "}
+LABELS = {
+    FindingKind.FACT: "",
+    FindingKind.LIMIT: "limit: ",
+    FindingKind.PROBLEM: "problem: ",
+    FindingKind.ADVICE: "faster: ",
+}
 
 
-def page(record: CopyRecord, sections: Sequence[Section]) -> str:
+def page(record: CopyRecord, chapters: Sequence[Chapter]) -> str:
     """Return the page."""
-    (copy, *others) = sections
+    (copy, *others) = chapters
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -31,7 +36,7 @@ def page(record: CopyRecord, sections: Sequence[Section]) -> str:
             f"<style>{STYLE}</style></head><body>",
             *_head(copy),
             *_drawn(record),
-            *(line for section in others for line in _section(section)),
+            *(line for chapter in others for line in _chapter(chapter)),
             *_decisions(last_attempt(record.events), record.omitted),
             f"<footer>made by mpx explain {escape(__version__)}; times count from when streams were opened"
             "</footer></body></html>",
@@ -40,7 +45,7 @@ def page(record: CopyRecord, sections: Sequence[Section]) -> str:
     )
 
 
-def _head(copy: Section) -> Iterator[str]:
+def _head(copy: Chapter) -> Iterator[str]:
     first, *others = copy.findings
     yield f"<h1>{escape(_capital(first.text))}</h1>"
     yield "<ul>"
@@ -58,10 +63,10 @@ def _drawn(record: CopyRecord) -> Iterator[str]:
         yield '<p class="lead">Dashed lines are decisions; their numbers are those of the list below.</p>'
 
 
-def _section(section: Section) -> Iterator[str]:
-    yield f"<h2>{escape(_capital(section.title))}</h2>"
+def _chapter(chapter: Chapter) -> Iterator[str]:
+    yield f"<h2>{escape(_capital(chapter.title))}</h2>"
     yield "<ul>"
-    yield from map(_item, section.findings)
+    yield from map(_item, chapter.findings)
     yield "</ul>"
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from mpx.explain.finding import Finding, Kind, fact
+from mpx.explain.finding import Finding, FindingKind, fact
 from mpx.explain.record import CopyRecord
-from mpx.explain.runs import (
-    Run,
-    Step,
+from mpx.explain.stretches import (
+    StreamStep,
+    Stretch,
     full_share,
     goodput_bps,
     last_attempt,
@@ -15,8 +15,8 @@ from mpx.explain.runs import (
     mean_share,
     of_path,
     outages,
-    runs,
     steps,
+    stretches,
 )
 from mpx.intervals import Interval
 from mpx.recognition.mix import MIXES, UNKNOWN
@@ -24,8 +24,11 @@ from mpx.report import Event
 from mpx.units import counted, format_duration, format_rate, format_size
 
 LEAST_SHARE = 0.1  # of the time, of what is worth a sentence
-SHORTEST_RUN, SHORTEST_RUN_S = 0.04, 2.0  # share of the copy, and seconds, that a reading lasts to be told
-MOST_STEPS, MOST_SAID, MOST_RUNS = 7, 6, 8  # lines
+SHORTEST_STRETCH, SHORTEST_STRETCH_S = (
+    0.04,
+    2.0,
+)  # share of the copy, and seconds, that a reading lasts to be told
+MOST_STEPS, MOST_SAID, MOST_STRETCHES = 7, 6, 8  # lines
 MOST_IN_A_LINE = 4  # steps, where there are several paths
 BACKGROUNDS = dict(
     zip(
@@ -57,7 +60,7 @@ def path_story(record: CopyRecord, path: str) -> Iterator[Finding]:
     yield from _losses(intervals)
     yield from _said(events)
     for outage in outages(intervals):
-        yield Finding(Kind.PROBLEM, f"no data {_span(outage)}")
+        yield Finding(FindingKind.PROBLEM, f"no data {_span(outage)}")
 
 
 def _carried(record: CopyRecord, path: str, intervals: Sequence[Interval]) -> Iterator[Finding]:
@@ -111,12 +114,12 @@ def _limits(record: CopyRecord, intervals: Sequence[Interval]) -> Iterator[Findi
     )
     for share, what in sorted((each for each in shares if each[0] is not None), reverse=True):
         if share is not None and share >= LEAST_SHARE:
-            yield Finding(Kind.LIMIT, f"{what} for {share:.0%} of the time")
+            yield Finding(FindingKind.LIMIT, f"{what} for {share:.0%} of the time")
     if moving and receiver is None and record.is_download:
         yield fact("whether windows held the streams back is not known, as the other side sent")
 
 
-def _streams(all_steps: Sequence[Step], *, in_a_line: bool) -> Iterator[Finding]:
+def _streams(all_steps: Sequence[StreamStep], *, in_a_line: bool) -> Iterator[Finding]:
     """Yield the numbers of streams, and what each step gained."""
     if len(all_steps) == 1:
         (only,) = all_steps
@@ -134,7 +137,7 @@ def _streams(all_steps: Sequence[Step], *, in_a_line: bool) -> Iterator[Finding]
         yield from map(fact, told)
 
 
-def _step(step: Step, before: Step | None) -> str:
+def _step(step: StreamStep, before: StreamStep | None) -> str:
     text = f"{_at(step.from_s)}: {counted(step.streams, 'stream')}"
     if step.goodput_bps is None:
         return text
@@ -144,31 +147,34 @@ def _step(step: Step, before: Step | None) -> str:
     return f"{text} for {format_duration(step.length_s)}"
 
 
-def told_runs(intervals: Sequence[Interval]) -> Sequence[Run]:
+def told_stretches(intervals: Sequence[Interval]) -> Sequence[Stretch]:
     """Return the readings of the background that lasted, those around a short one as one."""
     if not intervals:
         return []
-    least_s = max(SHORTEST_RUN_S, SHORTEST_RUN * (intervals[-1].until_s - intervals[0].from_s))
-    lasting: list[Run] = []
-    for run in runs(intervals, lambda each: each.background):
-        if run.length_s < least_s:
+    least_s = max(SHORTEST_STRETCH_S, SHORTEST_STRETCH * (intervals[-1].until_s - intervals[0].from_s))
+    lasting: list[Stretch] = []
+    for stretch in stretches(intervals, lambda each: each.background):
+        if stretch.length_s < least_s:
             continue
-        if lasting and lasting[-1].what == run.what:
-            lasting[-1] = Run(lasting[-1].from_s, run.until_s, run.what)
+        if lasting and lasting[-1].what == stretch.what:
+            lasting[-1] = Stretch(lasting[-1].from_s, stretch.until_s, stretch.what)
         else:
-            lasting.append(run)
+            lasting.append(stretch)
     return lasting
 
 
 def _background(intervals: Sequence[Interval]) -> Iterator[Finding]:
     """Yield who shared the path, and when that changed."""
-    read = runs(intervals, lambda each: each.background)
+    read = stretches(intervals, lambda each: each.background)
     if not read:
         return
-    lasting = told_runs(intervals)
-    parts = [f"{BACKGROUNDS.get(run.what, run.what)} {_span(run)}" for run in lasting[:MOST_RUNS]]
-    if len(lasting) > MOST_RUNS:
-        parts.append(f"and {counted(len(lasting) - MOST_RUNS, 'more change')}")
+    lasting = told_stretches(intervals)
+    parts = [
+        f"{BACKGROUNDS.get(stretch.what, stretch.what)} {_span(stretch)}"
+        for stretch in lasting[:MOST_STRETCHES]
+    ]
+    if len(lasting) > MOST_STRETCHES:
+        parts.append(f"and {counted(len(lasting) - MOST_STRETCHES, 'more change')}")
     if parts:
         yield fact("background: " + "; ".join(parts))
     else:
@@ -212,5 +218,5 @@ def _at(t_s: float) -> str:
     return f"at {format_duration(t_s)}" if t_s else "at first"
 
 
-def _span(run: Run) -> str:
-    return f"from {format_duration(run.from_s)} to {format_duration(run.until_s)}"
+def _span(stretch: Stretch) -> str:
+    return f"from {format_duration(stretch.from_s)} to {format_duration(stretch.until_s)}"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from mpx.explain.path_story import told_runs
+from mpx.explain.path_story import told_stretches
 from mpx.explain.record import CopyRecord
-from mpx.explain.runs import Run, last_attempt, of_path, runs, steps
+from mpx.explain.stretches import Stretch, last_attempt, of_path, steps, stretches
 from mpx.intervals import Interval
 from mpx.report import Event
 
@@ -45,7 +45,7 @@ class Bar:
     """What was in use, or was recognised, on a path, from when until when."""
 
     label: str
-    runs: Sequence[Run]
+    stretches: Sequence[Stretch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def picture(record: CopyRecord) -> Picture | None:
     ]
     bars = [
         Bars("Congestion control", _bars(by_path, _congestions)),
-        Bars("Background", _bars(by_path, told_runs)),
+        Bars("Background", _bars(by_path, told_stretches)),
     ]
     return Picture(
         until_s,
@@ -191,12 +191,12 @@ def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else 1000 * seconds
 
 
-def _congestions(intervals: Sequence[Interval]) -> Sequence[Run]:
-    return runs(intervals, lambda each: each.congestion)
+def _congestions(intervals: Sequence[Interval]) -> Sequence[Stretch]:
+    return stretches(intervals, lambda each: each.congestion)
 
 
 def _bars(
-    by_path: dict[str, list[Interval]], found: Callable[[Sequence[Interval]], Sequence[Run]]
+    by_path: dict[str, list[Interval]], found: Callable[[Sequence[Interval]], Sequence[Stretch]]
 ) -> Sequence[Bar]:
     label = "" if len(by_path) == 1 else "path "
     return [

@@ -63,13 +63,19 @@ def _marks(axes: "Axes", marks: Sequence[Mark]) -> None:
 
 def _bars(axes: "Axes", bars: Bars, until_s: float) -> None:
     for place, bar in enumerate(bars.bars):
-        for run in bar.runs:
-            axes.barh(place, run.length_s, left=run.from_s, height=0.8, color=BARS_LIGHT[kind_of(run.what)])
-            if run.length_s > 0.02 * until_s * max(1, len(run.what) // 2):
+        for stretch in bar.stretches:
+            axes.barh(
+                place,
+                stretch.length_s,
+                left=stretch.from_s,
+                height=0.8,
+                color=BARS_LIGHT[kind_of(stretch.what)],
+            )
+            if stretch.length_s > 0.02 * until_s * max(1, len(stretch.what) // 2):
                 axes.text(
-                    (run.from_s + run.until_s) / 2,
+                    (stretch.from_s + stretch.until_s) / 2,
                     place,
-                    run.what,
+                    stretch.what,
                     ha="center",
                     va="center",
                     fontsize="small",

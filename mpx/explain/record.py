@@ -17,7 +17,7 @@ MOST_INTERVALS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RecordedSettings:
     """The options of the copy that decide how fast it was; None where the report does not say, or null."""
 
     streams: int | None = None
@@ -29,7 +29,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedPath:
+class ExpectedPath:
     """A path of a controller: what it expected, and what arrived over it (None: not known)."""
 
     name: str
@@ -58,7 +58,7 @@ class CopyRecord:
     congestion: str | None
     congestion_not_had: str | None
     controller: str | None
-    offered: Sequence[OfferedPath]
+    offered: Sequence[ExpectedPath]
     subflows: Sequence[int] | None  # of each stream of Multipath TCP; None: it was not asked for
     events: Sequence[Event]
     omitted: int  # events that the report left out
@@ -66,7 +66,7 @@ class CopyRecord:
     failures: Sequence[tuple[str, str]]  # name, error
     flow_began_s: float | None = None
     cpu_s: float | None = None
-    settings: Settings = Settings()
+    settings: RecordedSettings = RecordedSettings()
     intervals: Sequence[Interval] = ()
 
     @property
@@ -145,8 +145,8 @@ def _tally(counts: Fields) -> Tally:
     return Tally(**{name: counts.count(name) for name in names})
 
 
-def _settings(settings: Fields) -> Settings:
-    return Settings(
+def _settings(settings: Fields) -> RecordedSettings:
+    return RecordedSettings(
         streams=settings.count_or_none("streams"),
         max_streams=settings.count_or_none("max_streams"),
         share=settings.count_or_none("share"),
@@ -156,8 +156,8 @@ def _settings(settings: Fields) -> Settings:
     )
 
 
-def _offered(path: Fields) -> OfferedPath:
-    return OfferedPath(
+def _offered(path: Fields) -> ExpectedPath:
+    return ExpectedPath(
         path.text("path"),
         path.number_or_none("rate_bps"),
         path.number("rtt_s"),

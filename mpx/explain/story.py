@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.explain.faster import faster
-from mpx.explain.finding import Finding, Kind, Section, fact
+from mpx.explain.finding import Chapter, Finding, FindingKind, fact
 from mpx.explain.outcome import outcome
 from mpx.explain.path_story import path_story
 from mpx.explain.record import CopyRecord
@@ -14,15 +14,15 @@ MOST_NOTES = 8
 MOST_PATHS = 16  # told of one by one; no path set of a controller has more
 
 
-def tell(record: CopyRecord) -> Sequence[Section]:
-    """Return all that the report says, in the order in which it is told; no section is empty."""
-    sections = [Section("the copy", tuple(outcome(record)))]
+def tell(record: CopyRecord) -> Sequence[Chapter]:
+    """Return all that the report says, in the order in which it is told; no chapter is empty."""
+    chapters = [Chapter("the copy", tuple(outcome(record)))]
     if not record.dry_run:
         for path in record.paths[:MOST_PATHS]:
-            sections.append(Section(path_title(path), tuple(path_story(record, path))))
-        sections.append(Section("what would have been faster", tuple(faster(record))))
-    sections.append(Section("notes of the copy", tuple(_notes(record))))
-    return [section for section in sections if section.findings]
+            chapters.append(Chapter(path_title(path), tuple(path_story(record, path))))
+        chapters.append(Chapter("what would have been faster", tuple(faster(record))))
+    chapters.append(Chapter("notes of the copy", tuple(_notes(record))))
+    return [chapter for chapter in chapters if chapter.findings]
 
 
 def path_title(path: str) -> str:
@@ -37,6 +37,6 @@ def _notes(record: CopyRecord) -> Iterator[Finding]:
     if len(notes) > MOST_NOTES:
         yield fact(f"and {counted(len(notes) - MOST_NOTES, 'more note')} in the report")
     for name, error in record.failures[:MOST_NOTES]:
-        yield Finding(Kind.PROBLEM, f"not copied: {error if name in error else f'{name}: {error}'}")
+        yield Finding(FindingKind.PROBLEM, f"not copied: {error if name in error else f'{name}: {error}'}")
     if len(record.failures) > MOST_NOTES:
         yield fact(f"and {counted(len(record.failures) - MOST_NOTES, 'more failure')} in the report")

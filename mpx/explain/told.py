@@ -3,19 +3,19 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from mpx.explain.finding import Kind, Section
+from mpx.explain.finding import Chapter, FindingKind
 
 WIDTH = 110
-SIGNS = {Kind.FACT: "-", Kind.LIMIT: "*", Kind.PROBLEM: "!", Kind.ADVICE: ">"}
+SIGNS = {FindingKind.FACT: "-", FindingKind.LIMIT: "*", FindingKind.PROBLEM: "!", FindingKind.ADVICE: ">"}
 
 
-def lines(sections: Sequence[Section]) -> Iterator[str]:
+def lines(chapters: Sequence[Chapter]) -> Iterator[str]:
     """Yield the lines; `*`: what held it back, `!`: what went wrong, `>`: what would have been faster."""
-    for place, section in enumerate(sections):
+    for place, chapter in enumerate(chapters):
         if place:
             yield ""
-        yield f"{section.title[:1].upper()}{section.title[1:]}"
-        for finding in section.findings:
+        yield f"{chapter.title[:1].upper()}{chapter.title[1:]}"
+        for finding in chapter.findings:
             yield from textwrap.wrap(
                 finding.text,
                 WIDTH,

@@ -11,7 +11,7 @@ OUTAGE_S = 3.0  # without data: as long as progress and notes call one
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Stretch:
     """From when until when something was so, seconds since bytes began to flow."""
 
     from_s: float
@@ -25,7 +25,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StreamStep:
     """A time with one number of streams, and what arrived in it."""
 
     from_s: float
@@ -45,9 +45,9 @@ def last_attempt(events: Sequence[Event]) -> Sequence[Event]:
     return events[begins[-1] :] if begins else events
 
 
-def runs(intervals: Sequence[Interval], what: Callable[[Interval], str | None]) -> Sequence[Run]:
+def stretches(intervals: Sequence[Interval], what: Callable[[Interval], str | None]) -> Sequence[Stretch]:
     """Return the times in which `what` of one path was the same; none where it is None."""
-    found: list[Run] = []
+    found: list[Stretch] = []
     for each in intervals:
         name = what(each)
         if name is None:
@@ -55,18 +55,18 @@ def runs(intervals: Sequence[Interval], what: Callable[[Interval], str | None]) 
         if found and found[-1].what == name and found[-1].until_s >= each.from_s:
             found[-1] = replace(found[-1], until_s=max(found[-1].until_s, each.until_s))
         else:
-            found.append(Run(each.from_s, each.until_s, name))
+            found.append(Stretch(each.from_s, each.until_s, name))
     return found
 
 
-def steps(events: Sequence[Event], intervals: Sequence[Interval]) -> Sequence[Step]:
+def steps(events: Sequence[Event], intervals: Sequence[Interval]) -> Sequence[StreamStep]:
     """Return the numbers of streams that one path had, with what arrived meanwhile."""
     begins = [e for at, e in enumerate(events) if not at or e.streams != events[at - 1].streams]
     ends = [e.t_s for e in begins[1:]]
     if begins:
         ends.append(max([begins[-1].t_s, *(each.until_s for each in intervals)]))
     return [
-        Step(e.t_s, end_s, e.streams, goodput_bps(intervals, e.t_s, end_s) if end_s > e.t_s else None)
+        StreamStep(e.t_s, end_s, e.streams, goodput_bps(intervals, e.t_s, end_s) if end_s > e.t_s else None)
         for e, end_s in zip(begins, ends, strict=True)
         if end_s > e.t_s or len(begins) == 1
     ]
@@ -83,12 +83,14 @@ def goodput_bps(intervals: Sequence[Interval], from_s: float, until_s: float) ->
     return arrived * 8 / covered_s if covered_s > 0 else None
 
 
-def outages(intervals: Sequence[Interval]) -> Sequence[Run]:
+def outages(intervals: Sequence[Interval]) -> Sequence[Stretch]:
     """Return the times of OUTAGE_S and more without data, between its first and its last."""
     moving = [at for at, each in enumerate(intervals) if each.arrived_bytes]
     if not moving:
         return []
-    silent = runs(intervals[moving[0] : moving[-1]], lambda each: None if each.arrived_bytes else "no data")
+    silent = stretches(
+        intervals[moving[0] : moving[-1]], lambda each: None if each.arrived_bytes else "no data"
+    )
     return [each for each in silent if each.length_s >= OUTAGE_S]
 
 
