@@ -16,6 +16,8 @@ MUCH = 0.2  # of the time
 MOSTLY = 0.5
 STUCK = 0.25  # of what the other paths carried in the mean
 REFERENCE_BPS = 1e9  # for which windows are told
+LEAST_WINDOW_BYTES = 65535  # that every receiver has; what answers sooner stands in between, as a proxy
+SMALL_BYTES = 1024 * 1024  # a file of less is over before its stream is fast
 LONG_S = 1.0  # that something takes to be worth advice
 AT_THE_LIMIT = 0.85  # of --rate
 ONE_CORE = 0.85  # of a processor's time: mpx is one process, most of whose work is done by one core at a time
@@ -47,12 +49,15 @@ def _of_paths(record: CopyRecord) -> Iterator[str]:
             text = f"{where}a larger window at {_receiver(record)}: {_window('rmem', rtt_s)}"
             is_full = (full_share(moving, rtt_s or 0.0) or 0.0) >= MOSTLY
             most = counted(round(max(each.streams for each in moving)), "stream")
-            yield text + (f"; so it took {most} to fill the path" if is_full else "")
+            yield text + (f" (the path was full all the same, with up to {most})" if is_full else "")
         if sender >= MUCH:
             yield f"{where}a larger send buffer on this host: {_window('wmem', rtt_s)}"
-        for outage in outages(moving):
-            since, lasted = format_duration(outage.from_s), format_duration(outage.length_s)
-            yield f"{where}no outage: from {since} on there were no data for {lasted}"
+        if silent := outages(moving):
+            lasted, since = (
+                format_duration(t_s) for t_s in (sum(each.length_s for each in silent), silent[0].from_s)
+            )
+            often = f" in {len(silent)} times, the first" if len(silent) > 1 else ""
+            yield f"{where}no outage: no data arrived for {lasted}{often} from {since} on"
     yield from _stuck(record)
 
 
@@ -65,10 +70,11 @@ def _receiver(record: CopyRecord) -> str:
 
 def _window(which: str, rtt_s: float | None) -> str:
     text = f"raise the third number of net.ipv4.tcp_{which} there (sysctl)"
-    if not rtt_s:
+    size_bytes = REFERENCE_BPS * (rtt_s or 0.0) / 8
+    if rtt_s is None or size_bytes <= LEAST_WINDOW_BYTES:
         return text
-    size = format_size(REFERENCE_BPS * rtt_s / 8)
-    return f"{text}; one stream of {format_rate(REFERENCE_BPS)} over {format_duration(rtt_s)} needs {size}"
+    needs = f"needs {format_size(size_bytes)}"
+    return f"{text}; one stream of {format_rate(REFERENCE_BPS)} over {format_duration(rtt_s)} {needs}"
 
 
 def _stuck(record: CopyRecord) -> Iterator[str]:
@@ -100,6 +106,12 @@ def _of_this_host(record: CopyRecord) -> Iterator[str]:
     if limit_bps and moved_bps is not None and moved_bps >= AT_THE_LIMIT * limit_bps:
         limit, moved = format_rate(limit_bps), format_rate(moved_bps)
         yield f"a higher --rate: {limit} was permitted, and data moved at {moved}"
+    elif idle >= MUCH and record.files.moved > 1 and record.bytes.moved < SMALL_BYTES * record.files.moved:
+        mean = format_size(record.bytes.moved / record.files.moved)
+        yield (
+            f"larger files: streams had nothing to send for {idle:.0%} of the time, as each of "
+            f"{record.files.moved} files has {mean} in the mean; an archive (tar) moves as one"
+        )
     elif idle >= MUCH and core < ONE_CORE:
         yield (
             f"a faster source: streams had nothing to send for {idle:.0%} of the time, while mpx took "

@@ -21,7 +21,8 @@ def outcome(record: CopyRecord) -> Iterator[Finding]:
         yield _copied(record)
     yield fact(f"from {record.source} to {record.destination}")
     if record.status != "done" and record.error:
-        yield Finding(FindingKind.PROBLEM, f"it was {record.status}: {record.error}")
+        how = "failed" if record.status == "failed" else "was interrupted"
+        yield Finding(FindingKind.PROBLEM, f"it {how}: {record.error.removeprefix('interrupted; ')}")
     if record.dry_run:
         return
     yield from _asked(record)
@@ -33,6 +34,8 @@ def outcome(record: CopyRecord) -> Iterator[Finding]:
 def _copied(record: CopyRecord) -> Finding:
     files, size = record.files, record.bytes
     took = format_duration(record.duration_s)
+    if not files.moved + files.resumed and record.status == "done":
+        return fact(f"nothing was copied: {files.skipped} of {counted(files.total, 'file')} skipped")
     if not files.moved + files.resumed:
         arrived = sum(each.arrived_bytes for each in record.intervals)
         carried = f"; {format_size(arrived)} of data arrived in {took}" if arrived else f", after {took}"
@@ -49,7 +52,9 @@ def _copied(record: CopyRecord) -> Finding:
 
 
 def _asked(record: CopyRecord) -> Iterator[Finding]:
-    """Yield by which options it was to find its way."""
+    """Yield by which options it was to find its way over a network."""
+    if not record.is_upload and not record.is_download:
+        return
     asked, words = record.settings, []
     if asked.policy:
         words.append(f"--policy {asked.policy}")
@@ -95,7 +100,7 @@ def _phases(record: CopyRecord) -> Iterator[Finding]:
 def _checked(record: CopyRecord) -> Iterator[Finding]:
     by = ", ".join(f"{name} {format_size(size)}" for name, size in record.compared.items() if name != NONE)
     if record.checksum == "verified":
-        yield fact(f"verified: each file has the same checksum at both ends ({by})")
+        yield fact("verified: each file has the same checksum at both ends" + (f" ({by})" if by else ""))
     elif record.checksum == "unverified":
         size = format_size(record.compared.get(NONE, 0))
         yield Finding(FindingKind.PROBLEM, f"not verified: {size} got their final names without a checksum")

@@ -23,6 +23,7 @@ from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.report import Event
 from mpx.units import counted, format_duration, format_rate, format_size
 
+LEAST_LOSS = 0.0001  # that is told exactly
 LEAST_SHARE = 0.1  # of the time, of what is worth a sentence
 SHORTEST_STRETCH, SHORTEST_STRETCH_S = (
     0.04,
@@ -198,7 +199,8 @@ def _losses(intervals: Sequence[Interval]) -> Iterator[Finding]:
     share = lost_share(intervals)
     if share is not None:
         resent = sum(each.resent for each in intervals)
-        yield fact(f"{counted(resent, 'segment')} sent again, {share:.2%} of all")
+        of_all = f"{share:.2%}" if share >= LEAST_LOSS else f"less than {LEAST_LOSS:.2%}"
+        yield fact(f"{counted(resent, 'segment')} sent again, {of_all} of all")
 
 
 def _said(events: Sequence[Event]) -> Iterator[Finding]:

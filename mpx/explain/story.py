@@ -18,11 +18,16 @@ def tell(record: CopyRecord) -> Sequence[Chapter]:
     """Return all that the report says, in the order in which it is told; no chapter is empty."""
     chapters = [Chapter("the copy", tuple(outcome(record)))]
     if not record.dry_run:
-        for path in record.paths[:MOST_PATHS]:
+        for path in record.paths[:MOST_PATHS] if _has_moved(record) else ():
             chapters.append(Chapter(path_title(path), tuple(path_story(record, path))))
         chapters.append(Chapter("what would have been faster", tuple(faster(record))))
     chapters.append(Chapter("notes of the copy", tuple(_notes(record))))
     return [chapter for chapter in chapters if chapter.findings]
+
+
+def _has_moved(record: CopyRecord) -> bool:
+    """Tell whether data arrived, or nobody knows."""
+    return not record.intervals or any(each.arrived_bytes for each in record.intervals)
 
 
 def path_title(path: str) -> str:

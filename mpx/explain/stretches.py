@@ -84,13 +84,15 @@ def goodput_bps(intervals: Sequence[Interval], from_s: float, until_s: float) ->
 
 
 def outages(intervals: Sequence[Interval]) -> Sequence[Stretch]:
-    """Return the times of OUTAGE_S and more without data, between its first and its last."""
+    """Return the times of OUTAGE_S and more without data over open streams, between its first and last."""
     moving = [at for at, each in enumerate(intervals) if each.arrived_bytes]
     if not moving:
         return []
-    silent = stretches(
-        intervals[moving[0] : moving[-1]], lambda each: None if each.arrived_bytes else "no data"
-    )
+
+    def silence(each: Interval) -> str | None:
+        return "no data" if each.streams > 0 and not each.arrived_bytes else None
+
+    silent = stretches(intervals[moving[0] : moving[-1]], silence)
     return [each for each in silent if each.length_s >= OUTAGE_S]
 
 

@@ -17,7 +17,7 @@ def test_a_copy_beside_others() -> None:
     assert story[COPY] == [
         "fact: none of 1 file got its final name; 339 MiB of data arrived in 1 min 30 s",
         "fact: from /data/run7/large.h5 to ftp://dtn.example.org/data/large.h5",
-        "problem: it was interrupted: interrupted; copy the same SRC to the same DST again to continue",
+        "problem: it was interrupted: copy the same SRC to the same DST again to continue",
         "fact: asked for: --policy fair --congestion auto --share 4",
         "fact: connecting and looking at both ends took 120 ms (times below count from there); data moved "
         "for 1 min 30 s; the end took 259 ms after the last data",
@@ -68,7 +68,51 @@ def test_a_source_that_is_slow() -> None:
 def test_an_outage() -> None:
     story = told(stored("outage"))
     assert story[PATH][-1].startswith("problem: no data from 8")
-    assert [line for line in story[FASTER] if line.startswith("advice: no outage: from 8")]
+    (advice,) = story[FASTER]
+    assert advice.startswith("advice: no outage: no data arrived for 8")
+
+
+def test_several_outages_are_one_line() -> None:
+    report = stored("outage")
+    for at in range(8, 14):
+        report["intervals"][at]["arrived_bytes"] = 0
+    (advice,) = told(report)[FASTER]
+    assert "in 2 times, the first from 6.4 s on" in advice
+
+
+def test_silence_without_a_stream_is_no_outage() -> None:
+    report = stored("outage")
+    for interval in report["intervals"]:
+        if not interval["arrived_bytes"]:
+            interval["streams"] = 0
+    assert not [line for chapter in told(report).values() for line in chapter if "no data" in line]
+
+
+def test_many_small_files() -> None:
+    report = stored("rate")
+    report["settings"]["rate_bps"] = None
+    report["files"] |= {"total": 400, "moved": 400}
+    (advice,) = told(report)[FASTER]
+    assert advice.startswith("advice: larger files: streams had nothing to send for 37% of the time")
+    assert "400 files has 97.7 KiB in the mean" in advice
+
+
+def test_what_was_not_copied() -> None:
+    skipped = quiet(files={"total": 3, "moved": 0, "resumed": 0, "skipped": 3, "failed": 0}, intervals=[])
+    assert told(skipped)[COPY][0] == "fact: nothing was copied: 3 of 3 files skipped"
+    failed = stored("rate") | {"status": "failed", "error": "no space"}
+    failed["files"] |= {"moved": 0, "failed": 1}
+    for interval in failed["intervals"]:
+        interval["arrived_bytes"] = 0
+    story = told(failed)
+    assert story[COPY][0] == "fact: none of 1 file got its final name, after 16.2 s"
+    assert "problem: it failed: no space" in story[COPY]
+    assert PATH not in story  # nothing moved there
+
+
+def test_a_copy_within_this_host_has_no_words_of_a_network() -> None:
+    story = told(stored("rate") | {"destination": "/data/copy"})
+    assert not [line for line in (*story[COPY], *story[PATH]) if "congestion" in line]
 
 
 def test_a_download_says_what_it_cannot_know_and_what_is_not_permitted() -> None:
