@@ -82,6 +82,7 @@ def _bars(axes: "Axes", bars: Bars, until_s: float) -> None:
                     parse_math=False,
                 )
     axes.set_yticks(range(len(bars.bars)), [cut(bar.label, 9).replace("$", r"\$") for bar in bars.bars])
+    axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(bars.bars) - 0.5, -0.5)
     axes.set_title(bars.title, loc="left", fontsize="medium", fontweight="bold")
     axes.spines[["top", "right", "left"]].set_visible(False)
