@@ -51,6 +51,13 @@ class Fields:
             raise self._wrong(key, f"a number from 0 to {LARGEST:.0e}")
         return float(value)
 
+    def number_from(self, key: str, least: float) -> float:
+        """Return a finite number of at least `least`."""
+        value = self.number(key)
+        if value < least:
+            raise self._wrong(key, f"at least {least:g}")
+        return value
+
     def number_or_none(self, key: str) -> float | None:
         """Return the same; None where the key is missing or null."""
         return self.number(key) if key in self else None

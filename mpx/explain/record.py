@@ -185,14 +185,14 @@ def _event(event: Fields) -> Event:
 
 
 def _interval(interval: Fields) -> Interval:
-    from_s, until_s = interval.number("from_s"), interval.number("until_s")
+    from_s = interval.number("from_s")
     values: dict[str, Any] = {
         name: interval.share_or_none(name) for name in ("idle", "limited_by_receiver", "limited_by_sender")
     }
     return Interval(
         path=interval.text("path"),
         from_s=from_s,
-        until_s=max(from_s, until_s),
+        until_s=interval.number_from("until_s", from_s),
         streams=interval.number("streams"),
         arrived_bytes=interval.count("arrived_bytes"),
         resent=interval.count("resent"),

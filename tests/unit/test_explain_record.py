@@ -128,6 +128,13 @@ def test_a_share_is_at_most_all() -> None:
         record(report)
 
 
+def test_an_interval_does_not_end_before_it_begins() -> None:
+    report = stored("rate")
+    report["intervals"][2]["until_s"] = 0.5
+    with pytest.raises(UsageError, match=r"intervals\[2\]: 'until_s' is not at least 0.8"):
+        record(report)
+
+
 def test_lists_are_bounded() -> None:
     with pytest.raises(UsageError, match="'notes' is not a list of at most"):
         record(stored("rate") | {"notes": [""] * 20_001})
