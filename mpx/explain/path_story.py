@@ -6,10 +6,10 @@ from itertools import pairwise
 from mpx.explain.finding import Finding, FindingKind, fact
 from mpx.explain.record import CopyRecord
 from mpx.explain.stretches import (
+    Arrivals,
     StreamStep,
     Stretch,
     full_share,
-    goodput_bps,
     last_attempt,
     lost_share,
     mean_share,
@@ -70,7 +70,7 @@ def _carried(record: CopyRecord, path: str, intervals: Sequence[Interval]) -> It
         return
     mine = sum(each.arrived_bytes for each in intervals)
     whole = sum(each.arrived_bytes for each in record.intervals)
-    rate = goodput_bps(intervals, 0.0, intervals[-1].until_s) or 0.0
+    rate = Arrivals(intervals).goodput_bps(0.0, intervals[-1].until_s) or 0.0
     text = f"carried {format_size(mine)}"
     if whole:
         text += f", {mine / whole:.0%} of all"

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from mpx._version import __version__
+from mpx.choices import MOST_PATHS
 from mpx.errors import UsageError
 from mpx.explain.fields import GIVE, Fields
-from mpx.intervals import Interval
+from mpx.intervals import MOST, Interval
 from mpx.report import Event, Tally
 
 MOST_BYTES = 64 * 1024 * 1024  # of a report; mpx writes some MiB at most
-MOST_LINES = 20_000  # of any list but the intervals: more than mpx writes
-MOST_INTERVALS = 100_000
+MOST_LINES = 4000  # of any list but the intervals: more than mpx writes
+MOST_INTERVALS = MOST * MOST_PATHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,10 @@ def read_report(data: bytes, name: str) -> CopyRecord:
         raise UsageError(f"{name} is not JSON as mpx writes it; {GIVE}") from None
     report = Fields(value, name)
     try:
-        return _record(report)
+        record = _record(report)
+        if len(record.paths) > MOST_PATHS:
+            raise UsageError(f"{name} has more than {MOST_PATHS} paths; {GIVE}")
+        return record
     except UsageError as error:
         version = report.text_or_none("mpx")
         if version in (None, __version__):

@@ -11,14 +11,13 @@ from mpx.explain.record import CopyRecord
 from mpx.units import counted
 
 MOST_NOTES = 8
-MOST_PATHS = 16  # told of one by one; no path set of a controller has more
 
 
 def tell(record: CopyRecord) -> Sequence[Chapter]:
     """Return all that the report says, in the order in which it is told; no chapter is empty."""
     chapters = [Chapter("the copy", tuple(outcome(record)))]
     if not record.dry_run:
-        for path in record.paths[:MOST_PATHS] if _has_moved(record) else ():
+        for path in record.paths if _has_moved(record) else ():
             chapters.append(Chapter(path_title(path), tuple(path_story(record, path))))
         chapters.append(Chapter("what would have been faster", tuple(faster(record))))
     chapters.append(Chapter("notes of the copy", tuple(_notes(record))))

@@ -1,7 +1,9 @@
 """Times in which something stayed as it was: streams, readings, outages; and means over time. Pure."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from mpx.engine.round_trips import SEGMENT_BYTES, least_queue_s
 from mpx.intervals import Interval
@@ -65,22 +67,39 @@ def steps(events: Sequence[Event], intervals: Sequence[Interval]) -> Sequence[St
     ends = [e.t_s for e in begins[1:]]
     if begins:
         ends.append(max([begins[-1].t_s, *(each.until_s for each in intervals)]))
+    arrivals = Arrivals(intervals)
     return [
-        StreamStep(e.t_s, end_s, e.streams, goodput_bps(intervals, e.t_s, end_s) if end_s > e.t_s else None)
+        StreamStep(e.t_s, end_s, e.streams, arrivals.goodput_bps(e.t_s, end_s))
         for e, end_s in zip(begins, ends, strict=True)
         if end_s > e.t_s or len(begins) == 1
     ]
 
 
-def goodput_bps(intervals: Sequence[Interval], from_s: float, until_s: float) -> float | None:
-    """Return the mean over a time of what arrived, bit/s; None where there are no intervals."""
-    covered_s = arrived = 0.0
-    for each in intervals:
-        shared_s = min(until_s, each.until_s) - max(from_s, each.from_s)
-        if shared_s > 0 and each.length_s > 0:
-            covered_s += shared_s
-            arrived += each.arrived_bytes * shared_s / each.length_s
-    return arrived * 8 / covered_s if covered_s > 0 else None
+class Arrivals:
+    """What had arrived on one path by when."""
+
+    def __init__(self, intervals: Sequence[Interval]) -> None:
+        self._intervals = sorted(intervals, key=lambda each: each.until_s)
+        self._ends = [each.until_s for each in self._intervals]
+        self._bytes = [0, *accumulate(each.arrived_bytes for each in self._intervals)]
+        self._seconds = [0.0, *accumulate(each.length_s for each in self._intervals)]
+
+    def _by(self, t_s: float) -> tuple[float, float]:
+        """Return how many bytes had arrived, and for how many seconds that is known."""
+        whole = bisect_right(self._ends, t_s)
+        arrived, known_s = float(self._bytes[whole]), self._seconds[whole]
+        if whole < len(self._intervals):
+            part = self._intervals[whole]
+            shared_s = max(0.0, t_s - part.from_s)
+            if part.length_s > 0:
+                arrived += part.arrived_bytes * shared_s / part.length_s
+                known_s += shared_s
+        return arrived, known_s
+
+    def goodput_bps(self, from_s: float, until_s: float) -> float | None:
+        """Return the mean of what arrived over a time, bit/s; None where that is not known."""
+        (before, before_s), (after, after_s) = self._by(from_s), self._by(until_s)
+        return max(0.0, after - before) * 8 / (after_s - before_s) if after_s > before_s else None
 
 
 def outages(intervals: Sequence[Interval]) -> Sequence[Stretch]:

@@ -74,6 +74,21 @@ def test_labels_do_not_overlap() -> None:
         assert all((each.text or "") and float(each.attrib["x"]) > 76 for each in inner)
 
 
+def test_names_in_bars_fit_in() -> None:
+    report = stored("background")
+    report["intervals"][5]["congestion"] = "bbr"
+    bars = [each for each in drawn(report).iter() if each.tag.endswith("}g")]
+    widths = {}
+    for bar in bars:
+        within = {each.get("class", "").split()[0]: each for each in bar if each.get("class")}
+        if "bar" in within:
+            widths[float(within["bar"].attrib["x"])] = within.get("in")
+            if "in" in within:
+                letters = len(within["in"].text or "")
+                assert float(within["bar"].attrib["width"]) >= 6.8 * letters + 6
+    assert None in widths.values()  # that of the one interval
+
+
 def test_what_was_recognised_is_in_the_picture() -> None:
     root = drawn(stored("background"))
     assert texts(root, "in") == ["cubic", "bbr", "none", "C", "B", "BB"]

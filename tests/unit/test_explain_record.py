@@ -137,7 +137,15 @@ def test_an_interval_does_not_end_before_it_begins() -> None:
 
 def test_lists_are_bounded() -> None:
     with pytest.raises(UsageError, match="'notes' is not a list of at most"):
-        record(stored("rate") | {"notes": [""] * 20_001})
+        record(stored("rate") | {"notes": [""] * 4001})
+
+
+def test_paths_are_bounded() -> None:
+    report = stored("rate")
+    first = report["intervals"][0]
+    report["intervals"] = [first | {"path": str(number)} for number in range(5000)]
+    with pytest.raises(UsageError, match="paths; give a report"):
+        record(report)
 
 
 def test_another_version_is_named_where_its_report_is_another() -> None:

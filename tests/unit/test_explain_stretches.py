@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mpx.explain.path_story import told_stretches
 from mpx.explain.stretches import (
     OUTAGE_S,
+    Arrivals,
     full_share,
-    goodput_bps,
     last_attempt,
     lost_share,
     mean_share,
@@ -55,11 +55,25 @@ def test_stretches_are_in_order_and_cover_what_is_known(parts: list[tuple[float,
 @given(PARTS)
 def test_goodput_over_all_is_what_arrived(parts: list[tuple[float, int, str | None]]) -> None:
     some = intervals(parts)
-    whole = goodput_bps(some, 0.0, 1e6)
+    whole = Arrivals(some).goodput_bps(0.0, 1e6)
     if not some:
         assert whole is None
         return
     assert whole == pytest.approx(sum(each.arrived_bytes for each in some) * 8 / some[-1].until_s)
+
+
+@given(PARTS, st.floats(0, 400), st.floats(0, 400))
+def test_goodput_over_a_part_is_that_of_what_it_shares(
+    parts: list[tuple[float, int, str | None]], one_s: float, other_s: float
+) -> None:
+    some, (from_s, until_s) = intervals(parts), sorted((one_s, other_s))
+    arrived = known_s = 0.0
+    for each in some:
+        shared_s = max(0.0, min(until_s, each.until_s) - max(from_s, each.from_s))
+        arrived += each.arrived_bytes * shared_s / each.length_s
+        known_s += shared_s
+    found = Arrivals(some).goodput_bps(from_s, until_s)
+    assert known_s < 1e-6 or found == pytest.approx(arrived * 8 / known_s, rel=1e-3, abs=1e3)
 
 
 @given(PARTS)
