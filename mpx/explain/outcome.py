@@ -70,8 +70,9 @@ def _asked(record: CopyRecord) -> Iterator[Finding]:
         yield fact(f"asked for: {' '.join(words)}")
     if record.controller:
         paths = counted(len(record.offered), "path")
-        began = record.congestion or "a congestion control that mpx did not choose"
-        yield fact(f"{paths} from the controller {record.controller}; each began with {began}")
+        began = record.congestion or "not chosen by mpx"
+        yield fact(f"{paths} from the controller {record.controller}")
+        yield fact(f"congestion control: {began}, at first and where a path says nothing else")
 
 
 def after_data_s(record: CopyRecord) -> float | None:
