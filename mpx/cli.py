@@ -19,6 +19,7 @@ class _Commands(click.Group):
     MODULES = {
         "controller": ("mpx_controller.command", "controller", "Steer a network of OpenFlow switches."),
         "copy": ("mpx.commands.copy", "copy_command", "Copy files and folders."),
+        "explain": ("mpx.commands.explain", "explain_command", "Tell what happened in a copy, and draw it."),
         "history": ("mpx.commands.history", "history_command", "Show what copies remember of paths."),
         "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
         "list": ("mpx.commands.listing", "list_command", "List a folder of a server or of this host."),

@@ -244,11 +244,28 @@ class CopyOptions:
         defaults: Any = {name: _DEFAULTS[name] for name in names}
         return replace(self, **defaults, explicit=self.explicit - set(names))
 
+    def of_speed(self) -> dict[str, Any]:
+        """Return, by name, the options that decide how fast a copy is and how much it takes from others."""
+        return {name: getattr(self, name) for name in _OF_SPEED}
+
     def was_given(self, name: str) -> bool:
         """Tell whether an option was given by hand, so that it must be applied or refused."""
         return name in self.explicit or getattr(self, name) != _DEFAULTS[name]
 
 
+_OF_SPEED = (
+    "streams",
+    "max_streams",
+    "initial_streams",
+    "tuner",
+    "share",
+    "policy",
+    "congestion",
+    "transport",
+    "rate_bps",
+    "max_sessions",
+    "checksum",
+)
 _TYPES = {  # by the kind of an option
     "flag": (bool, "True or False"),
     "choice": (str, "text"),

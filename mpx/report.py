@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypedDict
 from mpx._version import __version__
 from mpx.errors import Interrupted, MpxError
 from mpx.files.atomic_file import whole
+from mpx.intervals import Interval, Intervals
 
 ONE_SUBFLOW = (
     "each connection of Multipath TCP had one subflow, so one path; for more the host that connects needs "
@@ -162,20 +163,25 @@ class Report:
     files: Tally = field(default_factory=Tally)
     bytes: Tally = field(default_factory=Tally)
     duration_s: float = 0.0
+    flow_began_s: float | None = None  # when streams were opened, since the call; None: none were
+    cpu_s: float = 0.0  # processor time of this process meanwhile
     goodput_bps: float = 0.0
     algorithm: str = "none"  # the checksum that is compared end to end, as far as that is known before
     compared: dict[str, int] = field(default_factory=dict)  # bytes of files with their final names, by it
     mismatched: bool = False  # a checksum differed although the bytes were sent twice
+    settings: dict[str, Any] = field(default_factory=dict)  # options that decide how fast it is
     decisions: dict[str, Any] = field(
         default_factory=dict
     )  # replaced as a whole, as it may be read meanwhile
     mptcp: list[int] | None = None  # most subflows of each stream of Multipath TCP, 0: plain TCP
     timeline: list[Event] = field(default_factory=list)
+    intervals: Intervals = field(default_factory=Intervals)
     failures: list[dict[str, str]] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
+    began_cpu_s: float = field(default_factory=time.process_time)
     timeline_omitted: int = 0  # decisions between the first and the last MOST_LINES, which `timeline` has
-    # `_lock` guards all that several threads fill: counts, notes, timeline, failures, skipped, mptcp.
+    # `_lock` guards what several threads fill: counts, notes, timeline, intervals, failures, skipped, mptcp.
     _notes: dict[str, Note] = field(default_factory=dict, repr=False)  # by text, in the order of arrival
     _noted: Counter[Severity] = field(default_factory=Counter, repr=False)  # how many of each severity
     _skips: Counter[Skip] = field(default_factory=Counter, repr=False)  # how many for each reason
@@ -276,6 +282,17 @@ class Report:
                 del self.timeline[self.MOST_LINES]
                 self.timeline_omitted += 1
 
+    def flow_begins(self) -> None:
+        """Record that streams are opened: times of the timeline and of intervals count from here."""
+        with self._lock:
+            self.flow_began_s = self.elapsed_s
+            self.intervals = Intervals()  # of an attempt before this, whose times began elsewhere
+
+    def passed(self, interval: Interval) -> None:
+        """Add what a path did since it was added last."""
+        with self._lock:
+            self.intervals.add(interval)
+
     def start_over(self) -> None:
         """Keep the counts of files with their final names; forget the others, which are found again."""
         with self._lock:
@@ -301,6 +318,7 @@ class Report:
     def close(self) -> None:
         """Record how long it took; goodput counts what this run brought over."""
         self.duration_s = self.elapsed_s
+        self.cpu_s = time.process_time() - self.began_cpu_s
         self.goodput_bps = self.bytes.moved * 8 / max(self.duration_s, 1e-9)
 
     @property
@@ -330,12 +348,16 @@ class Report:
                 "files": self.files.as_dict(),
                 "bytes": self.bytes.as_dict(),
                 "duration_s": round(self.duration_s, 3),
+                "flow_began_s": None if self.flow_began_s is None else round(self.flow_began_s, 3),
+                "cpu_s": round(self.cpu_s, 3),
                 "goodput_bps": round(self.goodput_bps),
                 "checksum": self.checksum,
+                "settings": self.settings,
                 "decisions": self.decisions,
                 "mptcp": self._mptcp(),
                 "timeline": [event.as_dict() for event in self.timeline],
                 **({"timeline_omitted": self.timeline_omitted} if self.timeline_omitted else {}),
+                "intervals": [interval.as_dict() for interval in self.intervals],
                 "notes": list(self._notes),
                 "failures": list(self.failures),
                 "skipped": [{"name": each["name"], "reason": each["reason"].value} for each in self.skipped],

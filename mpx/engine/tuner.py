@@ -30,6 +30,9 @@ class Sample:
     retransmits: int = 0  # segments sent again
     limited_by_receiver: float | None = None
     limited_by_sender: float | None = None
+    busy_s: float = (
+        0.0  # for how long data was under way, summed over streams; 0 where the kernel does not say
+    )
     queue_s: float | None = None  # by how much the round trips of data are longer than the shortest: queues
     window_bps: float | None = None  # what the receiver's window lets a stream carry while there is no queue
     queued_bytes: int = 0  # of those that arrived: over streams whose round trips showed a queue

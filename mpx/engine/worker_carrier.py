@@ -128,6 +128,7 @@ class WorkerCarrier:
             retransmits=sums.retransmits,
             limited_by_receiver=share(sums.limited_by_receiver_s, before.limited_by_receiver_s),
             limited_by_sender=share(sums.limited_by_sender_s, before.limited_by_sender_s),
+            busy_s=sums.busy_s,
             queue_s=sums.queue_s,
             window_bps=sums.window_bps,
             queued_bytes=sums.queued_bytes,

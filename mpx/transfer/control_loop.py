@@ -121,14 +121,14 @@ class ControlLoop:
         finally:
             self._processor.end()
         # The last file may have been settled after the last tick had measured: progress ends with the end.
-        self._timeline.measured(time.monotonic() - self._began_s, self._samples())
+        self._timeline.measured(time.monotonic() - self._began_s, self._samples(), self._backgrounds)
 
     def tick(self, at_s: float) -> None:
         """Measure, ask, act, once; `at_s` is of time.monotonic()."""
         now_s, samples = at_s - self._began_s, self._samples()
         self._journal_arrivals()
         self._processor.look(*self._queue.waiting, is_enough=self._one_is_enough(now_s, samples))
-        self._timeline.measured(now_s, samples)
+        self._timeline.measured(now_s, samples, self._backgrounds)
         self._on_measured(now_s, samples)
         self._paths.carried(at_s, samples)
         self._watch_paths(at_s)

@@ -90,7 +90,12 @@ class _Copy:
         self.options = options
         self.sources = [parse_location(source).absolute() for source in sources]
         self.destination = parse_location(destination).absolute()
-        self.report = Report(" ".join(map(str, self.sources)), str(self.destination), dry_run=options.dry_run)
+        self.report = Report(
+            " ".join(map(str, self.sources)),
+            str(self.destination),
+            dry_run=options.dry_run,
+            settings=options.of_speed(),
+        )
         self.failure = Failure(threading.Event(), cancel)
         self.ends: Ends | None = None
         self.journal: Journal | None = None

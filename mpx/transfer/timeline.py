@@ -1,4 +1,4 @@
-"""Goodput and decisions of a copy while it runs, for the report's timeline and for progress."""
+"""Goodput and decisions of a copy while it runs, for the report and for progress."""
 
 import math
 from collections import deque
@@ -8,6 +8,7 @@ from mpx.engine.endpoint import Rtt
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.tuner import Decision, Sample
 from mpx.report import Event, OnProgress, Progress, Report
+from mpx.transfer.path_meter import Known, PathMeter
 from mpx.units import format_duration
 
 WINDOW_S = 1.0  # that goodput is measured over
@@ -35,10 +36,14 @@ class Timeline:
         self._reason = ""
         self._misses = False  # whether bytes were missing when it was last asked
         self._outages = 0
+        self._meter = PathMeter()
+        report.flow_begins()
         self._earlier_bytes = report.bytes.moved + report.bytes.resumed  # of an attempt before this
 
-    def measured(self, now_s: float, samples: Mapping[str, Sample]) -> None:
-        """Take what has moved so far, and pass it on as progress."""
+    def measured(self, now_s: float, samples: Mapping[str, Sample], known: Mapping[str, Known]) -> None:
+        """Take what has moved so far, and what is known of each path; pass it on as progress."""
+        for interval in self._meter.passed(now_s, samples, known):
+            self._report.passed(interval)
         arrived = sum(sample.arrived_bytes for sample in samples.values())
         self._window.append((now_s, arrived))
         while now_s - self._window[0][0] > WINDOW_S:

@@ -64,6 +64,7 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
         "rtt_s": rtt.asked_s if rtt else None,
         "tcpi_rtt_s": rtt.kernel_s if rtt else None,
         "congestion": congestion,
+        "congestion_not_had": chosen.note or None,
     }
     check_options(options, ends.far, far_is_source=ends.far_is_source)
     check_congestion(options, why_not_congestion(ends, rtt))

@@ -89,7 +89,7 @@ def test_the_note_names_the_classifier_that_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which may be another than the option has it."""
-    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says("C"))
+    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says("C", 0.9))
     with own_site(tmp_path) as served:
         (tmp_path / "a").write_bytes(b"content")
         report = mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON))

@@ -46,7 +46,9 @@ def test_the_schema_is_one() -> None:
 
 def test_the_page_names_every_key() -> None:
     page = (Path(__file__).parents[2] / "docs/report-format.md").read_text()
-    keys = [*SCHEMA["properties"], *TALLY, *SCHEMA["$defs"]["event"]["properties"]]
+    within = [SCHEMA["$defs"][each]["properties"] for each in ("event", "interval")]
+    keys = [*SCHEMA["properties"], *TALLY, *(key for each in within for key in each)]
+    keys += SCHEMA["properties"]["settings"]["properties"]
     assert [key for key in keys if f"`{key}`" not in page] == []
     for result in SCHEMA["properties"]["checksum"]["properties"]["result"]["enum"]:
         assert f"`{result}`" in page
@@ -65,8 +67,13 @@ def test_up_and_down(far: Site, here: Path, path: Path) -> None:
     assert up["goodput_bps"] == pytest.approx(3_000_000 * 8 / up["duration_s"], rel=0.05)
     assert up["timeline"][0]["t_s"] == 0
     assert up["timeline"][0]["congestion"]
+    assert sum(each["arrived_bytes"] for each in up["intervals"]) == 3_000_000
+    assert 0 < up["flow_began_s"] < up["duration_s"] and up["cpu_s"] > 0
+    assert up["settings"]["policy"] == "fair"
     copied(mpx("copy", "--report", path, far.url_of("a"), here / "b"))
     down = read(path)
+    assert sum(each["arrived_bytes"] for each in down["intervals"]) >= 3_000_000  # some twice
+    assert {each["idle"] for each in down["intervals"]} == {None}
     assert down["files"] == tally(1, 1, 0, 0, 0)
     for told in (down["decisions"], *down["timeline"]):
         assert told["rtt_s"] > 0

@@ -38,7 +38,7 @@ def test_progress_after_a_fallback_counts_what_is_there() -> None:
     report = begun_anew()
     report.begin(50)
     timeline = Timeline(report, FileQueue(threading.Event()), shown.append)
-    timeline.measured(1.0, {"default": Sample(streams=1, arrived_bytes=10, bytes_left=40)})
+    timeline.measured(1.0, {"default": Sample(streams=1, arrived_bytes=10, bytes_left=40)}, {})
     assert (shown[0].bytes_done, shown[0].bytes_total) == (160, 200)
 
 
