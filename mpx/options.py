@@ -264,6 +264,11 @@ _OF_SPEED = (
     "transport",
     "rate_bps",
     "max_sessions",
+    "probe_first_s",
+    "probe_mode",
+    "classifier",
+    "bandwidth_bps",
+    "history",
     "checksum",
 )
 _TYPES = {  # by the kind of an option

@@ -7,7 +7,8 @@ Needs root; removes everything but the report.
 """
 
 import filecmp
-import json
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -27,6 +28,7 @@ RATE_BPS, RTT_S = 40_000_000, 0.040
 SIZE_BYTES = 96 << 20
 SETTLES_S = 15.0  # until those beside it share their paths with nobody as they will
 NEIGHBOURS = {"s2": "tcp(congestion=bbr)", "s3": "tcp(congestion=cubic)"}  # by the switch where each leaves
+MPX = (sys.executable, "-m", "mpx")
 VERDICTS = {
     True: "the copy was compared with the original byte for byte: it is the same",
     False: "THE COPY FAILED OR DIFFERS from the original",
@@ -94,9 +96,10 @@ def main() -> int:
         hand_over(report)
         whole = whole and filecmp.cmp(folder / "large.bin", folder / "served" / "large.bin", shallow=False)
         if report.exists():
-            print("notes of the report:")
-            for note in json.loads(report.read_text())["notes"]:
-                print(f"  {note}")
+            page = report.with_suffix(".html")
+            print(f"\n--- mpx explain {report} --html {page}", flush=True)
+            subprocess.run([*MPX, "explain", str(report), "--html", str(page)], check=False)
+            hand_over(page)
     print(f"\n{VERDICTS[whole]}")
     return 0 if whole else 1
 

@@ -150,9 +150,15 @@ def _of_both_ends(record: CopyRecord) -> Iterator[str]:
             "checksums and final names"
         )
     if began_s is not None and began_s >= least_s:
+        probed_s = record.settings.probe_first_s
+        remedy = (
+            "several sources in one mpx copy begin once"
+            if probed_s is None or probed_s > began_s
+            else f"{format_duration(probed_s)} of them were of --probe-first: leave it out"
+        )
         yield (
             f"a quicker start: {format_duration(began_s)} of {whole} went by before streams were opened; "
-            "several sources in one mpx copy begin once"
+            f"{remedy}"
         )
 
 

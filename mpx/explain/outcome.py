@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpx.choices import FAIR, NONE
+from mpx.choices import FAIR, NONE, PAPER
 from mpx.explain.finding import Finding, FindingKind, fact
 from mpx.explain.record import CopyRecord
 from mpx.units import counted, format_duration, format_rate, format_size
@@ -60,6 +60,10 @@ def _asked(record: CopyRecord) -> Iterator[Finding]:
         words.append(f"--policy {asked.policy}")
     if asked.congestion:
         words.append(f"--congestion {asked.congestion}")
+    if asked.tuner == PAPER:
+        words.append("--tuner paper")
+    if asked.probe_first_s:
+        words.append(f"--probe-first {asked.probe_first_s:g}s")
     if asked.streams:
         words.append(f"--streams {asked.streams}")
     elif asked.share and asked.policy == FAIR:

@@ -27,6 +27,8 @@ class RecordedSettings:
     policy: str | None = None
     congestion: str | None = None
     rate_bps: float | None = None
+    tuner: str | None = None
+    probe_first_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ def _settings(settings: Fields) -> RecordedSettings:
         policy=settings.text_or_none("policy"),
         congestion=settings.text_or_none("congestion"),
         rate_bps=settings.number_or_none("rate_bps"),
+        tuner=settings.text_or_none("tuner"),
+        probe_first_s=settings.number_or_none("probe_first_s"),
     )
 
 

@@ -213,6 +213,10 @@ def test_a_full_path_is_the_end_of_advice() -> None:
 def test_a_long_start_and_a_long_end() -> None:
     begun = told(quiet(duration_s=36.0, flow_began_s=19.0))[FASTER]
     assert begun[0].startswith("advice: a quicker start: 19 s of 36 s")
+    probed = quiet(duration_s=36.0, flow_began_s=19.0)
+    probed["settings"]["probe_first_s"] = 15.0
+    (advice,) = told(probed)[FASTER]
+    assert advice.endswith("15 s of them were of --probe-first: leave it out")
     ended = told(quiet(duration_s=36.0))[FASTER]
     assert ended[0].startswith("advice: a quicker end: 19.8 s of 36 s")
     assert "for checksums and final names" in ended[0]
