@@ -1,7 +1,7 @@
 """What a copy takes from earlier ones on its path, and leaves for the next: the streams to begin with."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.choices import AUTO
@@ -45,25 +45,37 @@ class PathMemory:
     def applied(
         self, options: CopyOptions, note: Callable[[str], None], usual: int | None = None
     ) -> CopyOptions:
-        """Return the options with the number of streams to begin with, where something is known of it.
+        """Return the options with the number of streams to begin with, where the bandwidth is known.
 
         `usual`: what the copy begins with otherwise, and no fewer; None: with the share.
         """
-        if self._rtt_s is None or options.streams is not None or options.initial_streams is not None:
+        if self._bandwidth_bps is None or self._rtt_s is None or _is_chosen(options):
             return options
-        earlier = store.outcomes(self._route) if self._route else ()
-        predicted = None
-        if self._bandwidth_bps is not None:
-            largest_bytes = largest_window_bytes(receives=self._receives)
-            predicted = by_rate(self._bandwidth_bps, self._rtt_s, largest_bytes, earlier)
-        elif self._counts:
-            predicted = as_before(earlier, self._rtt_s, self._now_s(), usual or options.share)
+        largest_bytes = largest_window_bytes(receives=self._receives)
+        predicted = by_rate(self._bandwidth_bps, self._rtt_s, largest_bytes, self._earlier())
         if predicted is None:
             return options
         least = (usual or options.share) if self._counts else 1  # so many may stay on a full path
         streams = min(max(predicted.streams, least), options.max_streams)
         note(f"begins with {counted(streams, 'stream')}: {predicted.reason}")
         return replace(options, initial_streams=streams, bandwidth_bps=None)
+
+    def expected(self, options: CopyOptions, note: Callable[[str], None], usual: int | None) -> int | None:
+        """Return how many streams the path needs if it is as it was; None where nothing is known of it.
+
+        Not what to begin with: others may be on the path by now, and they would lose most of it at once.
+        """
+        if self._rtt_s is None or not self._counts or _is_chosen(options):
+            return None
+        predicted = as_before(self._earlier(), self._rtt_s, self._now_s(), usual or options.share)
+        if predicted is None:
+            return None
+        streams = min(predicted.streams, options.max_streams)
+        note(f"expects to need {counted(streams, 'stream')}: {predicted.reason}")
+        return streams
+
+    def _earlier(self) -> Sequence[Outcome]:
+        return store.outcomes(self._route) if self._route else ()
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> None:
         """Take what has moved so far."""
@@ -78,3 +90,7 @@ class PathMemory:
                 self._route,
                 Outcome(self._now_s(), self._rtt_s, found.streams, found.goodput_bps, found.window_bytes),
             )
+
+
+def _is_chosen(options: CopyOptions) -> bool:
+    return options.streams is not None or options.initial_streams is not None

@@ -4,6 +4,7 @@ Each is imported once it is needed.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from mpx.choices import FAST, PAPER
 from mpx.engine.path_set import DEFAULT_PATH, PathSet, split
@@ -25,23 +26,31 @@ def first_of_fast(transport: Transport) -> int | None:
     return min(FAST_STREAMS, options.max_streams)
 
 
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is known before bytes flow; None where nothing is."""
+
+    first: int | None = None  # streams that one path begins with
+    least: int | None = (
+        None  # below which it never goes, as fewer would have less of a path that others share
+    )
+    expected: int | None = None  # streams that earlier copies settled on
+    window_bytes: int | None = None  # that a socket buffer of ours holds, for eq. (9) of GridFTP-APT
+
+
+NOTHING_KNOWN = Prior()
+
+
 def tuners(
-    options: CopyOptions,
-    known: PathSet | None,
-    first: int | None = None,
-    least: int | None = None,
-    *,
-    window_bytes: int | None = None,
+    options: CopyOptions, known: PathSet | None, prior: Prior = NOTHING_KNOWN
 ) -> dict[tuple[str, ...], Tuner]:
     """Return who decides on the number of streams, by the paths that each is for.
 
-    `known`: what a controller said of these; None: there is one path. `first`: with how many that begins, and
-    `least`: below which it never goes, as fewer would have less of a path that others share. `window_bytes`:
-    what the socket buffer of a stream holds, for eq. (9) of GridFTP-APT.
+    `known`: what a controller said of these; None: there is one path.
     """
     if known:
-        return tuners_by_group(options, known, window_bytes)
-    tuner = tuner_for(options, first, least, window_bytes)
+        return tuners_by_group(options, known, prior)
+    tuner = tuner_for(options, prior)
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
@@ -57,22 +66,16 @@ def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> l
     return [Decision(path, count, why) for path, count in streams.items()]
 
 
-def tuner_for(
-    options: CopyOptions,
-    first: int | None = None,
-    least: int | None = None,
-    window_bytes: int | None = None,
-) -> Tuner | None:
+def tuner_for(options: CopyOptions, prior: Prior = NOTHING_KNOWN) -> Tuner | None:
     """Return the tuner that was asked for; None where the number of streams is fixed."""
     if options.streams is not None:
         return None
-    if options.tuner == PAPER:
-        return _made(options, first_streams(options), window_bytes=window_bytes)
-    return _made(options, options.initial_streams or first, least=least or 1)
+    first = first_streams(options) if options.tuner == PAPER else options.initial_streams or prior.first
+    return _made(options, first, options.max_streams, prior)
 
 
 def tuners_by_group(
-    options: CopyOptions, known: PathSet, window_bytes: int | None = None
+    options: CopyOptions, known: PathSet, prior: Prior = NOTHING_KNOWN
 ) -> dict[tuple[str, ...], Tuner]:
     """Return a tuner for each group of paths that share a bottleneck; none where the number is fixed.
 
@@ -83,24 +86,17 @@ def tuners_by_group(
     predicted = {path.name: path.streams for path in known.paths}
     first = first_by_path(options, known)
     rooms = split(options.max_streams, [sum(predicted[name] for name in group) for group in known.groups])
+    apart = Prior(window_bytes=prior.window_bytes)
     return {
-        group: _made(
-            options, {name: first[name] for name in group}, max(room, len(group)), window_bytes=window_bytes
-        )
+        group: _made(options, {name: first[name] for name in group}, max(room, len(group)), apart)
         for group, room in zip(known.groups, rooms, strict=True)
     }
 
 
 def _made(
-    options: CopyOptions,
-    initial: int | Mapping[str, int] | None,
-    most_streams: int | None = None,
-    *,
-    least: int = 1,
-    window_bytes: int | None = None,
+    options: CopyOptions, initial: int | Mapping[str, int] | None, most_streams: int, prior: Prior
 ) -> Tuner:
     """Return a tuner that begins with so many streams (None: with the share)."""
-    most = options.max_streams if most_streams is None else most_streams
     if options.tuner == PAPER:
         from mpx.apt_gss import USUAL_WINDOW_BYTES, PaperGss
 
@@ -108,13 +104,20 @@ def _made(
             START if initial is None else initial,
             options.growth,
             options.chunk_time_s,
-            window_bytes or USUAL_WINDOW_BYTES,
-            max_streams=most,
+            prior.window_bytes or USUAL_WINDOW_BYTES,
+            max_streams=most_streams,
         )
     from mpx.tuning.adaptive import AutoTuner
 
-    yields = options.policy != FAST
-    return AutoTuner(initial, most, options.rate_bps, options.share, yields=yields, least=least)
+    return AutoTuner(
+        initial,
+        most_streams,
+        options.rate_bps,
+        options.share,
+        yields=options.policy != FAST,
+        least=prior.least or 1,
+        expected=prior.expected,
+    )
 
 
 def first_by_path(options: CopyOptions, known: PathSet) -> dict[str, int]:

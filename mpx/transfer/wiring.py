@@ -29,7 +29,7 @@ from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.supervisor import CopySupervisor
 from mpx.transfer.timeline import Timeline
 from mpx.transfer.transport import Transport
-from mpx.transfer.tuner_choice import beginning, first_of_fast, tuners
+from mpx.transfer.tuner_choice import Prior, beginning, first_of_fast, tuners
 from mpx.units import format_duration
 
 if TYPE_CHECKING:  # few copies use several paths
@@ -126,9 +126,13 @@ class Attempt:
             is_needed=lambda: ends.sessions.takes_turns,
         )
         self._backgrounds = backgrounds_of(self._carrier, context, ends, transport, report.note, multipath)
-        window_bytes = largest_window_bytes(receives=ends.far_is_source)
-        is_tuned = self._carrier.tunable and not yields
-        chosen = tuners(options, known, short or least, least, window_bytes=window_bytes) if is_tuned else {}
+        prior = Prior(
+            short or least,
+            least,
+            expected=None if short else self._memory.expected(options, report.note, least),
+            window_bytes=largest_window_bytes(receives=ends.far_is_source),
+        )
+        chosen = tuners(options, known, prior) if self._carrier.tunable and not yields else {}
         first_words = beginning(options, known, yields=yields)
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"

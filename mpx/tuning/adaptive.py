@@ -23,6 +23,7 @@ class AutoTuner:
     whole group counts; one path is changed at a time. `rate_bps`: more than that the copy does not send.
     `share`: where the path is full the streams go down to so many, and no further; with `yields` also where
     more would carry more, as they would take it from others. `least`: no trial of fewer in any case.
+    `expected`: as many streams as earlier copies settled on; where there is room the first step goes there.
     """
 
     def __init__(
@@ -34,11 +35,14 @@ class AutoTuner:
         *,
         yields: bool = True,
         least: int = 1,
+        expected: int | None = None,
     ):
         if max_streams < 1:
             raise ValueError("max_streams must be at least 1")
         self._initial, self._max, self._share = initial, max_streams, share
-        self._new_search = functools.partial(Search, rate_bps, share, yields=yields, least=least)
+        self._new_search = functools.partial(
+            Search, rate_bps, share, yields=yields, least=least, expected=expected
+        )
         self._meter, self._search, self._losses = Meter(), self._new_search(), LossJudge()
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step

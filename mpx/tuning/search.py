@@ -58,7 +58,8 @@ class Search:
 
     `rate_bps`: more than that is not sent, however many streams. `share`: as many streams may always stay.
     `yields`: where a long queue stands, or losses are due to a full path, streams beyond the share are closed
-    even if they carry more. `least`: no trial of fewer.
+    even if they carry more. `least`: no trial of fewer. `expected`: where the first
+    step goes, if the path has room.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class Search:
         *,
         yields: bool = True,
         least: int = 1,
+        expected: int | None = None,
     ) -> None:
+        self._expected = expected
         self._rate_bps, self._share, self._least = math.inf if rate_bps is None else rate_bps, share, least
         self._yields = yields
         self._is_taken = False  # what more streams carry others lose, as losses show
@@ -146,7 +149,9 @@ class Search:
         if measured is None or _is_full(measured) or (self._is_slow and _rises(quick, measured)):
             return None
         factor = UP if n >= MANY and _windows_limit(measured) else STEP
-        if self._is_first:
+        if self._is_first and self._expected and self._expected > n:
+            factor = self._expected / n
+        elif self._is_first:
             # Two steps at once; three where they take long, but from no more streams than the share.
             third = min(STEP, RAMP.at(rtt_s) / STEP_SHOWS_S) * min(1.0, self._share / n)
             factor = STEP**2 * max(1.0, third)
@@ -196,11 +201,10 @@ class Search:
         least = max(least, min(max(self._share, self._least), n))
         if measured.window_bps:  # fewer windows cannot carry as much
             least = max(least, math.ceil(measured.goodput_bps / measured.window_bps - 0.01))
-        target = max(least, self._fewer(now_s, n, measured))
+        target = max(least, self._fewer(now_s, n))
         may_be_too_many = self._is_taken or measured.full is None or _is_full(measured) or self._is_flat
         is_paid = self._is_taken or self._is_paid(now_s, measured, meter.arrived_bytes)
         if target < n and may_be_too_many and is_paid:
-            self._is_first = False
             self._trial = _Before(n, measured.goodput_bps)
             self._last = (now_s, meter.arrived_bytes)
             return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
@@ -210,15 +214,10 @@ class Search:
             return self._more(n, measured, STEP, most, "trial of more, as others may fill the path")
         return self._more(n, measured, UP, most, "trial of more, as the path may have changed")
 
-    def _fewer(self, now_s: float, n: int, measured: Reading) -> int:
-        """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few.
-
-        No more than the share where it began with more and others wait: the path was another one then.
-        """
+    def _fewer(self, now_s: float, n: int) -> int:
+        """Return how many streams to try instead of `n`: as many less as usual, or half-way to too few."""
         if self._is_taken:
             return round(n / STEP)
-        if self._is_first and self._is_crowded(measured):
-            return self._share
         usual = round(n / UP)
         tried_s, too_few = self._too_few or (-math.inf, 0)
         is_known = now_s <= tried_s + LONGEST_S and usual <= too_few < n

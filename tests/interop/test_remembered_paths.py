@@ -36,7 +36,7 @@ def began_with(report: mpx.Report) -> int:
 
 
 def notes(report: mpx.Report) -> list[str]:
-    return [note for note in report.notes if note.startswith("begins with")]
+    return [note for note in report.notes if note.startswith(("begins with", "expects to need"))]
 
 
 @pytest.fixture
@@ -69,16 +69,16 @@ def test_what_a_copy_settles_on_is_remembered(
     assert store.outcomes(route) == [outcome]
 
 
-def test_the_next_copy_begins_with_it(copied: Callable[..., mpx.Report], route: Route) -> None:
+def test_the_next_copy_expects_it(copied: Callable[..., mpx.Report], route: Route) -> None:
     before = Outcome(time.time() - 10, copied(history=False).decisions["rtt_s"], 12, 150e6, None)
     store.record(route, before)
     report = copied()
     expected = as_before([before], report.decisions["rtt_s"], before.when_s + 10)
     assert expected is not None  # the machine is not so busy that the path looks like another one
-    assert abs(began_with(report) - expected.streams) <= 1
     (note,) = notes(report)
-    assert note.startswith(f"begins with {began_with(report)} streams: as a copy ")
+    assert note.startswith(f"expects to need {expected.streams} streams: as a copy ")
     assert note.endswith("settled on 12 streams with 150 Mbit/s")
+    assert began_with(report) == 4  # others may be there by now
     for options in ({"history": False}, {"policy": "fast"}, {"initial_streams": 4}, {"streams": 4}):
         assert notes(copied(**options)) == []
 

@@ -332,3 +332,14 @@ def test_two_paths_whatever_they_do(
         for decision in tuner.observe(now, samples):
             assert decision.streams >= 1 and "nan" not in decision.reason
             asked[decision.path] = decision.streams
+
+
+def test_the_first_step_goes_to_what_was_found_before_if_the_path_has_room() -> None:
+    log = drive(AutoTuner(expected=50), {"p": Path(knee(40))}, 20)
+    assert [d.streams for _, d in log[:2]] == [4, 50]
+
+
+def test_what_was_found_before_is_not_had_of_a_path_that_others_fill() -> None:
+    path = Path(lambda n: 1e9 * n / (n + 1))
+    path.extra = {"queue_s": 0.02, "limited_by_receiver": 0.0, "limited_by_sender": 0.0}
+    assert {d.streams for _, d in drive(AutoTuner(expected=50), {"p": path}, 30)} == {4}

@@ -27,15 +27,6 @@ def test_no_streams_are_added_where_the_rate_that_is_permitted_is_reached() -> N
     assert max(d.streams for _, d in drive(AutoTuner(4, rate_bps=4e8), {"p": path}, 60)) > 4
 
 
-def test_who_begins_with_many_beside_others_goes_down_to_the_share_at_once() -> None:
-    """It began as an earlier copy ended, and the path is another one by now."""
-    path = Path(lambda n: 1e9 * n / (n + 1))
-    path.extra = FULL
-    log = drive(AutoTuner(initial=64), {"p": path}, 15)
-    assert [d.streams for _, d in log] == [64, START]
-    assert log[1][0] < 6.0
-
-
 def test_what_others_take_of_a_full_path_is_left_to_them() -> None:
     """Sixteen streams beside twelve of others: each that goes takes its share along."""
     path = Path(lambda n: 1e9 * n / (n + 12))

@@ -12,6 +12,7 @@ from mpx.engine.tuner import Sample
 from mpx.options import CopyOptions
 from mpx.transfer.congestion_plan import Plan
 from mpx.transfer.tuner_choice import (
+    Prior,
     first_by_path,
     first_of_fast,
     first_streams,
@@ -70,7 +71,7 @@ def test_only_fast_never_tries_fewer_than_it_begins_with(policy: str, least: int
     """Beside others fewer carry nearly as much at first, and lose their part of the path later."""
     path, tuner = (
         Path(knee(2)),
-        tuner_for(CopyOptions(policy=policy), first=16, least=16 if policy == "fast" else None),
+        tuner_for(CopyOptions(policy=policy), Prior(16, 16 if policy == "fast" else None)),
     )
     path.extra = {"queue_s": 0.02}
     assert isinstance(tuner, AutoTuner)
@@ -79,7 +80,7 @@ def test_only_fast_never_tries_fewer_than_it_begins_with(policy: str, least: int
 
 
 def test_what_fast_keeps_does_not_make_its_first_step_larger() -> None:
-    tuner = tuner_for(CopyOptions(policy="fast"), first=16, least=16)
+    tuner = tuner_for(CopyOptions(policy="fast"), Prior(16, 16))
     assert tuner is not None
     log = drive(tuner, {"p": Path(knee(400), 0.2)}, 10)
     assert [decision.streams for _, decision in log[:2]] == [16, 64]
