@@ -135,7 +135,7 @@ class CopyOptions:
         "rate",
         "what the path can carry, as 10Gbit/s: begin with as many streams as their windows then need",
     )
-    history: bool = _option(True, "flag", "expect of the path what earlier copies found, and remember this one")
+    history: bool = _option(True, "flag", "use what earlier copies found of the path, and remember this one")
     block_size_bytes: int | None = _option(
         None,
         "size",

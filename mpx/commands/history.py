@@ -13,7 +13,7 @@ from mpx.units import counted, format_duration, format_rate, format_size
 def history_command(forget: bool) -> None:
     """Show what copies remember of paths and servers: each path with its best number of streams.
 
-    A copy begins with that number, and logs in with fewer round trips where a server is known to take it.
+    A copy tries that number first, and logs in with fewer round trips where a server is known to take it.
     It is kept in the state folder (MPX_STATE_DIR), for this account alone; neither names of files nor
     passwords are. `mpx copy --no-history` neither uses nor adds to it.
     """

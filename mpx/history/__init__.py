@@ -1,1 +1,1 @@
-"""What earlier copies found of the path to a server, and what the next one begins with for it."""
+"""What earlier copies found of the path to a server, and what the next one expects of it."""

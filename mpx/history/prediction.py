@@ -1,4 +1,4 @@
-"""With how many streams a copy begins: by the path's rate and the window of a stream, or as the last one.
+"""How many streams a copy will need: by the path's rate and the window of a stream, or as the last one.
 
 Huang's n = max(1, a B R) (SDN-enabled GridFTP, (4.8)) is a law of windows: streams that each have W bytes
 under way in a round trip R carry the bandwidth B where there are B R / W of them, so a = 1 / W, as in N* of
@@ -13,7 +13,7 @@ from mpx.engine.tuner import START
 from mpx.history.outcome import Outcome
 from mpx.units import counted, format_duration, format_rate, format_size
 
-MOST = 64  # streams that a copy begins with, whatever was seen
+MOST = 64  # streams, whatever was seen
 OLDEST_S = 30 * 86400.0  # longer ago says nothing
 HALVES_S = 7 * 86400.0  # so long ago, and what was seen counts for half, as a power of the streams
 SAME_PATH = 1.5  # round trips that differ by more are of another path

@@ -1,4 +1,4 @@
-"""What a copy takes from earlier ones on its path, and leaves for the next: the streams to begin with."""
+"""What a copy takes from earlier ones on its path, and leaves for the next: how many streams it needs."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
