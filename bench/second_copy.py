@@ -222,9 +222,7 @@ def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
         if runs[0]["is_same"]:
             yield Verdict(f"{case}: {MEDIAN} with the memory", f"{median:.3f}", median >= MEDIAN)
     changed = [each["without_s"] / each["with_s"] for each in stored if not each["is_same"]]
-    gained = [
-        each["without_s"] / each["with_s"] for each in stored if each["is_same"] and each["expected"]
-    ]
+    gained = [each["without_s"] / each["with_s"] for each in stored if each["is_same"] and each["expected"]]
     if gained:
         median = statistics.median(gained)
         yield Verdict("same paths that need more streams: gains", f"{median:.3f}", median > GAINS)
