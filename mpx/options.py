@@ -22,6 +22,7 @@ from mpx.choices import (
     PASSIVELY,
     POLICIES,
     PROBE_MODES,
+    SCAVENGER,
     TRANSPORT,
     TREES,
     parse_ports,
@@ -30,6 +31,7 @@ from mpx.errors import UsageError
 from mpx.units import format_size
 
 TCP = "tcp"
+LEAST_BURSTS_S = 10.0  # of which bursts fill a window of recognition
 LONGEST_S = 864_000.0  # of a time-out; calls of the kernel take 24 days at most
 
 
@@ -110,6 +112,7 @@ class CopyOptions:
         "duration",
         "before data move, probe each path for so long, and begin as the background asks for (unset: do not)",
         minimum=5.0,
+        maximum=86_400.0,
     )
     probe_mode: str = _option(
         PASSIVELY,
@@ -232,6 +235,12 @@ class CopyOptions:
         for name in ("classifier", "probe_mode"):
             if self.probe_first_s is None and self.was_given(name):
                 raise UsageError(f"{flag_of(name)} is for --probe-first; give --probe-first 10s too")
+        if self.probe_mode == ACTIVELY and (self.probe_first_s or LEAST_BURSTS_S) < LEAST_BURSTS_S:
+            raise UsageError("--probe-mode active needs 10 s at least; give --probe-first 10s")
+        if self.bandwidth_bps is not None and self.policy == SCAVENGER:
+            raise UsageError("--policy scavenger keeps the few streams it begins with; leave --bandwidth out")
+        if self.bandwidth_bps is not None and self.controller is not None:
+            raise UsageError("--controller predicts the streams of each path; leave --bandwidth out")
         if (self.probe_mode, self.classifier) == (ACTIVELY, KNN_DTW):
             raise UsageError(f"--classifier {KNN_DTW} knows nothing of bursts; leave --probe-mode out")
         for name in ("growth", "chunk_time_s"):

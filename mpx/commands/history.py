@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
+from mpx.errors import UsageError
 from mpx.text import shown
 from mpx.units import counted, format_duration, format_rate, format_size
 
@@ -11,20 +12,25 @@ from mpx.units import counted, format_duration, format_rate, format_size
 @click.command("history")
 @click.option("--forget", is_flag=True, help="forget all of it")
 def history_command(forget: bool) -> None:
-    """Show what copies remember of paths and servers: each path with its best number of streams.
+    """Show what copies remember of paths and servers.
 
-    A copy tries that number first, and logs in with fewer round trips where a server is known to take it.
-    It is kept in the state folder (MPX_STATE_DIR), for this account alone; neither names of files nor
-    passwords are. `mpx copy --no-history` neither uses nor adds to it.
+    A line for each of the last copies on a path, with the number of streams that it settled on, and one for
+    each server, with how it takes a login. A copy steps to the number of the last one if the path has room,
+    and logs in with fewer round trips where a server is known to take it. It is kept in the state folder
+    (MPX_STATE_DIR), for this account alone; neither names of files nor passwords are. `mpx copy --no-history`
+    neither uses nor adds to it.
     """
     from mpx.endpoints.ftp import known_servers
     from mpx.history import store
 
-    if forget:
-        count = store.forget() + known_servers.forget()
-        click.echo(f"forgotten: {counted(count, 'entry', 'entries')}")
-        return
-    remembered, servers = store.everything(), known_servers.everything()
+    try:
+        if forget:
+            count = store.forget() + known_servers.forget()
+            click.echo(f"forgotten: {counted(count, 'entry', 'entries')}")
+            return
+        remembered, servers = store.everything(), known_servers.everything()
+    except OSError as error:
+        raise UsageError(f"cannot use what is remembered of servers: {error}") from None
     for route, outcome in remembered:
         arrow = f"{route.ours} -> {route.server}" if route.is_upload else f"{route.server} -> {route.ours}"
         window = f", windows of {format_size(round(outcome.window_bytes))}" if outcome.window_bytes else ""

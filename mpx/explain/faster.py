@@ -102,8 +102,8 @@ def _of_the_whole(record: CopyRecord) -> Iterator[str]:
 def _of_this_host(record: CopyRecord) -> Iterator[str]:
     """Yield whether this host, or what it was told, had data wait."""
     limit_bps, moved_bps, core = record.settings.rate_bps, _moved_bps(record), _core_share(record)
-    idle = mean_share([each for each in record.intervals if each.streams > 0], lambda each: each.idle) or 0.0
-    if limit_bps and moved_bps is not None and moved_bps >= AT_THE_LIMIT * limit_bps:
+    idle = _idle(record)
+    if limit_bps and moved_bps is not None and _is_at_the_limit(record):
         limit, moved = format_rate(limit_bps), format_rate(moved_bps)
         yield f"a higher --rate: {limit} was permitted, and data moved at {moved}"
     elif idle >= MUCH and record.files.moved > 1 and record.bytes.moved < SMALL_BYTES * record.files.moved:
@@ -121,10 +121,21 @@ def _of_this_host(record: CopyRecord) -> Iterator[str]:
         yield f"more processor: mpx took {core:.0%} of one core in the mean; see what else uses it, with top"
 
 
+def _is_at_the_limit(record: CopyRecord) -> bool:
+    """Whether data moved as fast as --rate permits."""
+    limit_bps, moved_bps = record.settings.rate_bps, _moved_bps(record)
+    return bool(limit_bps) and moved_bps is not None and moved_bps >= AT_THE_LIMIT * (limit_bps or 0.0)
+
+
+def _idle(record: CopyRecord) -> float:
+    """Return the share of the time in which streams had nothing to send; 0 where that is not known."""
+    return mean_share([each for each in record.intervals if each.streams > 0], lambda each: each.idle) or 0.0
+
+
 def _of_streams(record: CopyRecord) -> Iterator[str]:
     """Yield whether more streams were forbidden, where more would have carried more."""
     settings, full = record.settings, _path_share(record)
-    if full is None:
+    if full is None or _is_at_the_limit(record) or _idle(record) >= MUCH:
         return
     if settings.streams is not None and full < MOSTLY:
         fixed = f"--streams {settings.streams} fixed their number, and the path was not full"

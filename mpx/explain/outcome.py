@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mpx.choices import FAIR, NONE, PAPER
+from mpx.choices import ACTIVELY, FAIR, NONE, PAPER
 from mpx.explain.finding import Finding, FindingKind, fact
 from mpx.explain.record import CopyRecord
 from mpx.units import counted, format_duration, format_rate, format_size
@@ -64,10 +64,14 @@ def _asked(record: CopyRecord) -> Iterator[Finding]:
         words.append("--tuner paper")
     if asked.probe_first_s:
         words.append(f"--probe-first {asked.probe_first_s:g}s")
+        if asked.probe_mode == ACTIVELY:
+            words.append(f"--probe-mode {ACTIVELY}")
     if asked.streams:
         words.append(f"--streams {asked.streams}")
     elif asked.share and asked.policy == FAIR:
         words.append(f"--share {asked.share}")
+    if asked.bandwidth_bps:
+        words.append(f"--bandwidth {format_rate(asked.bandwidth_bps).replace(' ', '')}")
     if asked.rate_bps:
         words.append(f"--rate {format_rate(asked.rate_bps).replace(' ', '')}")
     if words:

@@ -15,6 +15,7 @@ from mpx.report import Event
 
 MOST_MARKS = 24  # more would hide the curves
 MOST_DRAWN = 8  # paths, as there are colours
+SHORTEST_S = 1e-3  # of what is drawn: reports have times in milliseconds
 POINTS = 160  # of a curve of goodput: what is shorter is noise of the measurement
 
 Point = tuple[float, float | None]  # seconds since bytes began to flow, and a value; None: a gap
@@ -82,7 +83,7 @@ def picture(record: CopyRecord) -> Picture | None:
     by_path = {path: list(of_path(record.intervals, path)) for path in paths}
     events = last_attempt(record.events)
     until_s = max([0.0, *(e.t_s for e in events), *(i.until_s for i in record.intervals)])
-    if not paths or until_s <= 0:
+    if not paths or until_s < SHORTEST_S:
         return None
     panels = [
         Panel("Goodput of all paths", "Mbit/s", _goodput_of_all(by_path)),

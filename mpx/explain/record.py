@@ -29,6 +29,8 @@ class RecordedSettings:
     rate_bps: float | None = None
     tuner: str | None = None
     probe_first_s: float | None = None
+    probe_mode: str | None = None
+    bandwidth_bps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,8 @@ def _settings(settings: Fields) -> RecordedSettings:
         rate_bps=settings.number_or_none("rate_bps"),
         tuner=settings.text_or_none("tuner"),
         probe_first_s=settings.number_or_none("probe_first_s"),
+        probe_mode=settings.text_or_none("probe_mode"),
+        bandwidth_bps=settings.number_or_none("bandwidth_bps"),
     )
 
 

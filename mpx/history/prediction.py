@@ -28,7 +28,11 @@ class Prediction:
 
 
 def by_rate(
-    bandwidth_bps: float, rtt_s: float, largest_bytes: int | None, outcomes: Sequence[Outcome]
+    bandwidth_bps: float,
+    rtt_s: float,
+    largest_bytes: int | None,
+    outcomes: Sequence[Outcome],
+    now_s: float,
 ) -> Prediction | None:
     """Return n = ceil(B R / W), at most MOST; None where no W is known.
 
@@ -36,12 +40,11 @@ def by_rate(
     (`largest_bytes`), and never less than a stream is known to have had. `outcomes`: of the same route, the
     latest last.
     """
-    window_bytes = next((each.window_bytes for each in reversed(outcomes) if each.window_bytes), None)
-    whose = "had before"
-    if window_bytes is None:
-        had = [each.goodput_bps / 8 * each.rtt_s / each.streams for each in outcomes]
-        window_bytes = max([float(largest_bytes or 0), *had])
-        whose = "may have in its socket buffer" if window_bytes == largest_bytes else "had before"
+    recent = [each for each in outcomes if _counts(each, rtt_s, now_s)]
+    limited = next((each.window_bytes for each in reversed(recent) if each.window_bytes), None)
+    had = [each.goodput_bps / 8 * each.rtt_s / each.streams for each in recent]
+    window_bytes = max([float(largest_bytes or 0) if limited is None else limited, *had])
+    whose = "may have in its socket buffer" if window_bytes == largest_bytes else "had before"
     if not window_bytes:
         return None
     streams = min(MOST, max(1, math.ceil(bandwidth_bps * rtt_s / 8 / window_bytes - 1e-6)))
@@ -63,9 +66,9 @@ def as_before(
     if not outcomes:
         return None
     last = outcomes[-1]
-    age_s = now_s - last.when_s
-    if not 0 <= age_s <= OLDEST_S or not 1 / SAME_PATH <= rtt_s / last.rtt_s <= SAME_PATH:
+    if not _counts(last, rtt_s, now_s):
         return None
+    age_s = now_s - last.when_s
     wanted = min(MOST, last.streams * rtt_s / last.rtt_s)
     if wanted <= share:
         return None
@@ -75,3 +78,9 @@ def as_before(
     before = f"{counted(last.streams, 'stream')} with {format_rate(last.goodput_bps)}"
     ago = format_duration(max(1, round(age_s)))
     return Prediction(streams, f"as a copy {ago} ago settled on {before}")
+
+
+def _counts(outcome: Outcome, rtt_s: float, now_s: float) -> bool:
+    """Whether an outcome is of this path and not too old."""
+    is_recent = 0 <= now_s - outcome.when_s <= OLDEST_S
+    return is_recent and 1 / SAME_PATH <= rtt_s / outcome.rtt_s <= SAME_PATH

@@ -1,20 +1,24 @@
 """What is remembered of earlier copies: a database in the user's state folder, of bounded size.
 
-It holds addresses, times and numbers; neither names of files nor of users, nor passwords. Best effort: where
-it cannot be read or written a copy begins as if there had been none.
+It holds addresses, times and numbers; neither names of files nor of users, nor passwords. All functions raise
+UsageError where it cannot be used: a copy goes on as if there had been none.
 """
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mpx.files.state_database import damage_passed_over, state_database
+from mpx.errors import UsageError
+from mpx.files.state_database import state_database
+from mpx.files.state_folder import StateFolder
 from mpx.history.outcome import Outcome, Route
 
 if TYPE_CHECKING:  # imported once a database is opened
     import sqlite3
 
 NAME = "history.sqlite"
+LOCKED_S = 0.2  # so long another process may write: no copy waits longer for it
 KEPT, MOST = 8, 4000  # outcomes of a route, and of all
 _ROUTE = "ours = ? AND server = ? AND port = ? AND is_upload = ? AND policy = ?"
 _FOUND = "when_s, rtt_s, streams, goodput_bps, window_bytes"
@@ -27,7 +31,7 @@ _OLDEST = f"""DELETE FROM outcomes WHERE rowid IN
 
 def record(route: Route, outcome: Outcome) -> None:
     """Add an outcome; the oldest ones go where there are too many."""
-    with damage_passed_over(), state_database(NAME, create=True) as database:
+    with state_database(NAME, create=True, waits_s=LOCKED_S) as database:
         if database:
             database.execute(_TABLE)
             database.execute(
@@ -39,7 +43,7 @@ def record(route: Route, outcome: Outcome) -> None:
 
 def outcomes(route: Route) -> Sequence[Outcome]:
     """Return what is remembered of a route, the latest last."""
-    with damage_passed_over(), state_database(NAME, create=False) as database:
+    with state_database(NAME, create=False, waits_s=LOCKED_S) as database:
         if database:
             rows = database.execute(
                 f"SELECT {_FOUND} FROM outcomes WHERE {_ROUTE} ORDER BY rowid", _key(route)
@@ -50,20 +54,23 @@ def outcomes(route: Route) -> Sequence[Outcome]:
 
 def everything() -> Sequence[tuple[Route, Outcome]]:
     """Return all that is remembered, the latest last."""
-    with damage_passed_over(), state_database(NAME, create=False) as database:
+    with state_database(NAME, create=False, waits_s=LOCKED_S) as database:
         if database:
             return list(_read(database.execute("SELECT * FROM outcomes ORDER BY rowid")))
     return []
 
 
-def forget(server: str | None = None) -> int:
-    """Forget what is remembered of the copies to and from a server's address, or of all; return how many."""
-    with damage_passed_over(), state_database(NAME, create=False) as database:
-        if database:
-            if server is None:
-                return database.execute("DELETE FROM outcomes").rowcount
-            return database.execute("DELETE FROM outcomes WHERE server = ?", (server,)).rowcount
-    return 0
+def forget() -> int:
+    """Forget everything, and remove the file; return how many outcomes it was, 0 of a damaged one."""
+    count = 0
+    with contextlib.suppress(UsageError):
+        count = len(everything())
+    with StateFolder() as folder:
+        try:
+            folder.unlink(NAME)
+        except OSError as error:
+            raise UsageError(f"cannot remove {folder.path / NAME}: {error.strerror}") from None
+    return count
 
 
 def _key(route: Route) -> tuple[str, str, int, int, str]:

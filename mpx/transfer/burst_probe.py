@@ -12,10 +12,9 @@ from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.probing.api import probe
 from mpx.probing.result import ProbeResult
+from mpx.probing.sink import NULL_DEVICE
 from mpx.report import OnNote
 from mpx.units import format_duration
-
-NULL_DEVICE = "/dev/null"  # where a server that has no sink of its own is sent the bursts
 
 
 def probe_with_bursts(
@@ -36,7 +35,7 @@ def probe_with_bursts(
             cancel=cancel,
         )
     except Interrupted:
-        raise
+        raise Interrupted from None
     except MpxError as error:
         note(f"no bursts before the copy: {error}")
         return None

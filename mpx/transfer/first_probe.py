@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mpx import ops_classifier
-from mpx.choices import ACTIVELY, CUBIC
+from mpx.choices import ACTIVELY, CUBIC, SCAVENGER
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.errors import UsageError
 from mpx.recognition.mix import UNKNOWN, Mix
+from mpx.recognition.observation import ACTIVE_SHORT
 from mpx.recognition.switching import requirement
 from mpx.recognition.watch import RttWatch
 from mpx.report import OnNote
@@ -39,10 +40,12 @@ def probe_first(
     that were asked for and cannot show anything are left out, which is noted. `cancel` ends it soon.
     """
     if transport.options.probe_mode == ACTIVELY:
-        if why := _why_no_bursts(ends, paths):
+        if why := _why_no_bursts(transport, ends, paths):
             note(f"no bursts before the copy: {why}")
-        elif found := _with_bursts(transport, ends, paths[DEFAULT_PATH], note, cancel):
-            return found
+        else:
+            transport, is_read = _with_bursts(transport, ends, paths[DEFAULT_PATH], note, cancel)
+            if is_read:
+                return transport
     if not transport.plan.selects:
         note("nothing was probed first: there is no congestion control to choose")
         return transport
@@ -66,33 +69,44 @@ def probe_first(
     return replace(transport, found=by_path)
 
 
-def _why_no_bursts(ends: Ends, paths: Mapping[str, WatchedPath]) -> str:
-    """Return why bursts would say nothing of what this copy takes; empty where they do."""
+def _why_no_bursts(transport: Transport, ends: Ends, paths: Mapping[str, WatchedPath]) -> str:
+    """Return why bursts would decide nothing, or may not be sent; empty where they may."""
+    options = transport.options
     if ends.far_is_source:
         return "they go to the server, and the data of a download come from there"
     if DEFAULT_PATH not in paths:
         return "they would take the path that the network chooses"
+    if options.policy == SCAVENGER or options.rate_bps is not None:
+        limit = "--rate" if options.rate_bps is not None else f"--policy {SCAVENGER}"
+        return f"they would send more than {limit} permits"
+    if not transport.plan.selects and options.streams is not None:
+        return "neither a congestion control nor a number of streams is to be chosen"
+    try:
+        ops_classifier.load(classifier=options.classifier).window_s(ACTIVE_SHORT)
+    except UsageError as error:
+        return str(error)
     return ""
 
 
 def _with_bursts(
     transport: Transport, ends: Ends, place: WatchedPath, note: OnNote, cancel: threading.Event
-) -> Transport | None:
-    """Probe with bursts; return what to begin with by them, None where they could not be sent."""
+) -> tuple[Transport, bool]:
+    """Probe with bursts; return what to begin with by them, and whether the background was read."""
     from mpx.transfer.burst_probe import probe_with_bursts
 
     result = probe_with_bursts(transport.options, ends.far.location, note, cancel)
     if result is None:
-        return None
-    if result.bottleneck is not None:
+        return transport, False
+    if result.bottleneck is not None and transport.bandwidth_bps is None:
         transport = replace(transport, bandwidth_bps=result.bottleneck.rate_bps)
     if result.background.mix is None:
-        note(f"nothing was recognised before the copy: {result.background.trouble}")
-        return transport
-    if not transport.plan.selects:
-        return transport
-    how = f"{counted(len(result.probes), 'probe')} and bursts"
-    return replace(transport, found={DEFAULT_PATH: _begins(place, result.background.mix, how, note)})
+        note(f"bursts showed nothing of the background: {result.background.trouble}")
+        return transport, False
+    if transport.plan.selects:
+        how = f"{counted(len(result.probes), 'probe')} and bursts"
+        found = {DEFAULT_PATH: _begins(place, result.background.mix, how, note)}
+        transport = replace(transport, found=found)
+    return transport, True
 
 
 def _wait(watches: list[RttWatch], seconds: float, cancel: threading.Event) -> None:

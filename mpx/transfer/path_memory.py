@@ -1,5 +1,7 @@
 """What a copy takes from earlier ones on its path, and leaves for the next: how many streams it needs."""
 
+import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,6 +9,7 @@ from dataclasses import replace
 from mpx.choices import AUTO
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.tuner import Sample
+from mpx.errors import UsageError
 from mpx.history import store
 from mpx.history.outcome import Outcome, Route
 from mpx.history.prediction import as_before, by_rate
@@ -16,6 +19,8 @@ from mpx.options import CopyOptions
 from mpx.transfer.ends import Ends
 from mpx.transfer.transport import Transport
 from mpx.units import counted
+
+LIMITS = ("share", "max_streams", "congestion")  # what decides on the number beside the path
 
 
 class PathMemory:
@@ -38,8 +43,10 @@ class PathMemory:
         if options.history and not has_paths and rtt and rtt.address and rtt.local_host:
             server, port = rtt.address
             self._route = Route(rtt.local_host, server, port, not ends.far_is_source, options.policy)
-        is_tuned = options.tuner == AUTO and options.streams is None and options.rate_bps is None
-        self._counts = is_tuned and not transport.plan.yields
+        is_tuned = options.tuner == AUTO and options.streams is None and not transport.plan.yields
+        self._counts = is_tuned
+        is_free = options.rate_bps is None and not any(map(options.was_given, LIMITS))
+        self._is_kept = is_tuned and is_free and transport.mode_e
         self._settling = Settling()
 
     def applied(
@@ -49,14 +56,18 @@ class PathMemory:
 
         `usual`: what the copy begins with otherwise, and no fewer; None: with the share.
         """
-        if self._bandwidth_bps is None or self._rtt_s is None or _is_chosen(options):
+        if self._bandwidth_bps is None or self._rtt_s is None or _number_is_given(options):
             return options
+        bandwidth_bps = min(self._bandwidth_bps, options.rate_bps or math.inf)
         largest_bytes = largest_window_bytes(receives=self._receives)
-        predicted = by_rate(self._bandwidth_bps, self._rtt_s, largest_bytes, self._earlier())
+        predicted = by_rate(bandwidth_bps, self._rtt_s, largest_bytes, self._earlier(), self._now_s())
         if predicted is None:
             return options
         least = (usual or options.share) if self._counts else 1  # so many may stay on a full path
-        streams = min(max(predicted.streams, least), options.max_streams)
+        if predicted.streams <= least:
+            note(f"begins with {counted(least, 'stream')}: fewer would do {predicted.reason}")
+            return options
+        streams = min(predicted.streams, options.max_streams)
         note(f"begins with {counted(streams, 'stream')}: {predicted.reason}")
         return replace(options, initial_streams=streams, bandwidth_bps=None)
 
@@ -65,7 +76,7 @@ class PathMemory:
 
         Not what to begin with: others may be on the path by now, and they would lose most of it at once.
         """
-        if self._rtt_s is None or not self._counts or _is_chosen(options):
+        if self._rtt_s is None or not self._counts or _number_is_given(options):
             return None
         predicted = as_before(self._earlier(), self._rtt_s, self._now_s(), usual or options.share)
         if predicted is None:
@@ -75,22 +86,25 @@ class PathMemory:
         return streams
 
     def _earlier(self) -> Sequence[Outcome]:
-        return store.outcomes(self._route) if self._route else ()
+        with contextlib.suppress(UsageError):
+            return store.outcomes(self._route) if self._route else ()
+        return ()
 
     def observe(self, now_s: float, samples: Mapping[str, Sample]) -> None:
         """Take what has moved so far."""
-        if self._route and self._counts and (sample := samples.get(DEFAULT_PATH)):
+        if self._route and self._is_kept and (sample := samples.get(DEFAULT_PATH)):
             self._settling.observe(now_s, sample)
 
     def keep(self) -> None:
         """Remember what the copy settled on, if it did."""
         found = self._settling.found(self._rtt_s) if self._rtt_s else None
         if self._route and self._rtt_s and found:
-            store.record(
-                self._route,
-                Outcome(self._now_s(), self._rtt_s, found.streams, found.goodput_bps, found.window_bytes),
+            outcome = Outcome(
+                self._now_s(), self._rtt_s, found.streams, found.goodput_bps, found.window_bytes
             )
+            with contextlib.suppress(UsageError):
+                store.record(self._route, outcome)
 
 
-def _is_chosen(options: CopyOptions) -> bool:
+def _number_is_given(options: CopyOptions) -> bool:
     return options.streams is not None or options.initial_streams is not None

@@ -8,13 +8,20 @@ written or read the file is sent once more.
 import hashlib
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mpx.engine.endpoint import FileInfo
-from mpx.files.state_database import damage_passed_over, state_database
+from mpx.errors import UsageError
+from mpx.files.state_database import state_database
 from mpx.location import Location
 
+if TYPE_CHECKING:  # imported once a database is opened
+    import sqlite3
+
 TOLERANCE_S = 1.0
+LOCKED_S = 5.0  # so long another process may write
 _NAME = "sent.sqlite"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sent "
@@ -46,19 +53,23 @@ class SentNotes:
     def record(self, files: Iterable[Sent]) -> None:
         """Note files that were sent; what was noted of them before is forgotten."""
         rows = [(self._key(file.name), file.size_bytes, file.source_s, file.there_s) for file in files]
-        with self._lock, damage_passed_over(), state_database(_NAME, create=True) as database:
+        with self._lock, suppress(UsageError), _opened(create=True) as database:
             if database:
                 database.execute(_TABLE)
                 database.executemany("INSERT OR REPLACE INTO sent VALUES (?, ?, ?, ?)", rows)
 
     def knows(self, name: str, source: FileInfo, there: FileInfo) -> bool:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
-        with self._lock, damage_passed_over(), state_database(_NAME, create=False) as database:
+        with self._lock, suppress(UsageError), _opened(create=False) as database:
             if database:
                 query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
                 row = database.execute(query, (self._key(name),)).fetchone()
                 return row is not None and is_unchanged(Sent(name, *row), source, there)
         return False
+
+
+def _opened(*, create: bool) -> "AbstractContextManager[sqlite3.Connection | None]":
+    return state_database(_NAME, create=create, waits_s=LOCKED_S)
 
 
 def is_unchanged(sent: Sent, source: FileInfo, there: FileInfo) -> bool:

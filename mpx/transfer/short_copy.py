@@ -32,5 +32,11 @@ def streams_of_short_copy(transport: Transport, infos: Sequence[FileInfo]) -> in
 
 def _is_chosen(options: CopyOptions) -> bool:
     return options.tuner != "auto" or any(
-        (options.streams, options.initial_streams, options.controller, options.rate_bps)
+        (
+            options.streams,
+            options.initial_streams,
+            options.controller,
+            options.rate_bps,
+            options.bandwidth_bps,
+        )
     )

@@ -149,18 +149,16 @@ class Search:
         if measured is None or _is_full(measured) or (self._is_slow and _rises(quick, measured)):
             return None
         factor = UP if n >= MANY and _windows_limit(measured) else STEP
-        if self._is_first and self._expected and self._expected > n:
-            factor = self._expected / n
-        elif self._is_first:
+        if self._is_first:
             # Two steps at once; three where they take long, but from no more streams than the share.
             third = min(STEP, RAMP.at(rtt_s) / STEP_SHOWS_S) * min(1.0, self._share / n)
-            factor = STEP**2 * max(1.0, third)
+            factor = max(STEP**2 * max(1.0, third), (self._expected or 0) / n)
         return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
 
     def _more(
         self, n: int, measured: Reading, factor: float, most: int, why: str, *, is_quick: bool = False
     ) -> Step | None:
-        target = min(most, math.ceil(n * factor))
+        target = min(most, math.ceil(n * factor - 1e-9))
         is_enough = measured.goodput_bps >= SHORT * self._rate_bps
         if target <= n or is_enough or measured.resent > LOSSY:
             return None

@@ -1,5 +1,6 @@
 """`--probe-first` with real servers over loopback: what it says, whom it is for, and how it is stopped."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -148,6 +149,39 @@ def test_bursts_show_what_the_path_carries(site: Site, tmp_path: Path) -> None:
 def test_what_bursts_cannot_show_is_probed_without_them(site: Site, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"content")
     mpx.copy(tmp_path / "a", f"{site.url}a", mpx.CopyOptions(checksum="none"))
-    report = mpx.copy(f"{site.url}a", tmp_path / "b", mpx.CopyOptions(**SOON, probe_mode="active"))
+    report = mpx.copy(f"{site.url}a", tmp_path / "b", mpx.CopyOptions(**LONG_ENOUGH, probe_mode="active"))
     assert any(note.startswith("no bursts before the copy: they go to the server") for note in report.notes)
     assert (tmp_path / "b").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"policy": "scavenger"}, "--policy scavenger permits"),
+        ({"rate_bps": 1e9}, "--rate permits"),
+        ({"congestion": "cubic", "streams": 2}, "neither a congestion control nor a number of streams"),
+    ],
+)
+def test_no_bursts_where_they_may_not_be_or_decide_nothing(
+    options: dict[str, object], why: str, tmp_path: Path
+) -> None:
+    with own_site(tmp_path) as served:
+        (tmp_path / "a").write_bytes(b"content")
+        cancelled = threading.Event()
+        wanted = mpx.CopyOptions(**LONG_ENOUGH, probe_mode="active", **options)
+        notes = list[str]()
+
+        def begun(report: mpx.Report) -> None:
+            plain = report.note
+
+            def note(text: str, *more: object) -> None:
+                plain(text, *more)
+                notes.append(text)
+                if text.startswith("no bursts"):
+                    cancelled.set()  # what follows is tested elsewhere
+
+            report.note = note
+
+        with contextlib.suppress(Interrupted):
+            mpx.copy(tmp_path / "a", served.url + "b", wanted, on_begun=begun, cancel=cancelled)
+    assert any(why in note for note in notes)

@@ -1,4 +1,4 @@
-"""A copy begins as the last one on its path ended, or as its bandwidth asks for."""
+"""A copy expects what the last one on its path found, or begins as its bandwidth asks for."""
 
 import math
 import time
@@ -65,7 +65,8 @@ def test_what_a_copy_settles_on_is_remembered(
     assert outcome.rtt_s == report.decisions["rtt_s"]
     assert outcome.goodput_bps < 1.2 * 200e6
     copied(streams=3)  # nobody looked for it
-    copied(rate_bps=100e6)
+    for options in ({"rate_bps": 100e6}, {"share": 8}, {"max_streams": 2}):
+        copied(**options)
     assert store.outcomes(route) == [outcome]
 
 
@@ -91,4 +92,5 @@ def test_a_bandwidth_by_hand_says_how_many(copied: Callable[..., mpx.Report], ro
     expected = math.ceil(200e6 / 8 * report.decisions["rtt_s"] / 65536)
     assert began_with(report) == min(MOST, expected)
     (other,) = notes(copied(bandwidth_bps=200e6, history=False))
+    assert "begins with 4 streams: fewer would do for 200 Mbit/s" in other
     assert "may have in its socket buffer" in other

@@ -23,15 +23,15 @@ OUTCOMES = st.builds(
 
 def test_the_number_is_that_of_the_bandwidth_the_rtt_and_the_window() -> None:
     """10 Gbit/s and 100 ms are 125 MB; windows of 3 MiB carry that with 40 streams."""
-    predicted = by_rate(10e9, 0.1, 3 * 2**20, [])
+    predicted = by_rate(10e9, 0.1, 3 * 2**20, [], NOW_S)
     assert predicted is not None
     assert predicted.streams == math.ceil(125e6 / (3 * 2**20)) == 40
     assert "10 Gbit/s" in predicted.reason and "3 MiB that a stream may have" in predicted.reason
 
 
 def test_a_window_that_streams_had_counts_for_more_than_our_buffer() -> None:
-    limited = replace(FOUND, window_bytes=65536.0)
-    predicted = by_rate(200e6, 0.060, 3 * 2**20, [limited, FOUND])
+    limited = replace(FOUND, goodput_bps=200e6, window_bytes=65536.0)
+    predicted = by_rate(200e6, 0.060, 3 * 2**20, [limited], NOW_S)
     assert predicted is not None
     assert predicted.streams == math.ceil(1.5e6 / 65536)
     assert "64 KiB that a stream had before" in predicted.reason
@@ -39,24 +39,35 @@ def test_a_window_that_streams_had_counts_for_more_than_our_buffer() -> None:
 
 def test_no_stream_is_thought_to_have_less_than_it_had() -> None:
     had_bytes = FOUND.goodput_bps / 8 * FOUND.rtt_s / FOUND.streams
-    predicted = by_rate(200e6, 0.060, 1000, [FOUND])
+    predicted = by_rate(200e6, 0.060, 1000, [FOUND], NOW_S)
     assert predicted is not None
     assert predicted.streams == math.ceil(1.5e6 / had_bytes)
 
 
+def test_windows_of_long_ago_and_of_other_paths_do_not_count() -> None:
+    """Somebody has raised the limits since."""
+    limited = replace(FOUND, when_s=NOW_S - OLDEST_S - 1, window_bytes=65536.0)
+    for earlier in ([limited], [replace(limited, when_s=NOW_S - 60, rtt_s=0.2)]):
+        predicted = by_rate(200e6, 0.060, 3 * 2**20, earlier, NOW_S)
+        assert predicted is not None and predicted.streams == 1
+    larger = replace(FOUND, streams=1, goodput_bps=400e6)  # 3 MB in a stream
+    predicted = by_rate(200e6, 0.060, 1000, [replace(limited, when_s=NOW_S - 60), larger], NOW_S)
+    assert predicted is not None and predicted.streams == 1
+
+
 def test_where_no_window_is_known_nothing_is_predicted() -> None:
-    assert by_rate(200e6, 0.060, None, []) is None
+    assert by_rate(200e6, 0.060, None, [], NOW_S) is None
 
 
 @given(st.floats(1, 1e13), st.floats(1e-6, 10), st.none() | st.integers(1, 2**40), st.lists(OUTCOMES))
 def test_there_are_always_some_and_never_many(
     rate_bps: float, rtt_s: float, largest_bytes: int | None, earlier: list[Outcome]
 ) -> None:
-    predicted = by_rate(rate_bps, rtt_s, largest_bytes, earlier)
+    predicted = by_rate(rate_bps, rtt_s, largest_bytes, earlier, NOW_S)
     assert predicted is None or 1 <= predicted.streams <= MOST
 
 
-def test_the_next_copy_begins_as_the_last_one_ended() -> None:
+def test_the_next_copy_needs_what_the_last_one_found() -> None:
     predicted = as_before([replace(FOUND, streams=5), FOUND], 0.060, NOW_S)
     assert predicted is not None
     assert predicted.streams == 24
@@ -82,7 +93,7 @@ def test_what_was_seen_fades() -> None:
 
 
 @given(st.lists(OUTCOMES), st.floats(1e-4, 10), st.floats(1, 2 * NOW_S), st.integers(1, 300))
-def test_a_copy_begins_with_more_than_usual_or_as_usual(
+def test_more_than_usual_is_expected_or_nothing(
     earlier: list[Outcome], rtt_s: float, now_s: float, share: int
 ) -> None:
     predicted = as_before(earlier, rtt_s, now_s, share)

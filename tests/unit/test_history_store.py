@@ -1,5 +1,6 @@
 """What is kept of copies between two runs, and what becomes of a damaged file."""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpx.commands.history import history_command
 from mpx.endpoints.ftp.known_servers import KnownServers, Login
+from mpx.errors import UsageError
 from mpx.history import store
 from mpx.history.outcome import Outcome, Route
 
@@ -52,7 +54,7 @@ def test_there_are_never_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.outcomes(replace(ROUTE, port=4)) == [FOUND]
 
 
-def test_forgetting() -> None:
+def test_forgetting(file: Path) -> None:
     store.record(ROUTE, FOUND)
     KnownServers().saw(("192.0.2.1", 2811), Login.STEPS)
     shown = CliRunner().invoke(history_command)
@@ -63,6 +65,7 @@ def test_forgetting() -> None:
     )
     assert server.endswith("server 192.0.2.1 2811: takes a login one command after the other")
     assert CliRunner().invoke(history_command, ["--forget"]).output == "forgotten: 2 entries\n"
+    assert not file.exists()
     assert CliRunner().invoke(history_command).output == "nothing is remembered\n"
 
 
@@ -72,32 +75,48 @@ def test_nothing_is_made_where_nothing_was_kept(file: Path) -> None:
     assert not file.exists()
 
 
-@pytest.mark.parametrize("what", ["a folder", "a link", "damage", "no table", "no state folder"])
-def test_where_nothing_can_be_kept_the_run_goes_on(
-    what: str, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("what", ["a folder", "a link", "damage", "no table", "no state folder", "locked"])
+def test_what_cannot_be_used_is_an_error(what: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `mpx history`; a copy goes on without."""
     file.parent.mkdir(mode=0o700)
-    if what == "a folder":
-        file.mkdir()
-    elif what == "a link":
-        file.symlink_to(file.parent / "elsewhere")
-    elif what == "damage":
-        file.write_bytes(os.urandom(5000))
-    elif what == "no table":
-        sqlite3.connect(file).close()
-    else:
-        monkeypatch.setenv("MPX_STATE_DIR", "/proc/mpx")
-    assert store.outcomes(ROUTE) == []
-    assert store.everything() == []
-    store.record(ROUTE, FOUND)
-    assert store.outcomes(ROUTE) == ([FOUND] if what == "no table" else [])
+    with contextlib.ExitStack() as stack:
+        if what == "a folder":
+            file.mkdir()
+        elif what == "a link":
+            file.symlink_to(file.parent / "elsewhere")
+        elif what == "damage":
+            file.write_bytes(os.urandom(5000))
+        elif what == "no table":
+            sqlite3.connect(file).close()
+        elif what == "locked":
+            store.record(ROUTE, FOUND)
+            held = stack.enter_context(contextlib.closing(sqlite3.connect(file)))
+            held.execute("BEGIN EXCLUSIVE")
+        else:
+            monkeypatch.setenv("MPX_STATE_DIR", "/proc/mpx")
+        for used in (lambda: store.outcomes(ROUTE), store.everything):
+            with pytest.raises(UsageError, match="MPX_STATE_DIR"):
+                used()
+        if what != "no table":
+            with pytest.raises(UsageError, match="MPX_STATE_DIR"):
+                store.record(ROUTE, FOUND)
+        shown = CliRunner().invoke(history_command)
+        assert isinstance(shown.exception, UsageError)
     assert not (file.parent / "elsewhere").exists()
+
+
+def test_forgetting_removes_a_damaged_file(file: Path) -> None:
+    file.parent.mkdir(mode=0o700)
+    file.write_bytes(os.urandom(5000))
+    assert CliRunner().invoke(history_command, ["--forget"]).output == "forgotten: 0 entries\n"
+    store.record(ROUTE, FOUND)
+    assert store.outcomes(ROUTE) == [FOUND]
 
 
 @given(st.tuples(*[VALUES] * 10))
 def test_rows_of_others_are_left_out(row: tuple[Any, ...]) -> None:
     store.record(ROUTE, FOUND)
-    with store.state_database(store.NAME, create=True) as database:
+    with store.state_database(store.NAME, create=True, waits_s=1) as database:
         assert database is not None
         database.execute("DELETE FROM outcomes")
         database.execute(f"INSERT INTO outcomes VALUES ({', '.join('?' * 10)})", row)

@@ -93,30 +93,36 @@ class KnownServers:
 
     def _known(self) -> _Seen:
         if self._seen is None:
-            self._seen = _read_file()
+            self._seen = {}
+            with contextlib.suppress(OSError, UsageError):
+                self._seen = _read_file()
         return self._seen
 
 
 def everything() -> Sequence[tuple[str, float, str]]:
-    """Return what is known: servers, when each was seen (seconds since 1970), and how it takes a login."""
+    """Return what is known: servers, when each was seen (seconds since 1970), and how it takes a login.
+
+    Raises OSError, UsageError.
+    """
     return [(server, seen_s, how.value) for server, (seen_s, how) in _read_file().items()]
 
 
 def forget() -> int:
-    """Forget all that is known of servers; return of how many it was."""
+    """Forget all that is known of servers; return of how many it was. Raises OSError, UsageError."""
     count = len(_read_file())
-    with contextlib.suppress(OSError, UsageError), StateFolder() as folder:
+    with StateFolder() as folder:
         folder.unlink(_NAME)
-        return count
-    return 0
+    return count
 
 
 def _read_file() -> _Seen:
-    with contextlib.suppress(OSError, UsageError), StateFolder() as folder:
-        fd = folder.open(_NAME, os.O_RDONLY)
+    with StateFolder() as folder:
+        try:
+            fd = folder.open(_NAME, os.O_RDONLY)
+        except FileNotFoundError:
+            return {}
         with contextlib.closing(os.fdopen(fd, "rb")) as file:
             return _read(file.read(_MOST_BYTES))
-    return {}
 
 
 def _key(server: Server) -> str:
