@@ -30,9 +30,6 @@ class Sample:
     retransmits: int = 0  # segments sent again
     limited_by_receiver: float | None = None
     limited_by_sender: float | None = None
-    busy_s: float = (
-        0.0  # for how long data was under way, summed over streams; 0 where the kernel does not say
-    )
     queue_s: float | None = None  # by how much the round trips of data are longer than the shortest: queues
     window_bps: float | None = None  # what the receiver's window lets a stream carry while there is no queue
     queued_bytes: int = 0  # of those that arrived: over streams whose round trips showed a queue
@@ -41,6 +38,7 @@ class Sample:
     untold_lost: int = 0
     changing: bool = False  # other streams were asked for, and those before still bring what is under way
     still: bool = False  # nothing is under way: what was handed out has arrived (after a barrier)
+    busy_s: float = 0.0  # in which data was under way, summed over streams; 0 where the kernel does not tell
 
 
 @dataclass(frozen=True, slots=True)
