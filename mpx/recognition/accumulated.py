@@ -14,7 +14,7 @@ WINDOW_S, STEP_S = 10.0, 1.0  # of a reading, and from one to the next
 SLACK_S = 0.5  # more than a window is read from, as probes are not sent at even times
 EXACT_S = 1e-6  # less than between two probes: sums of times are not exact
 KEPT_S = 120.0  # what came before is not read: it would have faded
-SURE = 0.9  # the least probability that decides; of groups 1 % are wrong then, of single mixes 5 %
+SURE = 0.95  # the least probability that decides; of groups 1 % are wrong then, of single mixes 5 %
 
 
 @dataclass(frozen=True, slots=True)
