@@ -145,6 +145,20 @@ def test_a_round_trip_that_is_too_short_to_tell_is_named() -> None:
     assert over(0.002, UNKNOWN).in_words().startswith("unknown: unlike all training data")
 
 
+def test_what_is_decided_is_told_and_after_how_long() -> None:
+    sure = told(of("any bbr", "B", 0.96))
+    assert sure.evidence_in_words() == "1 reading: any bbr decided after 10 s, B after 10 s"
+    decided = {"group": {"name": "any bbr", "after_s": 10.0}, "class": {"name": "B", "after_s": 10.0}}
+    assert sure.as_dict()["evidence"] == {"readings": 1, **decided}
+    split = told(Mix("B", 0.5, [0.0, 0.02, 0.5, 0.0, 0.48, 0.0]))
+    assert split.evidence_in_words() == "1 reading: any bbr decided after 10 s, the mix undecided"
+    open_ = told(of("any bbr", "B", 0.9))
+    assert open_.evidence_in_words() == "1 reading: undecided"
+    assert open_.as_dict()["evidence"] == {"readings": 1, "group": None, "class": None}
+    assert unrecognised("why", "fair").evidence_in_words() == ""
+    assert unrecognised("why", "fair").as_dict()["evidence"] is None
+
+
 def test_why_there_is_no_mix() -> None:
     short = background(SERIES[:40], "fair", load=lambda: Says(of("none")), why_not=lambda _: "")
     assert short.mix is None and "5 s of probes" in short.trouble
