@@ -21,7 +21,7 @@ from mpx_models import KNN_DTW as SHIPPED_TEMPLATES
 from mpx.choices import KNN_DTW, TREES
 from mpx.errors import UsageError
 from mpx.recognition.classifier import Classifier
-from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of
+from mpx.recognition.mix import MIXES, NO_IDEA, UNKNOWN, Mix
 from mpx.recognition.observation import MODEL_VARIABLE, PASSIVE, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
@@ -155,8 +155,8 @@ class NearestNeighbours:
             raise UsageError("nearest neighbours cannot classify a path that carries data of our own")
         window_ms = last_window_ms(series, self.windows_ms.shape[1])
         if window_ms is None:
-            return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
+            return Mix(UNKNOWN, 1.0, NO_IDEA)
         names, counts = votes(self.distances(window_ms[None]), self.mixes, self.k)
         shares = {str(name): float(count) / self.k for name, count in zip(names, counts[0], strict=True)}
         best = max(shares, key=lambda name: shares[name])
-        return Mix(best, shares[best], groups_of([shares.get(mix, 0.0) for mix in MIXES]))
+        return Mix(best, shares[best], tuple(shares.get(mix, 0.0) for mix in MIXES))

@@ -8,13 +8,14 @@ from mpx import ops_classifier
 from mpx.choices import SCAVENGER
 from mpx.errors import UsageError
 from mpx.net import congestion_control
+from mpx.recognition.accumulated import Accumulated, Decided, accumulated
 from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.recognition.observation import LEAST_SWING_S, PASSIVE
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 from mpx.recognition.switching import SURE, decided_together, requirement
 from mpx.rtt.series import Probe, p99
-from mpx.units import format_duration, format_rate
+from mpx.units import counted, format_duration, format_rate
 
 _IN_WORDS = {
     "none": "no other traffic (none)",
@@ -84,6 +85,7 @@ class PathBackground:
     decision: CongestionChoice
     base_s: float | None = None  # the shortest round trip
     model: ModelUsed | None = None  # None: none was asked
+    evidence: Accumulated | None = None  # what `mix` comes from
 
     def in_words(self) -> str:
         """Return it as text."""
@@ -101,6 +103,18 @@ class PathBackground:
         group = _GROUP_IN_WORDS[self.mix.group]
         return f"{group}, {self.mix.groups[self.mix.group]:.0%} ({groups}; most probable single mix {one})"
 
+    def evidence_in_words(self) -> str:
+        """Return what was decided, and after how long, as text; empty where nothing was read."""
+        if self.evidence is None:
+            return ""
+        read = counted(self.evidence.readings, "reading")
+        if self.evidence.group is None:
+            return f"{read}: undecided"
+        group = f"{self.evidence.group.name} decided after {format_duration(self.evidence.group.after_s)}"
+        one = self.evidence.one
+        more = f"{one.name} after {format_duration(one.after_s)}" if one else "the mix undecided"
+        return f"{read}: {group}, {more}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as in the JSON (docs/probe-format.md)."""
         return {
@@ -112,6 +126,12 @@ class PathBackground:
                 "groups": {group: round(self.mix.groups[group], 4) for group in GROUPS},
             },
             "mix_trouble": self.trouble or None,
+            "evidence": self.evidence
+            and {
+                "readings": self.evidence.readings,
+                "group": _decided(self.evidence.group),
+                "class": _decided(self.evidence.one),
+            },
             "classifier": self.model and self.model.as_dict(),
             "decision": {
                 "policy": self.decision.policy,
@@ -136,10 +156,11 @@ def background(
     `goodput` is that of the bursts, on the clock of the probes; `why_not` and `why_not_open` as for
     `congestion_plan.plan`.
     """
-    mix, trouble, model = _recognised(load, series, kind, goodput)
+    evidence, trouble, model = _recognised(load, series, kind, goodput)
+    mix = evidence.mix if evidence else None
     base_s = min((probe.rtt_s for probe in series if probe.rtt_s is not None), default=None)
     decision = _decision(mix, policy, why_not, why_not_open or why_not, base_s)
-    return PathBackground(mix, trouble, decision, base_s, model)
+    return PathBackground(mix, trouble, decision, base_s, model, evidence)
 
 
 def unrecognised(
@@ -171,7 +192,7 @@ def _recognised(
     series: Sequence[Probe],
     kind: str,
     goodput: Sequence[tuple[float, float]] | None,
-) -> tuple[Mix | None, str, ModelUsed | None]:
+) -> tuple[Accumulated | None, str, ModelUsed | None]:
     answered = [probe.rtt_s for probe in series if probe.rtt_s is not None]
     if series and not answered:
         return None, "no probe was answered", None
@@ -182,11 +203,15 @@ def _recognised(
         window_s = model.window_s(kind)
         if len(series) < 10 * window_s - 1:
             return None, f"{window_s:g} s of probes are needed at least", used
-        return model.classify(series, min(answered), goodput, kind=kind), "", used
+        return accumulated(model, series, min(answered), goodput, kind=kind), "", used
     except UsageError as error:
         return None, str(error), used
     except Exception as error:  # whatever a broken installation of numpy raises; the measurement is not lost
         return None, f"{type(error).__name__}: {error}", used
+
+
+def _decided(found: Decided | None) -> dict[str, Any] | None:
+    return {"name": found.name, "after_s": round(found.after_s, 3)} if found else None
 
 
 def _too_short(mix: Mix, base_s: float | None) -> str:

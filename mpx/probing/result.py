@@ -144,7 +144,10 @@ class ProbeResult:
                     self.bottleneck.in_words() if self.bottleneck else "no data of the bursts arrived",
                 )
             )
-        rows += [("mix", self.background.in_words()), ("decision", self.background.decision.in_words())]
+        rows.append(("mix", self.background.in_words()))
+        if evidence := self.background.evidence_in_words():
+            rows.append(("evidence", evidence))
+        rows.append(("decision", self.background.decision.in_words()))
         return [f"{name:<9} {text}" for name, text in rows]
 
     def _sent_in_words(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mpx.choices import MLP, NAIVE_BAYES, SVM
 from mpx.recognition.features import features
-from mpx.recognition.mix import UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.mix import UNKNOWN, Mix, likeliest
 from mpx.recognition.naive_bayes import NaiveBayes
 from mpx.recognition.neighbours import last_window_ms
 from mpx.recognition.network import Network
@@ -89,7 +89,7 @@ class EstimatorPart:
         scores = self.estimator.scores(self.scale.scaled(row))
         probabilities = softmax(scores[None], self.temperature)[0].tolist()
         if self.places.distances(row[None])[0] > self.farthest:
-            return Mix(UNKNOWN, NOVELTY, groups_of(probabilities))
+            return Mix(UNKNOWN, NOVELTY, probabilities)
         return likeliest(probabilities)
 
     def _row(self, series: Sequence[Probe], base_s: float) -> Floats | None:

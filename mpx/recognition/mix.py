@@ -15,6 +15,7 @@ GROUP_OF: Mapping[str, str] = MappingProxyType(
     {"none": NOBODY, "C": CUBIC_ONLY, "CC": CUBIC_ONLY, "B": ANY_BBR, "BC": ANY_BBR, "BB": ANY_BBR}
 )
 UNKNOWN = "unknown"  # unlike all training data
+NO_IDEA = (1 / len(MIXES),) * len(MIXES)  # the shares where nothing was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +23,29 @@ class Mix:
     """The background as a classifier sees it.
 
     `probability` is that of the named mix among the six. For `unknown` it is the share of known series with
-    less novelty than this one; the groups then are those of the nearest mixes.
+    less novelty than this one; `shares` and groups then are those that it would have as one of the six.
     """
 
     name: str  # of MIXES, or UNKNOWN
     probability: float
-    groups: Mapping[str, float]  # the probability of each of GROUPS; they sum to 1
+    shares: Sequence[float]  # the probability of each of MIXES, in their order; they sum to 1
+
+    @property
+    def groups(self) -> Mapping[str, float]:
+        """The probability of each of GROUPS; they sum to 1."""
+        return {
+            group: float(sum(p for mix, p in zip(MIXES, self.shares, strict=True) if GROUP_OF[mix] == group))
+            for group in GROUPS
+        }
 
     @property
     def group(self) -> str:
         """The most probable group, which decides; it need not contain the most probable mix."""
-        return max(GROUPS, key=lambda each: self.groups[each])
+        groups = self.groups
+        return max(GROUPS, key=lambda each: groups[each])
 
 
 def likeliest(probabilities: Sequence[float]) -> Mix:
     """Return the most probable mix, by the probabilities of MIXES in their order."""
     best = max(range(len(MIXES)), key=lambda i: probabilities[i])
-    return Mix(MIXES[best], float(probabilities[best]), groups_of(probabilities))
-
-
-def groups_of(probabilities: Sequence[float]) -> Mapping[str, float]:
-    """Return the probability of each group."""
-    return {
-        group: float(sum(p for mix, p in zip(MIXES, probabilities, strict=True) if GROUP_OF[mix] == group))
-        for group in GROUPS
-    }
+    return Mix(MIXES[best], float(probabilities[best]), tuple(map(float, probabilities)))

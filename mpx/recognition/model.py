@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpx.choices import TREES
 from mpx.errors import UsageError
-from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.mix import NO_IDEA, UNKNOWN, Mix, likeliest
 from mpx.recognition.observation import PASSIVE, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
@@ -64,9 +64,9 @@ class Model:
         each = (part.judge(series, base_s, goodput or (), streams, responses) for part in reversed(parts))
         judged = next((found for found in each if found is not None), None)
         if judged is None:
-            return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES)))
+            return Mix(UNKNOWN, 1.0, NO_IDEA)
         if judged.is_novel:
-            return Mix(UNKNOWN, judged.novelty, groups_of(judged.probabilities))
+            return Mix(UNKNOWN, judged.novelty, judged.probabilities)
         return likeliest(judged.probabilities)
 
     def _parts(self, kind: str) -> Sequence["WindowClassifier"]:

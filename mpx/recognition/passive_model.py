@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mpx.errors import UsageError
-from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of
+from mpx.recognition.mix import NO_IDEA, UNKNOWN, Mix
 from mpx.recognition.observation import PASSIVE, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
@@ -61,7 +61,7 @@ class PassiveModel:
         if own is not None or goodput is not None:
             raise UsageError(f"{self.name} cannot classify a path that carries data of our own")
         mix = self._part(kind).classify(series, base_s)
-        return Mix(UNKNOWN, 1.0, groups_of([1 / len(MIXES)] * len(MIXES))) if mix is None else mix
+        return Mix(UNKNOWN, 1.0, NO_IDEA) if mix is None else mix
 
     def _part(self, kind: str) -> PassivePart:
         if kind not in self.parts:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpx.recognition.dtw import nearest
-from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.neighbours import last_window_ms
 from mpx.recognition.observation import LEAST_SWING_S, TRAINS
 from mpx.recognition.windows import Floats, last_window, steps_of
@@ -55,7 +55,7 @@ class Templates:
         votes = np.bincount(self.mixes[found], minlength=len(MIXES))
         probabilities = (votes + self.doubt) / (self.k + len(MIXES) * self.doubt)
         if distances[0] > self.farthest:
-            return Mix(UNKNOWN, NOVELTY, groups_of(probabilities.tolist()))
+            return Mix(UNKNOWN, NOVELTY, probabilities.tolist())
         return likeliest(probabilities.tolist())
 
     def _samples(self, series: Sequence[Probe], base_s: float) -> Floats | None:

@@ -12,6 +12,7 @@ from mpx import ops_classifier
 from mpx.choices import ACTIVELY, CUBIC, SCAVENGER
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.errors import UsageError
+from mpx.recognition.accumulated import accumulated
 from mpx.recognition.mix import UNKNOWN, Mix
 from mpx.recognition.observation import ACTIVE_SHORT
 from mpx.recognition.switching import requirement
@@ -130,7 +131,7 @@ def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch
         say(f"nothing was recognised before the copy: {watch.trouble or 'no probe was answered'}")
         return None
     how = f"{counted(len(series), 'probe')}, {model.name}"
-    return _begins(place, model.classify(series, watch.base_s), how, note)
+    return _begins(place, accumulated(model, series, watch.base_s).mix, how, note)
 
 
 def _begins(place: WatchedPath, mix: Mix, how: str, note: OnNote) -> str:

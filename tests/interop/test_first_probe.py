@@ -15,7 +15,7 @@ from mpx.choices import SVM
 from mpx.endpoints.ftp.mode_e import upload_stream
 from mpx.errors import Interrupted, UsageError
 from mpx.net.congestion_control import congestion_of, why_not_congestion
-from mpx.recognition.mix import Mix, groups_of
+from mpx.recognition.mix import Mix
 
 Eventually = Callable[..., None]
 LONG_ENOUGH = {"probe_first_s": 10.0, "checksum": "none"}  # for the window of bursts
@@ -52,9 +52,9 @@ class Says:
 
     def classify(self, *_: object, **__: object) -> Mix:
         rest = (1 - self._probability) / 2  # of two that ask for something else
-        asked = groups_of([rest, self._probability, rest, 0.0, 0.0, 0.0])
+        asked = [rest, self._probability, rest, 0.0, 0.0, 0.0]
         if self._name == "B":
-            asked = groups_of([rest, rest, self._probability, 0.0, 0.0, 0.0])
+            asked = [rest, rest, self._probability, 0.0, 0.0, 0.0]
         return Mix(self._name, self._probability, asked)
 
 

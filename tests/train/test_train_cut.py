@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mpx_train.cut import BASE_TOO_HIGH, MISALIGNED, drawn, even, gridded, joined
+from mpx_train.cut import BASE_TOO_HIGH, MISALIGNED, drawn, each_second, even, gridded, joined
 from ops_examples import example
 from simulated_background import Wan
 
@@ -30,6 +30,16 @@ def test_even_windows_follow_one_another() -> None:
     seen = [replace(grid, example=replace(grid.example, base_s=0.055)) for grid in grids]
     assert even(seen, 10.0, base_known=True).windows.base_s.tolist() == [0.055] * 3
     assert (set(found.mix), set(found.link), found.is_clean.all()) == ({"C"}, {"link"}, True)
+
+
+def test_windows_of_each_second_end_with_the_series_and_know_the_least_until_then() -> None:
+    falling = [Probe(i / 10, 0.06 - i / 1e6) for i in range(125)]
+    for series in counting(12.5), falling:
+        (grid,) = gridded([example("C", series, wan=WAN)])
+        found = each_second(grid, 10.0).windows
+        assert found.rtt_s[:, -1] == pytest.approx([series[i].rtt_s for i in (104, 114, 124)])
+        least = [min(p.rtt_s or 1 for p in series[5 : i + 1]) for i in (104, 114, 124)]
+        assert found.base_s == pytest.approx(least)
 
 
 def test_a_run_that_is_too_short_or_silent_has_no_windows() -> None:

@@ -7,7 +7,7 @@ from mpx_lab.dataset import draws
 from mpx_lab.dataset.recipe import PROFILES as MEASURED
 from mpx_lab.traffic.spec import TcpSquare, parse
 
-from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, MIXES, NOBODY, groups_of, likeliest
+from mpx.recognition.mix import ANY_BBR, CUBIC_ONLY, GROUP_OF, GROUPS, MIXES, NOBODY, likeliest
 from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, PROFILES, TRANSFERS, Own
 
 
@@ -27,7 +27,7 @@ def test_what_probabilities_say() -> None:
 @given(st.lists(st.floats(0, 1), min_size=6, max_size=6).filter(lambda them: sum(them) > 0))
 def test_groups_share_what_the_mixes_have(weights: list[float]) -> None:
     probabilities = [weight / sum(weights) for weight in weights]
-    assert sum(groups_of(probabilities).values()) == pytest.approx(1)
+    assert sum(likeliest(probabilities).groups.values()) == pytest.approx(1)
     assert likeliest(probabilities).probability == max(probabilities)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
-from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.monitor import (
     READ_S,
     SETTLES_RTT,
@@ -204,7 +204,7 @@ def test_without_any_sure_reading_bbr_is_given_up_in_minutes() -> None:
     copy = Copy("B")
     copy.model.told = [QueueResponse(BEGAN_S + 5, 0.5, 0.5)]
     copy.run(100)
-    copy.model.says = Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))
+    copy.model.says = Mix(UNKNOWN, 0.99, [0, 0, 1, 0, 0, 0])
     since_s = copy.now_s - BEGAN_S
     few_rests_s = LONGEST_S + LATELY / AFTER * (FIRST_S + WINDOW_S + 1)
     most_s = few_rests_s + 1.2 * UNSURE_READINGS * READ_S

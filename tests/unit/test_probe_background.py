@@ -1,6 +1,6 @@
 """What a probe says of who shares the path, and what a copy would do; the model says what it is told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mpx.choices import POLICIES, SVM
 from mpx.errors import UsageError
 from mpx.probing.background import CongestionChoice, background, bottleneck, unrecognised
-from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
+from mpx.recognition.mix import GROUPS, MIXES, UNKNOWN, Mix
 from mpx.recognition.policy import before_anything_is_known
 from mpx.recognition.switching import SwitchHysteresis
 from mpx.rtt.series import Probe
@@ -38,7 +38,13 @@ class Says:
 
 
 def of(group: str, name: str = "C", share: float = 0.9) -> Mix:
-    return Mix(name, share, {**dict.fromkeys(GROUPS, (1 - share) / 2), group: share})
+    return Mix(name, share, shares({**dict.fromkeys(GROUPS, (1 - share) / 2), group: share}))
+
+
+def shares(groups: Mapping[str, float]) -> list[float]:
+    """Return shares of the mixes that give the groups these, all in the first mix of each."""
+    firsts = {"none": "none", "C": "cubic only", "B": "any bbr"}
+    return [groups[firsts[mix]] if mix in firsts else 0.0 for mix in MIXES]
 
 
 def told(mix: Mix, policy: str = "fair", why_not: Callable[[str], str] = lambda _: "", **more: Any) -> Any:
@@ -77,11 +83,11 @@ def test_what_is_not_permitted_is_not_decided() -> None:
 
 def test_it_decides_nothing_that_no_copy_would() -> None:
     """A copy waits for a probability of 0.8, of all groups for which the policy wants the same."""
-    likeliest = Mix("B", 0.5, {"none": 0.05, "cubic only": 0.2, "any bbr": 0.75})
+    likeliest = Mix("B", 0.5, shares({"none": 0.05, "cubic only": 0.2, "any bbr": 0.75}))
     for policy, wants in ("fair", "cubic"), ("fast", "bbr"):
         assert told(likeliest, policy).decision.congestion == wants
     assert told(likeliest).decision.reason == "the background is not certain (any bbr, 75%)"
-    both = told(Mix("none", 0.45, {"none": 0.45, "cubic only": 0.4, "any bbr": 0.15}))
+    both = told(Mix("none", 0.45, shares({"none": 0.45, "cubic only": 0.4, "any bbr": 0.15})))
     together = "the background is probably none or cubic only (85% together)"
     assert both.decision == CongestionChoice("fair", "cubic", together)
     assert told(likeliest, "fast").decision.reason == "the policy has the same choice for any background"
@@ -91,7 +97,8 @@ def test_it_decides_nothing_that_no_copy_would() -> None:
 def test_it_decides_what_a_copy_would_do_that_reads_the_same_again_and_again(
     weights: list[float], policy: str
 ) -> None:
-    mix = Mix("C", 0.3, {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)})
+    groups = {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)}
+    mix = Mix("C", 0.3, shares(groups))
     uses = before_anything_is_known(policy)
     hysteresis = SwitchHysteresis(policy, uses, lambda _: "")
     for _ in range(10):
@@ -136,6 +143,20 @@ def test_a_round_trip_that_is_too_short_to_tell_is_named() -> None:
     assert found.decision.reason == f"the background is not known: {short}"
     assert "too short" not in over(0.00005, "none").in_words()
     assert over(0.002, UNKNOWN).in_words().startswith("unknown: unlike all training data")
+
+
+def test_what_is_decided_is_told_and_after_how_long() -> None:
+    sure = told(of("any bbr", "B", 0.96))
+    assert sure.evidence_in_words() == "1 reading: any bbr decided after 10 s, B after 10 s"
+    decided = {"group": {"name": "any bbr", "after_s": 10.0}, "class": {"name": "B", "after_s": 10.0}}
+    assert sure.as_dict()["evidence"] == {"readings": 1, **decided}
+    split = told(Mix("B", 0.5, [0.0, 0.02, 0.5, 0.0, 0.48, 0.0]))
+    assert split.evidence_in_words() == "1 reading: any bbr decided after 10 s, the mix undecided"
+    open_ = told(of("any bbr", "B", 0.9))
+    assert open_.evidence_in_words() == "1 reading: undecided"
+    assert open_.as_dict()["evidence"] == {"readings": 1, "group": None, "class": None}
+    assert unrecognised("why", "fair").evidence_in_words() == ""
+    assert unrecognised("why", "fair").as_dict()["evidence"] is None
 
 
 def test_why_there_is_no_mix() -> None:
@@ -183,7 +204,7 @@ def test_the_model_that_was_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_group_that_decides_leads() -> None:
-    split = Mix("none", 0.41, {"none": 0.41, "cubic only": 0.58, "any bbr": 0.01})
+    split = Mix("none", 0.41, shares({"none": 0.41, "cubic only": 0.58, "any bbr": 0.01}))
     found = told(split)
     assert found.in_words() == (
         "CUBIC only, 58% (none 41%, cubic only 58%, any bbr 1%; "

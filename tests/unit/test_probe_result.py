@@ -39,9 +39,9 @@ SESSION = WayTaken(
     sees_loss=False,
     retransmissions=3,
 )
-GROUPS = {"none": 0.02, "cubic only": 0.9, "any bbr": 0.08}
+SHARES = (0.02, 0.81, 0.04, 0.09, 0.03, 0.01)  # of none, C, B, CC, BC, BB
 CUBIC = CongestionChoice("fair", "cubic", "the background is probably cubic only")
-SHARED = PathBackground(Mix("C", 0.81, GROUPS), "", CUBIC)
+SHARED = PathBackground(Mix("C", 0.81, SHARES), "", CUBIC)
 RESULT = ProbeResult(
     target="ftp://dtn.example.org/",
     address=("192.0.2.7", 2811),
@@ -100,7 +100,7 @@ def test_a_background_that_is_not_known_is_no_mix() -> None:
     assert f"decision  the default of the kernel (fast): {decision.reason}" in told.as_lines()
     VALIDATOR.validate(told.as_dict())
     assert (told.as_dict()["mix"], told.as_dict()["decision"]["congestion"]) == (None, None)
-    strange = replace(RESULT, background=replace(SHARED, mix=Mix(UNKNOWN, 0.99, GROUPS)))
+    strange = replace(RESULT, background=replace(SHARED, mix=Mix(UNKNOWN, 0.99, SHARES)))
     assert any(line.startswith("mix       unknown: unlike all") for line in strange.as_lines())
     VALIDATOR.validate(strange.as_dict())
 

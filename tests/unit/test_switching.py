@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.recognition.mix import MIXES, UNKNOWN, Mix, groups_of, likeliest
+from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.switching import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, SwitchHysteresis
 
 
@@ -57,7 +57,7 @@ def test_two_mixes_of_a_group_agree() -> None:
 
 
 def test_one_reading_in_between_that_is_not_sure_begins_anew() -> None:
-    for other in (mix("C"), mix("B", 0.4), Mix(UNKNOWN, 0.99, groups_of([0, 0, 1, 0, 0, 0]))):
+    for other in (mix("C"), mix("B", 0.4), Mix(UNKNOWN, 0.99, [0, 0, 1, 0, 0, 0])):
         sure = [mix("B")] * (IN_A_ROW - 1)
         assert switches(SwitchHysteresis("fair", "cubic", permitted), [*sure, other, *sure]) == []
 
@@ -112,7 +112,7 @@ def test_one_sure_reading_now_and_then_is_reason_enough() -> None:
 
 def test_what_it_began_with_needs_no_reason() -> None:
     for policy, congestion in (("fair", "cubic"), ("fast", "bbr")):
-        readings = [Mix(UNKNOWN, 0.99, groups_of([1, 0, 0, 0, 0, 0]))] * (9 * UNSURE_READINGS)
+        readings = [Mix(UNKNOWN, 0.99, [1, 0, 0, 0, 0, 0])] * (9 * UNSURE_READINGS)
         assert switches(SwitchHysteresis(policy, congestion, permitted), readings) == []
 
 

@@ -12,7 +12,7 @@ from mpx_lab.dataset.recipe import RECIPES
 from mpx_lab.dataset.store import reasons_against, runs_of
 from mpx_lab.record_reader import RecordedRun
 
-NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips)?")  # of a recipe: link, mix, turn
+NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long)?")  # of a recipe: link, mix, turn
 
 
 def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:

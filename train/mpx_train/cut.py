@@ -99,6 +99,18 @@ def even(grids: Sequence[Gridded], window_s: float, *, base_known: bool = False)
     return _with_base(found, np.minimum(found.known_base_s, found.windows.base_s)) if base_known else found
 
 
+def each_second(grid: Gridded, window_s: float) -> Labelled:
+    """Return the windows of a series that end a second after each other, the last at its end.
+
+    The base is the least round-trip time until then. Windows without enough answers are left out.
+    """
+    steps, every = steps_of(window_s), steps_of(1.0)
+    last = len(grid.rtt_s) - steps
+    places = range(last % every, last + 1, every)
+    found = _cut([(grid, at) for at in places], steps)
+    return _with_base(found, np.minimum.accumulate(found.windows.base_s))
+
+
 def drawn(
     grids: Sequence[Gridded], window_s: float, copies: int, dice: np.random.Generator, kind: str = PASSIVE
 ) -> Labelled:

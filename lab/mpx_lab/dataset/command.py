@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mpx.errors import MpxError
-from mpx_lab.dataset.draws import PARTS, recipes
+from mpx_lab.dataset.draws import ALL_PARTS, PARTS, recipes
 
 
 @click.command("dataset")
@@ -16,8 +16,8 @@ from mpx_lab.dataset.draws import PARTS, recipes
     "--part",
     "parts",
     multiple=True,
-    type=click.Choice(PARTS),
-    help="Measure only this part; may be repeated.",
+    type=click.Choice(ALL_PARTS),
+    help=f"Measure only this part; may be repeated. Default: {', '.join(PARTS)}.",
 )
 @click.option(
     "--links", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Number of random links."

@@ -23,10 +23,13 @@ MIXES: dict[str, tuple[str, ...]] = {
 }
 # What a series is for; a transfer with rate pulses is a kind of its own.
 PASSIVE, ACTIVE, TRANSFER, DIPS, PAPER_CELL = "passive", "active", "transfer", "dips", "paper"
+LONG = "long"  # passive, as what is decided over a minute is judged on (bench/ops_sequential.py)
 LINKS = "links"
-PARTS = (LINKS, DIPS, PAPER_CELL)
+PARTS = (LINKS, DIPS, PAPER_CELL)  # of what a model is trained on
+ALL_PARTS = (*PARTS, LONG)
 
 SECONDS = 30.0  # of a passive series: windows of 5, 10 and 20 s fit in
+LONG_SECONDS = 60.0
 BURST_SECONDS = {"short": 25.0, "paper": 40.0}  # five periods of the bursts, and two
 PAPERS = 0.25  # of the runs have the paper's bursts
 COPY_SECONDS = 20.0  # of each of the two series beside our own copies
@@ -50,8 +53,8 @@ def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
     Raises UsageError for a part that does not exist.
     """
     for part in parts:
-        if part not in PARTS:
-            raise UsageError(f"'{part}' is not a part of a dataset; the parts are {', '.join(PARTS)}")
+        if part not in ALL_PARTS:
+            raise UsageError(f"'{part}' is not a part of a dataset; the parts are {', '.join(ALL_PARTS)}")
     wans = draw_links(links, seed)
     found: list[Recipe] = []
     for part, run in ((LINKS, _run), (DIPS, _dips)):
@@ -59,6 +62,7 @@ def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
             block = [recipe for wan in wans[first : first + BLOCK_LINKS] for recipe in _of(wan, run)]
             random.Random(f"order {seed} {first}").shuffle(block)
             found += block
+    found += [recipe for wan in wans if LONG in parts for recipe in _long(wan)]
     return [*found, *(_paper() if PAPER_CELL in parts else ())]
 
 
@@ -105,6 +109,12 @@ def _dips(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
         )
     )
     return Recipe(wan, mix, streams, stretches, fills, ours_first=chance.random() < 0.5)
+
+
+def _long(wan: Wan) -> Iterator[Recipe]:
+    """Yield a run with each mix: one long passive series, and nothing else beside it."""
+    for mix, streams in MIXES.items():
+        yield Recipe(wan, mix, streams, (Stretch(LONG, LONG_SECONDS),), fills=bool(streams))
 
 
 def _sometimes(wan: Wan, chance: random.Random) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ As a program, inside: python -m mpx_lab.dataset.simulated FOLDER NAME LINKS SEED
 import sys
 from pathlib import Path
 
-from mpx_lab.dataset.draws import PARTS, recipes
+from mpx_lab.dataset.draws import ALL_PARTS, recipes
 from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.dataset.run import Bench
 from mpx_lab.simulator.machine import check_seen
@@ -32,7 +32,7 @@ class SimulatedBench:
 
 def main(folder: str, name: str, links: str, seed: str) -> None:
     """Measure the recipe of this name into a folder; exits with a message where there is none."""
-    for recipe in recipes(PARTS, int(links), int(seed)):
+    for recipe in recipes(ALL_PARTS, int(links), int(seed)):
         if recipe.name == name:
             Bench().measure(recipe, Path(folder), 1)
             return
