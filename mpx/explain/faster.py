@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from mpx.choices import FAIR
+from mpx.choices import FAIR, PAPER
 from mpx.explain.finding import Finding, FindingKind
 from mpx.explain.outcome import after_data_s
 from mpx.explain.path_story import shortest_rtt_s
@@ -16,7 +16,7 @@ MUCH = 0.2  # of the time
 MOSTLY = 0.5
 STUCK = 0.25  # of what the other paths carried in the mean
 REFERENCE_BPS = 1e9  # for which windows are told
-LEAST_WINDOW_BYTES = 65535  # that every receiver has; what answers sooner stands in between, as a proxy
+LEAST_WINDOW_BYTES = 4 << 20  # that hosts permit; one smaller is not full because who receives is slow
 SMALL_BYTES = 1024 * 1024  # a file of less is over before its stream is fast
 LONG_S = 1.0  # that something takes to be worth advice
 AT_THE_LIMIT = 0.85  # of --rate
@@ -46,7 +46,7 @@ def _of_paths(record: CopyRecord) -> Iterator[str]:
         receiver = mean_share(moving, lambda each: each.limited_by_receiver) or 0.0
         sender = mean_share(moving, lambda each: each.limited_by_sender) or 0.0
         if receiver >= MUCH:
-            text = f"{where}a larger window at {_receiver(record)}: {_window('rmem', rtt_s)}"
+            text = f"{where}{_wider(_receiver(record), 'rmem', rtt_s)}"
             is_full = (full_share(moving, rtt_s or 0.0) or 0.0) >= MOSTLY
             most = counted(round(max(each.streams for each in moving)), "stream")
             yield text + (f" (the path was full all the same, with up to {most})" if is_full else "")
@@ -66,6 +66,16 @@ def _receiver(record: CopyRecord) -> str:
     host = record.destination.partition("://")[2].partition("/")[0].rpartition("@")[2]
     host = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     return f"the receiver, {host}" if host else "the receiver"
+
+
+def _wider(who: str, which: str, rtt_s: float | None) -> str:
+    """Return what to do about windows: larger ones, or a receiver that empties them sooner."""
+    if rtt_s is not None and REFERENCE_BPS * rtt_s / 8 <= LEAST_WINDOW_BYTES:
+        return (
+            f"a larger window at {who}, if its route or its tcp_{which} limits it, or one that is emptied "
+            "sooner: look at its disk and its processor"
+        )
+    return f"a larger window at {who}: {_window(which, rtt_s)}"
 
 
 def _window(which: str, rtt_s: float | None) -> str:
@@ -112,12 +122,17 @@ def _of_this_host(record: CopyRecord) -> Iterator[str]:
             f"larger files: streams had nothing to send for {idle:.0%} of the time, as each of "
             f"{record.files.moved} files has {mean} in the mean; an archive (tar) moves as one"
         )
-    elif idle >= MUCH and core < ONE_CORE:
+    elif idle >= MUCH and record.settings.tuner == PAPER:
+        yield (
+            f"no --tuner {PAPER}: streams had nothing to send for {idle:.0%} of the time, as they end "
+            "with each chunk"
+        )
+    elif idle >= MUCH and core < ONE_CORE and not limit_bps:
         yield (
             f"a faster source: streams had nothing to send for {idle:.0%} of the time, while mpx took "
             f"{core:.0%} of one core; look at the disk that it reads, for example with iostat -x 1"
         )
-    if core >= ONE_CORE:
+    if core >= ONE_CORE and record.duration_s >= LONG_S:
         yield f"more processor: mpx took {core:.0%} of one core in the mean; see what else uses it, with top"
 
 

@@ -66,16 +66,18 @@ def _asked(record: CopyRecord) -> Iterator[Finding]:
         words.append(f"--probe-first {asked.probe_first_s:g}s")
         if asked.probe_mode == ACTIVELY:
             words.append(f"--probe-mode {ACTIVELY}")
+        elif asked.classifier:
+            words.append(f"--classifier {asked.classifier}")
     if asked.streams:
         words.append(f"--streams {asked.streams}")
-    elif asked.share and asked.policy == FAIR:
+    elif asked.share and asked.policy == FAIR and asked.tuner != PAPER:
         words.append(f"--share {asked.share}")
     if asked.bandwidth_bps:
         words.append(f"--bandwidth {format_rate(asked.bandwidth_bps).replace(' ', '')}")
     if asked.rate_bps:
         words.append(f"--rate {format_rate(asked.rate_bps).replace(' ', '')}")
     if words:
-        yield fact(f"asked for: {' '.join(words)}")
+        yield fact(f"options: {' '.join(words)}")
     if record.controller:
         paths = counted(len(record.offered), "path")
         began = record.congestion or "not chosen by mpx"

@@ -30,6 +30,7 @@ class RecordedSettings:
     tuner: str | None = None
     probe_first_s: float | None = None
     probe_mode: str | None = None
+    classifier: str | None = None
     bandwidth_bps: float | None = None
 
 
@@ -164,6 +165,7 @@ def _settings(settings: Fields) -> RecordedSettings:
         tuner=settings.text_or_none("tuner"),
         probe_first_s=settings.number_or_none("probe_first_s"),
         probe_mode=settings.text_or_none("probe_mode"),
+        classifier=settings.text_or_none("classifier"),
         bandwidth_bps=settings.number_or_none("bandwidth_bps"),
     )
 

@@ -50,6 +50,11 @@ class Bottleneck:
     queue_s: float  # longest queueing delay
     dropped: bool  # whether the queue overflowed: if not, it may hold more than that
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the bursts filled it, so that the rate is what it carries."""
+        return self.dropped or self.queue_s > LEAST_SWING_S
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as in the JSON."""
         return {

@@ -21,6 +21,7 @@ from mpx.rtt.schedule import SINGLE_INTERVAL_S
 from mpx.units import counted
 
 READ_S = 1.0  # between two readings
+LATELY_S = 5.0  # so long a reading says what is on the path
 SETTLES_S, SETTLES_RTT = 3.0, 10.0  # left out after the start or a switch: the sum of both
 KEEP_S = 30.0  # older goodput is not used
 
@@ -73,7 +74,7 @@ class BackgroundMonitor:
         self._loading, self._watch, self._hysteresis = loading, watch, hysteresis
         self._congestion = congestion
         self._began_s = began_s  # when the present streams started
-        self._read_s = 0.0
+        self._read_s = self._seen_s = 0.0
         self._before: tuple[float, int] | None = None
         self._goodput: deque[tuple[float, float]] = deque()
         self._readings: Counter[str] = Counter()  # by mix
@@ -89,6 +90,7 @@ class BackgroundMonitor:
         self._count(now_s, sample.arrived_bytes)
         if self._began_s is None and sample.arrived_bytes:
             self._began_s = now_s
+        self._seen_s = now_s
         if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
             return None
         settled_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)
@@ -137,6 +139,12 @@ class BackgroundMonitor:
         if own.kind == DIPS_BBR and self._rests.read(now_s, self._hysteresis.unsure_readings, self._goodput):
             self._watch.rest(self._rests.until_s)
         return switch
+
+    @property
+    def lately(self) -> str | None:
+        """The name of the latest reading, while it is not older than LATELY_S."""
+        is_new = self.latest is not None and self._seen_s < self._read_s + LATELY_S
+        return self.latest.name if is_new and self.latest is not None else None
 
     @property
     def summary(self) -> str:

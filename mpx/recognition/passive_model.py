@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mpx.errors import UsageError
 from mpx.recognition.mix import NO_IDEA, UNKNOWN, Mix
-from mpx.recognition.observation import PASSIVE, Own
+from mpx.recognition.observation import LEAST_SWING_S, PASSIVE, Own
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.series import Probe
 
@@ -60,7 +60,8 @@ class PassiveModel:
         """
         if own is not None or goodput is not None:
             raise UsageError(f"{self.name} cannot classify a path that carries data of our own")
-        mix = self._part(kind).classify(series, base_s)
+        is_too_short = base_s < LEAST_SWING_S  # for anything but noise to show
+        mix = None if is_too_short else self._part(kind).classify(series, base_s)
         return Mix(UNKNOWN, 1.0, NO_IDEA) if mix is None else mix
 
     def _part(self, kind: str) -> PassivePart:

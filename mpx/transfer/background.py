@@ -63,9 +63,8 @@ class Background:
 
     @property
     def reading(self) -> str | None:
-        """The name of the mix that was read last; None where there was no reading yet."""
-        latest = self._monitor.latest if self._monitor is not None else None
-        return latest.name if latest is not None else None
+        """The name of the mix that was read lately; None where there is no reading."""
+        return self._monitor.lately if self._monitor is not None else None
 
     def observe(self, now_s: float, sample: Sample, lasts_s: float) -> Iterator[Reaction]:
         """Take what has moved up to now (monotonic clock); act, and yield what was done.

@@ -13,7 +13,7 @@ from mpx.options import CopyOptions
 from mpx.probing.api import probe
 from mpx.probing.result import ProbeResult
 from mpx.probing.sink import NULL_DEVICE
-from mpx.report import OnNote
+from mpx.report import OnNote, Severity
 from mpx.units import format_duration
 
 
@@ -37,7 +37,7 @@ def probe_with_bursts(
     except Interrupted:
         raise Interrupted from None
     except MpxError as error:
-        note(f"no bursts before the copy: {error}")
+        note(f"no bursts before the copy: {error}", Severity.NOTICE)
         return None
     carried = f": the path carries {found.bottleneck.in_words()}" if found.bottleneck else ""
     note(f"before the copy bursts were sent for {format_duration(round(found.duration_s))}{carried}")

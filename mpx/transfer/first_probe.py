@@ -17,7 +17,7 @@ from mpx.recognition.mix import UNKNOWN, Mix
 from mpx.recognition.observation import ACTIVE_SHORT
 from mpx.recognition.switching import requirement
 from mpx.recognition.watch import RttWatch
-from mpx.report import OnNote
+from mpx.report import OnNote, Severity
 from mpx.transfer.ends import Ends
 from mpx.transfer.transport import Transport, why_not_congestion
 from mpx.transfer.watched_path import WatchedPath
@@ -42,13 +42,13 @@ def probe_first(
     """
     if transport.options.probe_mode == ACTIVELY:
         if why := _why_no_bursts(transport, ends, paths):
-            note(f"no bursts before the copy: {why}")
+            note(f"no bursts before the copy: {why}", Severity.NOTICE)
         else:
             transport, is_read = _with_bursts(transport, ends, paths[DEFAULT_PATH], note, cancel)
             if is_read:
                 return transport
     if not transport.plan.selects:
-        note("nothing was probed first: there is no congestion control to choose")
+        note("nothing was probed first: there is no congestion control to choose", Severity.NOTICE)
         return transport
     watches = {path: watch for path, place in paths.items() if (watch := place.watch())}
     try:
@@ -62,7 +62,7 @@ def probe_first(
             if (congestion := _found(paths[path], model, watch, note))
         }
     except UsageError as error:
-        note(f"nothing was recognised before the copy: {error}")
+        note(f"nothing was recognised before the copy: {error}", Severity.NOTICE)
         return transport
     finally:
         for watch in watches.values():
@@ -98,7 +98,8 @@ def _with_bursts(
     result = probe_with_bursts(transport.options, ends.far.location, note, cancel)
     if result is None:
         return transport, False
-    if result.bottleneck is not None and transport.bandwidth_bps is None:
+    # Where no queue was seen windows may have limited the bursts, and the path may carry more.
+    if result.bottleneck is not None and result.bottleneck.is_full and transport.bandwidth_bps is None:
         transport = replace(transport, bandwidth_bps=result.bottleneck.rate_bps)
     if result.background.mix is None:
         note(f"bursts showed nothing of the background: {result.background.trouble}")

@@ -148,12 +148,14 @@ class Search:
         measured = slow if self._is_slow else quick
         if measured is None or _is_full(measured) or (self._is_slow and _rises(quick, measured)):
             return None
-        factor = UP if n >= MANY and _windows_limit(measured) else STEP
-        if self._is_first:
+        windows = _windows_limit(measured)
+        factor = UP if n >= MANY and windows else STEP
+        if self._is_first and factor == STEP:
             # Two steps at once; three where they take long, but from no more streams than the share.
             third = min(STEP, RAMP.at(rtt_s) / STEP_SHOWS_S) * min(1.0, self._share / n)
             factor = max(STEP**2 * max(1.0, third), (self._expected or 0) / n)
-        return self._more(n, measured, factor, most, "the path has room", is_quick=not self._is_slow)
+        why = "windows limit the streams" if windows else "the path has room"
+        return self._more(n, measured, factor, most, why, is_quick=not self._is_slow)
 
     def _more(
         self, n: int, measured: Reading, factor: float, most: int, why: str, *, is_quick: bool = False

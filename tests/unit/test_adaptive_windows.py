@@ -13,7 +13,7 @@ def test_while_windows_bind_many_streams_grow_by_less() -> None:
     path.extra = dict(WINDOWS_BIND)
     log = [decision for _, decision in drive(AutoTuner(), {"p": path}, 8)]
     assert [decision.streams for decision in log[:5]] == [4, 32, 45, 63, 89]
-    assert all("has room" in decision.reason for decision in log[1:5])
+    assert all("windows limit the streams" in decision.reason for decision in log[1:5])
 
 
 def test_a_receiver_that_reads_slowly_closes_windows_too_and_gets_no_more_streams() -> None:

@@ -18,7 +18,7 @@ def test_a_copy_beside_others() -> None:
         "fact: none of 1 file got its final name; 339 MiB of data arrived in 1 min 30 s",
         "fact: from /data/run7/large.h5 to ftp://dtn.example.org/data/large.h5",
         "problem: it was interrupted: copy the same SRC to the same DST again to continue",
-        "fact: asked for: --policy fair --congestion auto --share 4",
+        "fact: options: --policy fair --congestion auto --share 4",
         "fact: connecting and looking at both ends took 120 ms (times below count from there); data moved "
         "for 1 min 30 s; the end took 259 ms after the last data",
     ]
