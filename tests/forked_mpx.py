@@ -25,7 +25,14 @@ from collections.abc import Mapping, Sequence
 from typing import BinaryIO, NoReturn, Self
 
 LONGEST = 1 << 20  # bytes of what is asked for: the words, and the environment
-HEAVY = ("mpx.__main__", "mpx.ops_classifier", "mpx.recognition", "mpx.serve", "mpx.probing.plot")
+HEAVY = (
+    "mpx.__main__",
+    "mpx.ops_classifier",
+    "mpx.recognition",
+    "mpx.serve",
+    "mpx.probing.plot",
+    "mpx.explain.plot",
+)
 CONTROLLER = b"controller"
 PATIENT = "MPX_TEST_PATIENT"  # a variable of the environment: it may take its time after a signal
 # What `mpx controller` imports, and what that imports once it runs.

@@ -44,7 +44,7 @@ class WantsBbr:
 
     trouble, summary = "", "the background was read once"
     has_no_model = False
-    latest = None
+    latest = lately = None
 
     def __init__(self) -> None:
         self.told: list[str] = []
