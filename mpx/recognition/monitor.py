@@ -85,12 +85,12 @@ class BackgroundMonitor:
 
         The caller then calls `switched` or `refused`.
         """
+        self._seen_s = now_s
         if self._cannot:
             return None
         self._count(now_s, sample.arrived_bytes)
         if self._began_s is None and sample.arrived_bytes:
             self._began_s = now_s
-        self._seen_s = now_s
         if self._began_s is None or now_s < self._read_s + READ_S or not sample.streams:
             return None
         settled_s = self._began_s + SETTLES_S + SETTLES_RTT * (sample.rtt_s or 0.0)

@@ -55,6 +55,23 @@ def test_a_limit_of_rate_is_the_reason_and_the_source_is_not() -> None:
     ]
 
 
+@pytest.mark.parametrize("setting", ["streams", "max_streams"])
+def test_beside_a_limit_of_rate_more_streams_are_no_advice(setting: str) -> None:
+    report = stored("rate")
+    report["settings"][setting] = 1
+    for interval in report["intervals"]:
+        interval |= {"idle": 0.0, "queue_s": 0.0}
+    (advice,) = told(report)[FASTER]
+    assert advice.startswith("advice: a higher --rate")
+
+
+def test_the_tuner_of_the_paper_has_streams_wait_between_chunks() -> None:
+    report = stored("rate")
+    report["settings"] |= {"rate_bps": None, "tuner": "paper"}
+    (advice,) = told(report)[FASTER]
+    assert advice.startswith("advice: no --tuner paper: streams had nothing to send for 37% of the time")
+
+
 def test_a_source_that_is_slow() -> None:
     report = stored("rate")
     report["settings"]["rate_bps"] = None

@@ -227,6 +227,17 @@ def test_one_reading_a_second_until_it_is_sure() -> None:
     assert copy.selection.latest == certain("B")
 
 
+def test_a_reading_is_of_now_for_some_seconds() -> None:
+    """What was there before streams ended, or paths were lost, need not be there any more."""
+    copy = Copy("C")
+    copy.run(SETTLED_S + WINDOW_S + 1)
+    assert copy.selection.lately == "C"
+    copy.run(4, streams=0)
+    assert copy.selection.lately == "C"
+    copy.run(2, streams=0)
+    assert copy.selection.lately is None and copy.selection.latest == certain("C")
+
+
 def test_after_a_switch_everything_is_watched_anew_and_as_what_it_is() -> None:
     copy = Copy("B")
     copy.run(60)

@@ -32,6 +32,12 @@ def test_the_number_that_it_had_longest_lately() -> None:
     assert found.window_bytes is None
 
 
+def test_streams_that_come_up_to_speed_do_not_count() -> None:
+    found = after((8, 0.9, 10, 0), (8, 12, 100, 0))
+    assert found is not None
+    assert abs(found.goodput_bps - 100e6) < 1e6
+
+
 def test_a_trial_of_fewer_is_not_what_it_settled_on() -> None:
     found = after((32, 30, 100, 0), (22, 5, 80, 0), (32, 4, 100, 0))
     assert found is not None
