@@ -12,7 +12,7 @@ from mpx_lab.dataset.recipe import RECIPES
 from mpx_lab.dataset.store import reasons_against, runs_of
 from mpx_lab.record_reader import RecordedRun
 
-NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long)?")  # of a recipe: link, mix, turn
+NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long|-passive)?")  # of a recipe: link, mix, turn
 
 
 def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
@@ -36,15 +36,17 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
 
 def commands(examples: Sequence[Example]) -> list[str]:
     """Return the commands that measure such a dataset; names of links are SEED-NUMBER, except the paper's."""
-    most: dict[tuple[bool, str], int] = {}
+    most: dict[tuple[str, str], int] = {}
     for example in examples:
         seed, dash, number = example.link.rpartition("-")
         if dash and number.isdecimal():
-            what = example.part == "dips", seed
-            most[what] = max(most.get(what, 0), int(number))
+            is_alone = example.run.endswith("-passive")
+            part = "dips" if example.part == "dips" else "passive" if is_alone else "links"
+            most[part, seed] = max(most.get((part, seed), 0), int(number))
+    order = ("links", "dips", "passive")
     found = [
-        f"mpx lab dataset FOLDER --part {'dips' if is_dips else 'links'} --links {links} --seed {seed}"
-        for (is_dips, seed), links in sorted(most.items())
+        f"mpx lab dataset FOLDER --part {part} --links {links} --seed {seed}"
+        for (part, seed), links in sorted(most.items(), key=lambda item: (order.index(item[0][0]), item))
     ]
     is_there = any(example.part == "paper" for example in examples)
     return [*found, *(["mpx lab dataset FOLDER --part paper"] if is_there else [])]

@@ -26,7 +26,7 @@ PASSIVE, ACTIVE, TRANSFER, DIPS, PAPER_CELL = "passive", "active", "transfer", "
 LONG = "long"  # passive, as what is decided over a minute is judged on (bench/ops_sequential.py)
 LINKS = "links"
 PARTS = (LINKS, DIPS, PAPER_CELL)  # of what a model is trained on
-ALL_PARTS = (*PARTS, LONG)
+ALL_PARTS = (*PARTS, PASSIVE, LONG)  # PASSIVE: as of LINKS, without the rest, so that many links can be had
 
 SECONDS = 30.0  # of a passive series: windows of 5, 10 and 20 s fit in
 LONG_SECONDS = 60.0
@@ -57,7 +57,7 @@ def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
             raise UsageError(f"'{part}' is not a part of a dataset; the parts are {', '.join(ALL_PARTS)}")
     wans = draw_links(links, seed)
     found: list[Recipe] = []
-    for part, run in ((LINKS, _run), (DIPS, _dips)):
+    for part, run in ((LINKS, _run), (DIPS, _dips), (PASSIVE, _passive)):
         for first in range(0, len(wans) if part in parts else 0, BLOCK_LINKS):
             block = [recipe for wan in wans[first : first + BLOCK_LINKS] for recipe in _of(wan, run)]
             random.Random(f"order {seed} {first}").shuffle(block)
@@ -109,6 +109,13 @@ def _dips(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
         )
     )
     return Recipe(wan, mix, streams, stretches, fills, ours_first=chance.random() < 0.5)
+
+
+def _passive(wan: Wan, mix: str, streams: tuple[str, ...], fills: bool) -> Recipe:
+    """Return a passive series beside a mix alone, and one beside other traffic as well."""
+    chance = random.Random(f"passive {wan.id} {mix}")
+    stretches = (Stretch(PASSIVE, SECONDS), Stretch(PASSIVE, SECONDS, _nuisance(wan, chance)))
+    return Recipe(wan, mix, streams, stretches, fills)
 
 
 def _long(wan: Wan) -> Iterator[Recipe]:

@@ -19,7 +19,7 @@ SETTLES_S, SETTLES_RTT = 3.0, 10.0  # after our copy has begun, or other traffic
 LOGIN_RTT = 15.0  # until our copy sends; logging in takes longer over a full queue
 BETWEEN_S = 2.0  # between two series
 AGAIN_S, AGAIN_RTT = 5.0, 20.0  # and a cycle of CUBIC: after traffic that displaced the mix
-APART = ("dips", "long")  # parts that are runs of their own of a link and a mix
+APART = ("dips", "long", "passive")  # parts that may be runs of their own of a link and a mix
 TAIL_S = 1.2  # after the last series: answers that are still under way
 
 # What one stream sends while a path is probed. The paper's profile (Anvari and Lu, Computers 10(6):76, 2021,
@@ -103,7 +103,7 @@ class Recipe:
     def name(self) -> str:
         """What its folder is called."""
         parts = {stretch.part for stretch in self.stretches}
-        apart = next((f"-{part}" for part in APART if part in parts), "")
+        apart = next((f"-{part}" for part in APART if parts == {part}), "")
         return f"{self.link.id}-{re.sub('[^A-Za-z0-9]+', '-', self.mix)}-{self.turn}{apart}"
 
     @property
