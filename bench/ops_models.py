@@ -14,6 +14,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from mpx_train.crossfit import Heard, heard
 from mpx_train.cut import Gridded, even, gridded
 from mpx_train.figures import likeliest_scores, said_scores
 from mpx_train.learn import DEFAULT, Judged, Kind, Settings, out_of_fold, part_from
+from mpx_train.noise import recorded_noise
 from mpx_train.scores import Scores, confusion_lines
 from mpx_train.train import TRAINED, runs_for
 from recognition.bounds import overlap_lines, place_lines, stream_lines, whole_runs
@@ -74,7 +76,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     unseen = {name: outcomes[name, LINK].scores.six.mean for name in CANDIDATES}
     measured: dict[str, Any] = {"unseen": unseen, "ways": []}
 
-    by = SETTINGS[options.effort]
+    by = replace(SETTINGS[options.effort], noise=recorded_noise(options.dataset))
     judged = out_of_fold(known, outside, PASSIVE_10, SEED, by, only_judged=alike)
     print("\n".join(["", *where_it_fails(heard(judged), outcomes[OURS, RUN].scores), ""]))
     if outside or alike:
@@ -119,7 +121,7 @@ def of_the_comparison(accuracy: Mapping[str, float]) -> Iterator[Verdict]:
 def where_it_fails(said: Heard, by_run: Scores) -> list[str]:
     """Return tables: what is confused, on which links, and what more knowledge would help."""
     known = said.where(said.judged.is_known)
-    usual = known.where(~known.judged.base_known)
+    usual = known.where(known.judged.is_usual)
     scores = likeliest_scores(usual)
     helped = [
         ("as it is, on unseen links", scores),
@@ -146,7 +148,7 @@ def ways_of_watching(examples: Sequence[Example], by: Settings, ways: list[dict[
             yield f"| {name} | not measured: {error} | | | | |"
             continue
         said = heard(judged)
-        usual = said.where(judged.is_known & ~judged.base_known)
+        usual = said.where(judged.is_known & judged.is_usual)
         clean = usual.judged.windows.is_clean
         for condition, rows in (("all", clean | ~clean), ("clean", clean), ("beside other traffic", ~clean)):
             if not rows.any():

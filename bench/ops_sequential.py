@@ -11,7 +11,7 @@ err in more than twice what is allowed, or all windows make more of the known un
 
 import argparse
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from figures import Verdict
 from harness import command, run
 from mpx_lab.dataset.draws import LONG
 from mpx_lab.dataset.load import load_dataset
-from mpx_train.learn import Kind
+from mpx_train.learn import DEFAULT, Kind
+from mpx_train.noise import recorded_noise
 from mpx_train.readings import ReadSeries, read_unseen
 from recognition.sequential import (
     AT_S,
@@ -51,7 +52,8 @@ ALL, CLEAN, OTHERS = "all", "clean", "beside other traffic"
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Read all series, and judge each by what was tuned on the other half of the links."""
     examples = load_dataset(options.dataset)
-    series = list(read_unseen(examples, Kind(PASSIVE, WINDOW_S), SEED))
+    by = replace(DEFAULT, noise=recorded_noise(options.dataset))
+    series = list(read_unseen(examples, Kind(PASSIVE, WINDOW_S), SEED, by))
     known = [each for each in series if each.mix in MIXES]
     outside = [each for each in series if each.mix not in MIXES]
     judged = crossed(known, SEED)
@@ -65,7 +67,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "copies": {},
     }
     for kind, now in ((DIPS_CUBIC, CUBIC), (DIPS_BBR, BBR)):
-        read = read_unseen(examples, Kind(kind, WINDOW_S), SEED)
+        read = read_unseen(examples, Kind(kind, WINDOW_S), SEED, by)
         known = [each for each in read if each.mix in MIXES]
         ways = {"as they are": None, "added up": EvidenceRule()}
         found["copies"][kind] = {way: switches(known, now, rule) for way, rule in ways.items()}

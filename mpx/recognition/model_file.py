@@ -17,18 +17,17 @@ from mpx.recognition.data_folder import Arrays, Damaged, array, number, read_fol
 from mpx.recognition.features import FEWEST_STEPS, feature_names
 from mpx.recognition.mix import MIXES
 from mpx.recognition.model import Model
-from mpx.recognition.novelty import Places, Ranks
+from mpx.recognition.novelty import Places, Ranks, RanksByLikeliest
 from mpx.recognition.observation import KINDS, period_s
-from mpx.recognition.trees import Trees
+from mpx.recognition.trees_file import FILED, trees_of
 from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import STEP_S, steps_of
 
-FORMAT = "mpx-ops-model-1"
+FORMAT = "mpx-ops-model-2"
 LONGEST_WINDOW_S = 120.0
-TREES = {"roots": "<i4", "feature": "<i2", "threshold": "<f4", "right": "<i4", "counts": "<u2"}
-PLACES = dict.fromkeys(("centre", "spread", "axes", "means"), "<f8")
+PLACES = {"centre": "<f8", "spread": "<f8", "axes": "<f2", "means": "<f8"}
 RANKS = dict.fromkeys(("distances", "outsides", "together"), "<f8")
-TABLES = ("counts", "axes", "means")  # the others are plain rows
+TABLES = ("counts", "axes", "means", *RANKS)  # the others are plain rows
 PART_KEYS = {"kind", "window_s", "temperature", "features"}
 
 
@@ -67,8 +66,10 @@ def _part(said: object, prefix: str, arrays: Arrays) -> WindowClassifier:
     if said["features"] != names:
         raise Damaged("it was made for other features than this version computes")
     try:
-        trees = Trees(**_some(arrays, prefix, TREES))
-        places, ranks = Places(**_some(arrays, prefix, PLACES)), Ranks(**_some(arrays, prefix, RANKS))
+        trees = trees_of(_some(arrays, prefix, FILED))
+        places = Places(**{name: of.astype("<f8") for name, of in _some(arrays, prefix, PLACES).items()})
+        of_none, of_others = _rows(_some(arrays, prefix, RANKS), 2)
+        ranks = RanksByLikeliest(Ranks(**of_none), Ranks(**of_others))
     except ValueError as error:
         raise Damaged(str(error)) from None
     if trees.features > len(names) or len(places.centre) != len(names):
@@ -76,6 +77,13 @@ def _part(said: object, prefix: str, arrays: Arrays) -> WindowClassifier:
     if trees.counts.shape[1] != len(MIXES) + 1 or len(places.means) != len(MIXES):
         raise Damaged("its arrays are for another number of mixes")
     return WindowClassifier(kind, window_s, trees, temperature, places, ranks)
+
+
+def _rows(tables: Mapping[str, NDArray[Any]], count: int) -> list[dict[str, NDArray[Any]]]:
+    """Return the rows of tables that each have so many."""
+    if any(len(table) != count for table in tables.values()):
+        raise Damaged(f"{', '.join(tables)} have other than {count} rows")
+    return [{name: table[row] for name, table in tables.items()} for row in range(count)]
 
 
 def _some(arrays: Arrays, prefix: str, kinds: Mapping[str, str]) -> dict[str, NDArray[Any]]:

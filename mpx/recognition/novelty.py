@@ -4,7 +4,8 @@ It has two parts: the vote of the trees for traffic that is none of the mixes, a
 features from those of every mix (the least Mahalanobis distance to the six, with one covariance for all).
 Each is ranked among known windows of links that were left out of the training. The combination of both ranks,
 by the logarithms of the shares above them, is ranked once more, so that the rate of false alarms is the one
-that is set (conformal prediction).
+that is set (conformal prediction). Windows that look like nobody's are ranked among their like: on an idle
+path there is nothing but the noise of hosts, and each host has its own.
 """
 
 import math
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpx.recognition.mix import GROUP_OF, NOBODY
 from mpx.recognition.windows import Floats
 
 LEAST_LEFT = 0.001  # share of all windows above the highest known novelty
@@ -58,6 +60,18 @@ class Ranks:
     def novelty(self, distance: float, outside: float) -> float:
         """Return the share of known windows with less novelty, 0 to 1."""
         return share_below(self.together, novelty_score(self.distances, self.outsides, distance, outside))
+
+
+@dataclass(frozen=True)
+class RanksByLikeliest:
+    """Ranks of windows whose likeliest mix is none, and of all others."""
+
+    none: Ranks
+    others: Ranks
+
+    def of(self, likeliest: str) -> Ranks:
+        """Return those of windows with that mix as the likeliest."""
+        return self.none if GROUP_OF[likeliest] == NOBODY else self.others
 
 
 def novelty_score(distances: Floats, outsides: Floats, distance: float, outside: float) -> float:

@@ -3,7 +3,8 @@
 The nodes of all trees lie one after the other. An inner node goes to the next node where its feature is at
 most its threshold, and else to the node its `right` names, which lies further on in the same tree: so every
 path ends. A leaf has the feature -1, and its `right` names a row of `counts`: how many examples of each class
-ended there in training. The result of the ensemble is the mean, over trees, of the shares in the leaves.
+ended there in training; leaves with the same counts share a row. The result of the ensemble is the mean,
+over trees, of the shares in the leaves.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class Trees:
     feature: NDArray[np.int16]  # of each node
     threshold: NDArray[np.float32]
     right: NDArray[np.int32]
-    counts: NDArray[np.uint16]  # a row for each leaf, a column for each class
+    counts: NDArray[np.uint16]  # a row for each that leaves have, a column for each class
 
     def __post_init__(self) -> None:
         nodes, leaves = len(self.feature), len(self.counts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES
-from mpx.recognition.novelty import Places, Ranks
+from mpx.recognition.novelty import Places, RanksByLikeliest
 from mpx.recognition.observation import PASSIVE
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.recognition.trees import Trees
@@ -52,7 +52,7 @@ class WindowClassifier:
     trees: Trees
     temperature: float  # above 1: the probabilities of the trees are too extreme
     places: Places
-    ranks: Ranks
+    ranks: RanksByLikeliest
 
     def judge(
         self,
@@ -78,7 +78,8 @@ class WindowClassifier:
         votes = self.trees.shares(row)
         probabilities = tempered(votes[None, : len(MIXES)], self.temperature)[0]
         distance = float(self.places.distances(row[None])[0])
-        return Judgement(probabilities.tolist(), self.ranks.novelty(distance, float(votes[-1])))
+        ranks = self.ranks.of(MIXES[int(np.argmax(probabilities))])
+        return Judgement(probabilities.tolist(), ranks.novelty(distance, float(votes[-1])))
 
 
 def tempered(shares: Floats, temperature: float) -> Floats:

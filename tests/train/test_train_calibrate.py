@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mpx_train.calibrate import calibration_error, lie, ranks_of, temperature_of
+from mpx_train.calibrate import FEWEST, calibrated, calibration_error, lie, ranks_of, temperature_of
 
 from mpx.recognition.mix import MIXES
 from mpx.recognition.novelty import share_below
@@ -51,6 +51,21 @@ def test_one_in_twenty_of_the_known_is_a_false_alarm() -> None:
     assert np.mean(alarms) == pytest.approx(FALSE_ALARMS, abs=0.015)
     assert ranks.novelty(100.0, 0.0) > 0.99 and ranks.novelty(0.0, 100.0) > 0.99
     assert ranks.novelty(0.0, 0.0) == 0.0
+
+
+def test_idle_paths_are_ranked_among_their_like() -> None:
+    """Noisier than all others as they are, but one in twenty of them is named."""
+    mixes = np.repeat(MIXES, 200)
+    shares = np.eye(7)[np.repeat(np.arange(6), 200)] * 0.9
+    distances = DICE.uniform(1, 2, 1200) + 10 * (mixes == "none")
+    _, ranks = calibrated(shares, distances, mixes)
+    named = [ranks.of("none").novelty(float(d), 0.0) <= 1 - FALSE_ALARMS for d in distances[:200]]
+    assert np.mean(named) == pytest.approx(1 - FALSE_ALARMS, abs=0.02)
+    assert ranks.of("C").novelty(11.0, 0.0) > 1 - FALSE_ALARMS
+    few = np.concatenate([np.arange(FEWEST - 1), np.arange(200, 1200)])
+    _, ranks = calibrated(shares[few], distances[few], mixes[few])
+    assert not np.array_equal(ranks.none.together, ranks.others.together)  # the others are enough
+    assert ranks.none.novelty(11.0, 0.0) > 1 - FALSE_ALARMS
 
 
 def test_distances_are_from_the_nearest_mix() -> None:

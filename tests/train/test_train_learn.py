@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mpx_train import learn
 from mpx_train.crossfit import heard
 from mpx_train.cut import Gridded, even, gridded
 from mpx_train.figures import likeliest_scores
 from mpx_train.forest import OUTSIDE
 from mpx_train.learn import Judged, Kind, Settings, grown, out_of_fold, part_from
+from mpx_train.noise import Noise
 from mpx_train.scores import Scores
 from ops_examples import simulated
 
@@ -32,13 +34,32 @@ def scores_of(judged: Judged) -> Scores:
 
 def test_links_that_were_not_learnt_from_are_recognised(known: list[Gridded]) -> None:
     judged = out_of_fold(known, [], KIND, 1, QUICK)
-    assert len(judged.windows) == 2 * 8 * 6 * 2  # with both bases
-    bases = [judged.where(judged.base_known == so).windows.windows.base_s for so in (False, True)]
+    assert len(judged.windows) == 2 * 8 * 6 * 3  # with both bases, and with noise
+    bases = [judged.where(rows).windows.windows.base_s for rows in (judged.is_usual, judged.base_known)]
     assert (bases[0] >= bases[1]).all() and (bases[0] > bases[1]).any()
     scores = scores_of(judged)
     assert scores.six.mean > 0.5 and scores.three.mean > 0.7
     for fold in range(4):
         assert len(set(judged.windows.link[judged.fold == fold])) == 2
+
+
+def test_a_recording_of_noise_is_judged_on_or_learnt_from(
+    known: list[Gridded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recordings = [np.full(100, 1e-4 * (number + 1)) for number in range(8)]
+    learnt: list[list[float]] = []
+    monkeypatch.setattr(
+        learn, "grown", lambda *given: learnt.append(levels(given[-1].noise)) or grown(*given)
+    )
+    judged = out_of_fold(known, [], KIND, 1, replace(QUICK, noise=Noise(recordings)))
+    noisy = judged.where(judged.windows.is_noisy)
+    assert len(noisy.windows) == len(judged.where(judged.is_usual).windows)
+    assert len(learnt) == QUICK.folds and all(len(each) == 6 for each in learnt)
+    assert {level for each in learnt for level in each} == set(levels(Noise(recordings)))
+
+
+def levels(noise: Noise) -> list[float]:
+    return [float(each[0]) for each in noise.recorded]
 
 
 def test_names_given_by_lot_cannot_be_learnt_unless_windows_leak(known: list[Gridded]) -> None:
@@ -59,7 +80,7 @@ def test_names_given_by_lot_cannot_be_learnt_unless_windows_leak(known: list[Gri
 def test_what_is_only_judged_teaches_nothing(known: list[Gridded]) -> None:
     many = [replace(grid, example=replace(grid.example, mix="many", part="outside")) for grid in known[::6]]
     judged = out_of_fold(known, [], KIND, 1, QUICK, only_judged=many)
-    assert (judged.windows.mix == "many").sum() == 2 * 8 * 2
+    assert (judged.windows.mix == "many").sum() == 2 * 8 * 3
     assert judged.shares[:, -1].max() == 0.0
     learnt = out_of_fold(known, many, KIND, 1, QUICK)
     assert learnt.shares[:, -1].max() > 0.2 and OUTSIDE not in MIXES

@@ -16,6 +16,7 @@ from mpx_lab.dataset.draws import (
     PAPER_PIECE_S,
     PAPER_PIECES,
     PARTS,
+    PASSIVE,
     recipes,
 )
 from mpx_lab.dataset.generators import generators
@@ -86,6 +87,19 @@ def test_every_link_has_copies_that_make_dips_with_each_congestion_control() -> 
     assert {own.streams for recipe in some for each in recipe.stretches if (own := each.own)} == {
         *OWN_STREAMS
     }
+
+
+def test_passive_series_alone_are_those_of_a_whole_run_on_other_links() -> None:
+    some = recipes((PASSIVE,), 5, 2)
+    assert {recipe.link for recipe in some} == set(draw_links(5, 2))
+    assert len(some) == 5 * (len(MIXES) + OUTSIDE_KINDS)
+    for recipe in some:
+        assert recipe.name.endswith("-passive")
+        assert [(each.part, bool(each.nuisance)) for each in recipe.stretches] == [
+            (PASSIVE, False),
+            (PASSIVE, True),
+        ]
+    assert not {recipe.name for recipe in some} & {recipe.name for recipe in recipes(PARTS, 5, 2)}
 
 
 def test_each_class_is_seen_clean_and_disturbed_in_every_way() -> None:

@@ -12,7 +12,7 @@ from mpx_lab.dataset.draws import MIXES
 from mpx_lab.dataset.links import Wan
 from mpx_lab.dataset.load import load_dataset
 from mpx_lab.dataset.recipe import Own, Recipe, Stretch
-from mpx_lab.dataset.store import INVALID, REASON, Dataset, reasons_against
+from mpx_lab.dataset.store import INVALID, NOISE, REASON, Dataset, noise_files, reasons_against
 
 STRETCHES = (
     Stretch("passive", 10.0),
@@ -34,6 +34,8 @@ def measured(folder: Path) -> Path:
     failed = folder / f"{RECIPE.name}.2.{INVALID}"
     failed.mkdir()
     (failed / REASON).write_text("failed: no lab\n")
+    (folder / NOISE).mkdir()
+    (folder / NOISE / "idle.json").write_text('{"series": []}')
     return folder
 
 
@@ -49,6 +51,7 @@ def test_unpacked_it_is_the_same_dataset(tmp_path: Path) -> None:
     after = unpacked(tmp_path / "kept.tar.xz", tmp_path / "after")
     assert load_dataset(after) == load_dataset(before)
     assert reasons_against(after) == reasons_against(before)
+    assert [file.read_text() for file in noise_files(after)] == ['{"series": []}']
     assert Dataset(after).has(RECIPE) and Dataset(after).thrown_out() == 2
     names = {str(path.relative_to(after)) for path in after.rglob("*") if path.is_file()}
     assert f"{RECIPE.name}/links/wan.csv" not in names and f"{RECIPE.name}/flows/mix-1.tcp.csv" not in names

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from small_model import small_part, write_small_model
 from mpx.errors import UsageError
 from mpx.ops_classifier import load
 from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME, sum_of
-from mpx.recognition.model_file import PLACES, RANKS, TREES
+from mpx.recognition.model_file import PLACES, RANKS
+from mpx.recognition.trees_file import FILED
 
 again = settings(max_examples=150)
 anything = st.recursive(
@@ -63,12 +65,14 @@ def repacked(model: Path, change: Callable[[dict[str, Any]], object], **how: Any
 def test_what_was_written_is_read(model: Path) -> None:
     read, part = load(model), small_part()
     (found,) = read.parts["passive"]
-    for name in TREES:
-        assert np.array_equal(getattr(found.trees, name), getattr(part.trees, name))
+    for field in fields(found.trees):
+        assert np.array_equal(getattr(found.trees, field.name), getattr(part.trees, field.name))
     for name in PLACES:
         assert np.array_equal(getattr(found.places, name), getattr(part.places, name))
     for name in RANKS:
-        assert np.array_equal(getattr(found.ranks, name), getattr(part.ranks, name))
+        for kind in ("none", "others"):
+            of_found, of_part = (getattr(each.ranks, kind) for each in (found, part))
+            assert np.array_equal(getattr(of_found, name), getattr(of_part, name))
     assert (found.window_s, found.temperature) == (part.window_s, part.temperature)
     assert read.card == {"what": "a test"}
 
@@ -163,13 +167,13 @@ def test_every_field_has_to_be_there(model: Path, key: str) -> None:
     refused(model)
 
 
-@pytest.mark.parametrize("name", [*TREES, *PLACES, *RANKS])
+@pytest.mark.parametrize("name", [*FILED, *PLACES, *RANKS])
 @pytest.mark.parametrize(
     "change",
     [
         lambda array: array[:-1],
         lambda array: array[:0],
-        lambda array: array.astype("<f2"),
+        lambda array: array.astype("<f2" if array.dtype != "<f2" else "<f8"),
         lambda array: array.astype(array.dtype.newbyteorder(">")),
         lambda array: array[None],
         lambda array: np.full_like(array, -1 if array.dtype.kind != "u" else 0),
@@ -191,10 +195,10 @@ def test_every_array_has_to_be_what_it_should(
     (part,) = read.parts["passive"]
     row = np.zeros(len(part.places.centre))
     assert part.trees.shares(row).sum() == pytest.approx(1)
-    assert 0 <= part.ranks.novelty(part.places.distances(row[None])[0], 0.0) <= 1
+    assert 0 <= part.ranks.of("none").novelty(part.places.distances(row[None])[0], 0.0) <= 1
 
 
-@pytest.mark.parametrize("name", [*TREES, *PLACES, *RANKS])
+@pytest.mark.parametrize("name", [*FILED, *PLACES, *RANKS])
 def test_every_array_has_to_be_there(model: Path, name: str) -> None:
     repacked(model, lambda arrays: arrays.pop(f"0.{name}"))
     refused(model, f"the array 0.{name} is missing")

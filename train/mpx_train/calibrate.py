@@ -7,19 +7,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpx.recognition.mix import MIXES
+from mpx.recognition.mix import GROUP_OF, MIXES, NOBODY
 from mpx.recognition.neighbours import Texts
-from mpx.recognition.novelty import FARTHEST, Places, Ranks, novelty_score
+from mpx.recognition.novelty import FARTHEST, Places, Ranks, RanksByLikeliest, novelty_score
 from mpx.recognition.window_classifier import tempered
 from mpx.recognition.windows import Floats
 
 SHRINK = 0.05  # of the covariance towards that of independent numbers
+FEWEST = 20  # windows whose ranks are of use; where there are fewer all are ranked together
 POINTS = 401  # of what is kept of the known windows
 BINS = 10  # of probabilities, for the calibration error
 
 
 def lie(rows: Floats, mixes: Texts) -> Places:
-    """Return the means of the mixes, on axes on which windows of one mix have unit variance."""
+    """Return the means of the mixes, on axes on which windows of one mix have unit variance.
+
+    The axes are a triangle of numbers of 16 bits, as a model on disk has them.
+    """
     centre = np.median(rows, axis=0)
     low, high = np.quantile(rows, (0.1, 0.9), axis=0)
     spread = np.maximum((high - low) / 2.563, 1e-3)  # of a normal distribution with these quantiles
@@ -30,14 +34,19 @@ def lie(rows: Floats, mixes: Texts) -> Places:
     covariance = (1 - SHRINK) * covariance + SHRINK * np.eye(len(covariance)) * np.trace(covariance) / len(
         covariance
     )
-    size, direction = np.linalg.eigh(covariance)
-    axes = direction / np.sqrt(size)
+    axes = np.triu(np.linalg.inv(np.linalg.cholesky(covariance)).T).astype(np.float16).astype(np.float64)
     return Places(centre, spread, axes, means @ axes)
 
 
-def calibrated(shares: Floats, distances: Floats, mixes: Texts) -> tuple[float, Ranks]:
+def calibrated(shares: Floats, distances: Floats, mixes: Texts) -> tuple[float, RanksByLikeliest]:
     """Return the temperature, and the novelty of known windows; `shares` has a column for each class."""
-    return temperature_of(shares[:, : len(MIXES)], mixes), ranks_of(distances, shares[:, -1])
+    of_mixes, outsides = shares[:, : len(MIXES)], shares[:, -1]
+    is_none = np.array([GROUP_OF[mix] == NOBODY for mix in MIXES])[of_mixes.argmax(axis=1)]
+    none, others = (
+        ranks_of(distances[rows], outsides[rows]) if rows.sum() >= FEWEST else ranks_of(distances, outsides)
+        for rows in (is_none, ~is_none)
+    )
+    return temperature_of(of_mixes, mixes), RanksByLikeliest(none, others)
 
 
 def ranks_of(distances: Floats, outsides: Floats) -> Ranks:

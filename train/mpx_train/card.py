@@ -9,7 +9,7 @@ from typing import Any
 
 from mpx_lab.dataset.load import Example
 from mpx_lab.dataset.recipe import RECIPES
-from mpx_lab.dataset.store import reasons_against, runs_of
+from mpx_lab.dataset.store import noise_files, reasons_against, runs_of
 from mpx_lab.record_reader import RecordedRun
 
 NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long|-passive)?")  # of a recipe: link, mix, turn
@@ -29,6 +29,7 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
         "links": len({example.link for example in examples}),
         "runs": len({example.run for example in examples}),
         "series": {part: dict(sorted(mixes.items())) for part, mixes in sorted(series.items())},
+        "noise of hosts": [file.stem for file in noise_files(folder)],
         "hours": round(seconds / 3600, 2),
         "thrown out": thrown_out(folder),
     }
@@ -60,12 +61,14 @@ def measured_with(run: RecordedRun) -> str:
 
 
 def digest(folder: Path) -> str:
-    """Return a SHA-256 sum of the names, probes and rate pulses of all runs that count."""
+    """Return a SHA-256 sum of the names, probes and rate pulses of all runs that count, and of all noise."""
     found = hashlib.sha256()
     for run in runs_of(folder):
         found.update(f"{run.folder.name}\n".encode())
         for file in (run.folder / "rtt" / "single.csv", *sorted(run.folder.glob("flows/*.dips.csv"))):
             found.update(hashlib.sha256(file.read_bytes()).digest())
+    for file in noise_files(folder):
+        found.update(hashlib.sha256(file.read_bytes()).digest())
     return found.hexdigest()
 
 

@@ -51,9 +51,12 @@ def heard(judged: Judged) -> Heard:
         here = judged.fold == fold
         other = judged.where(~here & judged.is_known)
         temperature, ranks = calibrated(other.shares, other.distances, other.mix)
-        probabilities[here] = tempered(judged.shares[here, : len(MIXES)], temperature)
+        of_mixes = judged.shares[here, : len(MIXES)]
+        probabilities[here] = tempered(of_mixes, temperature)
         novelty[here] = [
-            ranks.novelty(float(distance), float(outside))
-            for distance, outside in zip(judged.distances[here], judged.shares[here, -1], strict=True)
+            ranks.of(MIXES[likeliest]).novelty(float(distance), float(outside))
+            for likeliest, distance, outside in zip(
+                of_mixes.argmax(axis=1), judged.distances[here], judged.shares[here, -1], strict=True
+            )
         ]
     return Heard(judged, probabilities, novelty > 1 - FALSE_ALARMS)

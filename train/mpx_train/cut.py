@@ -1,7 +1,6 @@
 """Cuts the runs of a dataset into windows: even ones to judge on, random and disturbed ones to learn from."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,12 +21,13 @@ from mpx.recognition.windows import (
     responses_on_grid,
     steps_of,
 )
+from mpx_train.noise import QUIET, Noise
 
 BASE_TOO_HIGH = 0.4  # a queue that never empties hides so much of the base at most
-NOISE_S = (1e-5, 1e-3)  # of probes, log-uniform
 LOST = 0.1  # at most, in half of the windows
 MISALIGNED = 3  # steps at most
-TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "rtt_s", "known_base_s", "queue_bdp")
+Drawing = Callable[[int, int], Floats]  # seconds for so many windows of so many steps
+TOLD = ("paper_ms", "mix", "run", "link", "is_clean", "is_noisy", "rtt_s", "known_base_s", "queue_bdp")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Labelled:
     run: Texts
     link: Texts
     is_clean: NDArray[np.bool_]
+    is_noisy: NDArray[np.bool_]  # with the noise of hosts
     rtt_s: Floats  # of the empty link
     known_base_s: Floats  # the least ever seen on it
     queue_bdp: Floats
@@ -87,15 +88,17 @@ def gridded(examples: Sequence[Example], kind: str = PASSIVE, *, least_s: float 
     return grids
 
 
-def even(grids: Sequence[Gridded], window_s: float, *, base_known: bool = False) -> Labelled:
+def even(
+    grids: Sequence[Gridded], window_s: float, *, base_known: bool = False, noise_s: Drawing | None = None
+) -> Labelled:
     """Return every window that has answers, one after the other without overlap.
 
     The base is the least round-trip time of the window, as a program knows it that has just begun, or the
-    least that anybody has seen on the link.
+    least that anybody has seen on the link. `noise_s` draws what is added to the probes.
     """
     steps = steps_of(window_s)
     places = [(grid, at) for grid in grids for at in range(0, len(grid.rtt_s) - steps + 1, steps)]
-    found = _cut(places, steps)
+    found = _cut(places, steps, noise_s(len(places), steps) if noise_s else None)
     return _with_base(found, np.minimum(found.known_base_s, found.windows.base_s)) if base_known else found
 
 
@@ -112,14 +115,19 @@ def each_second(grid: Gridded, window_s: float) -> Labelled:
 
 
 def drawn(
-    grids: Sequence[Gridded], window_s: float, copies: int, dice: np.random.Generator, kind: str = PASSIVE
+    grids: Sequence[Gridded],
+    window_s: float,
+    copies: int,
+    dice: np.random.Generator,
+    kind: str = PASSIVE,
+    noise: Noise = QUIET,
 ) -> Labelled:
     """Return as many windows of each run as fit into it, times `copies`, at random places and disturbed.
 
     Disturbed are the base (a third of the windows each: the least that anybody has seen on the link; anything
     from there to the least of the window, but 40 % above it at most; the least of the window, however high),
-    the probes, by noise of 10 us to 1 ms, and in half of the windows up to 10 % of the probes are lost. Where
-    bursts repeat, windows begin with them but for 0.3 s.
+    the probes, by the noise of hosts (that of a radio link without data of our own only), and in half of the
+    windows up to 10 % of the probes are lost. Where bursts repeat, windows begin with them but for 0.3 s.
     """
     steps, period = steps_of(window_s), steps_of(period_s(kind))
     places = []
@@ -131,9 +139,9 @@ def drawn(
                 begin = period * int(dice.integers(0, last // period + 1))
                 at = begin + int(dice.integers(-MISALIGNED, MISALIGNED + 1))
             places.append((grid, min(max(at, 0), last)))
-    noise = np.exp(dice.uniform(math.log(NOISE_S[0]), math.log(NOISE_S[1]), len(places)))
-    lost = np.where(dice.random(len(places)) < 0.5, dice.uniform(0, LOST, len(places)), 0)
-    found = _cut(places, steps, dice, noise, lost)
+    share = np.where(dice.random(len(places)) < 0.5, dice.uniform(0, LOST, len(places)), 0)
+    lost = dice.random((len(places), steps)) < share[:, None]
+    found = _cut(places, steps, noise.of(kind).drawn(dice, len(places), steps), lost)
     least = found.windows.base_s
     known = np.minimum(found.known_base_s, least)
     highest = np.minimum(least, known * (1 + BASE_TOO_HIGH))
@@ -144,17 +152,16 @@ def drawn(
 def _cut(
     places: Sequence[tuple[Gridded, int]],
     steps: int,
-    dice: np.random.Generator | None = None,
     noise_s: Floats | None = None,
-    lost: Floats | None = None,
+    lost: Booleans | None = None,
 ) -> Labelled:
     rows = np.stack([grid.rtt_s[at : at + steps] for grid, at in places])
     gone = np.stack([grid.lost[at : at + steps] for grid, at in places])
-    if dice is not None and noise_s is not None and lost is not None:
-        rows = rows + dice.exponential(1.0, rows.shape) * noise_s[:, None]
-        also = dice.random(rows.shape) < lost[:, None]
-        rows[also] = np.nan
-        gone |= also
+    if noise_s is not None:
+        rows = rows + noise_s
+    if lost is not None:
+        rows[lost] = np.nan
+        gone |= lost
     owns = [grid.goodput_bps[at : at + steps] for grid, at in places if grid.goodput_bps is not None]
     responses = [
         [response[at : at + steps] for response in grid.responses]
@@ -180,6 +187,7 @@ def _cut(
         np.array([each.run for each in examples]),
         np.array([each.link for each in examples]),
         np.array([not each.nuisance for each in examples]),
+        np.full(len(examples), noise_s is not None),
         np.array([each.rtt_s for each in examples]),
         np.array([each.base_s for each in examples]),
         np.array([each.queue_bdp for each in examples]),

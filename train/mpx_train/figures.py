@@ -16,6 +16,7 @@ from mpx_train.scores import Accuracy, Scores, worst_pairs
 from mpx_train.unknown import alarms, said_to_be_unknown
 
 BASES = {"base: least of the window": False, "base: least ever seen": True}
+NOISY = "with the noise of hosts, base: least of the window"
 
 
 def figures_of(kind: Kind, judged: Judged) -> dict[str, Any]:
@@ -23,14 +24,20 @@ def figures_of(kind: Kind, judged: Judged) -> dict[str, Any]:
     said = heard(judged)
     known = said.where(judged.is_known)
     folds, links = (len(np.unique(of)) for of in (judged.fold, judged.windows.link))
+    noisy = known.judged.windows.is_noisy
     confusion = likeliest_scores(known).confusion()
     wrong = alarms(said)
     found: dict[str, Any] = {
         "kind": kind.name,
         "window_s": kind.window_s,
         "split": f"{folds} folds of {links} links; calibrated on the other folds",
-        "windows": int((~known.judged.base_known).sum()),
-        **{name: _by_condition(known.where(known.judged.base_known == so)) for name, so in BASES.items()},
+        "windows": int(known.judged.is_usual.sum()),
+        **{
+            name: _by_condition(known.where((known.judged.base_known == so) & ~noisy))
+            for name, so in BASES.items()
+        },
+        NOISY: _by_condition(known.where(noisy)),
+        "none, with the noise of hosts": _said_none(known.where(noisy)),
         "confusion": {
             mix: dict(zip(MIXES, map(int, row), strict=True))
             for mix, row in zip(MIXES, confusion, strict=True)
@@ -53,6 +60,12 @@ def figures_of(kind: Kind, judged: Judged) -> dict[str, Any]:
     if outside:
         found["said to be unknown"] = {name: round(share, 3) for name, share in outside.items()}
     return found
+
+
+def _said_none(known: Heard) -> float | None:
+    """Return the share of the windows of paths that nobody else uses that is said to be so."""
+    clean = known.where((known.judged.mix == "none") & known.judged.windows.is_clean)
+    return round(float((clean.said == "none").mean()), 4) if len(clean.said) else None
 
 
 def said_scores(known: Heard) -> Scores:

@@ -1,7 +1,8 @@
 """Makes a part of a model from the runs of a dataset: windows, features, trees, calibration."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated, lie
 from mpx_train.cut import Gridded, Labelled, drawn, even, joined
 from mpx_train.forest import OUTSIDE, grow, shares_of
+from mpx_train.noise import QUIET, Noise
 from mpx_train.splits import by_link
 
 
@@ -24,11 +26,13 @@ from mpx_train.splits import by_link
 class Settings:
     """How much is spent on learning. The defaults make the shipped model."""
 
-    trees: int = 150
+    trees: int = 120
     least_in_leaf: int = 6
+    least_share: float = 0.0015  # of all windows in a leaf: more windows do not make larger trees
     features: float = 0.2  # of all, for a node to choose from
     copies: int = 4  # windows that are drawn for each that fits
     folds: int = 10
+    noise: Noise = QUIET  # of hosts, in windows that are learnt from or judged
 
 
 DEFAULT = Settings()
@@ -38,7 +42,8 @@ DEFAULT = Settings()
 class Judged:
     """Windows of links that were not learnt from, with the output of trees and distances.
 
-    Each window is there twice: with its own least as the base, and with the least ever seen on the link.
+    Each window is there three times: with its own least as the base, with the least ever seen on the link,
+    and with its own least and the noise of hosts.
     """
 
     windows: Labelled
@@ -61,6 +66,11 @@ class Judged:
     def mix(self) -> Texts:
         """What is true of each."""
         return self.windows.mix
+
+    @property
+    def is_usual(self) -> Booleans:
+        """Which are as they were measured, with their own least as the base."""
+        return np.asarray(~self.base_known & ~self.windows.is_noisy)
 
     @property
     def is_known(self) -> Booleans:
@@ -91,14 +101,15 @@ def grown(known: Sequence[Gridded], outside: Sequence[Gridded], kind: Kind, seed
         names = ", ".join(sorted(missing))
         raise UsageError(f"there is no {kind.name} run of {names} to learn from; measure more links")
     dice = np.random.default_rng(seed)
-    some = drawn(known, kind.window_s, by.copies, dice, kind.name)
+    some = drawn(known, kind.window_s, by.copies, dice, kind.name, by.noise)
     rows, classes = features(some.windows, kind.name), some.mix
     places = lie(rows, classes)
     if outside:
-        others = drawn(outside, kind.window_s, by.copies, dice, kind.name)
+        others = drawn(outside, kind.window_s, by.copies, dice, kind.name, by.noise)
         rows = np.concatenate([rows, features(others.windows, kind.name)])
         classes = np.concatenate([classes, np.full(len(others), OUTSIDE)])
-    return Grown(grow(rows, classes, by.trees, by.least_in_leaf, by.features, seed), places)
+    least_in_leaf = max(by.least_in_leaf, round(by.least_share * len(rows)))
+    return Grown(grow(rows, classes, by.trees, least_in_leaf, by.features, seed), places)
 
 
 def out_of_fold(
@@ -112,8 +123,10 @@ def out_of_fold(
 ) -> Judged:
     """Judge every window of every run, known and outside, by what was learnt from other links.
 
-    `only_judged` are runs that nothing is learnt from in any fold.
+    `only_judged` are runs that nothing is learnt from in any fold. A recording of noise is in windows of one
+    fold, and in none of those that are learnt from for that fold.
     """
+    dice = np.random.default_rng(seed)
     everything = [*known, *outside, *only_judged]
     to_learn_from = len(known) + len(outside)
     found = []
@@ -125,10 +138,12 @@ def out_of_fold(
             [grid for grid, so in zip(learn, is_known, strict=True) if not so],
             kind,
             seed,
-            by,
+            replace(by, noise=by.noise.without(fold, by.folds)),
         )
-        for base_known in (False, True):
-            windows = even([everything[i] for i in split.judge], kind.window_s, base_known=base_known)
+        noise = partial(by.noise.only(fold, by.folds).of(kind.name).drawn, dice)
+        for base_known, noise_s in ((False, None), (True, None), (False, noise)):
+            judge = [everything[i] for i in split.judge]
+            windows = even(judge, kind.window_s, base_known=base_known, noise_s=noise_s)
             rows = features(windows.windows, kind.name)
             found.append(
                 Judged(

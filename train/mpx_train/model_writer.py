@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mpx.errors import UsageError
@@ -11,7 +12,8 @@ from mpx.files.atomic_file import check_writable, whole
 from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME, packed_folder
 from mpx.recognition.features import feature_names
 from mpx.recognition.mix import MIXES
-from mpx.recognition.model_file import FORMAT, PLACES, RANKS, TREES, read_model
+from mpx.recognition.model_file import FORMAT, PLACES, RANKS, read_model
+from mpx.recognition.trees_file import filed
 from mpx.recognition.window_classifier import WindowClassifier
 from mpx.recognition.windows import STEP_S, steps_of
 
@@ -47,8 +49,13 @@ def write_model(
                     "features": list(names),
                 }
             )
-            for of, kinds in ((part.trees, TREES), (part.places, PLACES), (part.ranks, RANKS)):
-                arrays |= {prefix + name: getattr(of, name).astype(code) for name, code in kinds.items()}
+            arrays |= {prefix + name: array for name, array in filed(part.trees).items()}
+            arrays |= {
+                prefix + name: getattr(part.places, name).astype(code) for name, code in PLACES.items()
+            }
+            both = part.ranks.none, part.ranks.others
+            for name, code in RANKS.items():
+                arrays[prefix + name] = np.stack([getattr(of, name) for of in both]).astype(code)
     said = {
         "format": FORMAT,
         "card": dict(card),

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from mpx.recognition.observation import (
 from mpx.recognition.window_classifier import WindowClassifier
 from mpx_train.card import data_of
 from mpx_train.cut import gridded
-from mpx_train.figures import BASES, figures_of
+from mpx_train.figures import BASES, NOISY, figures_of
 from mpx_train.learn import DEFAULT, Kind, Settings, out_of_fold, part_from
 from mpx_train.model_writer import check_model_writable, write_model
+from mpx_train.noise import recorded_noise
 from mpx_train.unknown import LIKE
 
 TRAINED = (
@@ -54,6 +56,7 @@ def train(dataset: Path, model: Path, seed: int, by: Settings = DEFAULT) -> Iter
     """
     check_model_writable(model)
     examples = load_dataset(dataset)
+    by = replace(by, noise=recorded_noise(dataset))
     parts: dict[str, list[WindowClassifier]] = {}
     figures = []
     lacks = too_few_links(dataset)
@@ -118,7 +121,7 @@ def kind_of(example: Example) -> str:
 
 def _lines(figures: dict[str, Any]) -> list[str]:
     lines = [f"{figures['kind']}, {figures['window_s']:g} s, {figures['windows']} windows of unseen links:"]
-    for base in BASES:
+    for base in (*BASES, NOISY):
         for condition, figure in figures[base].items():
             for classes in ("six", "three"):
                 if said := figure["said"][classes]:
@@ -127,6 +130,8 @@ def _lines(figures: dict[str, Any]) -> list[str]:
                     lines.append(
                         f"  {base}, {condition}, {classes}: {said['mean']:.3f} ({spread}), {likeliest}"
                     )
+    if (share := figures["none, with the noise of hosts"]) is not None:
+        lines.append(f"  none, with the noise of hosts, said to be so: {share:.3f}")
     alarms = figures["false alarms of unknown"]
     lines.append(f"  known windows said to be unknown: {alarms['mean']:.3f}")
     lines += [

@@ -1,7 +1,7 @@
 """Packs a dataset: `python -m mpx_lab.dataset.archive DATASET FILE.tar.xz [KEPT.tar.xz ...]`.
 
-Of each run that counts only what training reads, and of the others why they do not: a fiftieth of what lies
-in the folder. Unpacked it is a dataset again, to train on or to add links to. What is
+Of each run that counts only what training reads, of the others why they do not, and the noise of hosts: a
+fiftieth of what lies in the folder. Unpacked it is a dataset again, to train on or to add links to. What is
 in other archives already is left out.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mpx.errors import MpxError, UsageError
 from mpx_lab.dataset.load import dips_file, own_files
-from mpx_lab.dataset.store import INVALID, REASON, runs_of
+from mpx_lab.dataset.store import INVALID, NOISE, REASON, noise_files, runs_of
 from mpx_lab.record_reader import RecordedRun
 
 BROKEN = (tarfile.TarError, EOFError, lzma.LZMAError)
@@ -39,6 +39,9 @@ def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
         for run in runs:
             for name, data in _parts(run):
                 _add(tar, f"{run.folder.name}/{name}", data)
+        for noise in noise_files(folder):
+            if not _is_in(before, noise.parent, noise.name):
+                _add(tar, f"{noise.parent.name}/{noise.name}", noise.read_bytes())
         for place in sorted(folder.glob(f"*.{INVALID}")):
             for name in (REASON, "run.json"):
                 if (place / name).exists() and not _is_in(before, place, name):
@@ -47,10 +50,11 @@ def archive(folder: Path, file: Path, kept: Sequence[Path] = ()) -> int:
 
 
 def _members(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield what identifies a run."""
+    """Yield what identifies a run, and the noise of hosts."""
     with tarfile.open(file) as tar:
         for member in tar:
-            data = tar.extractfile(member) if Path(member.name).name in (REASON, "run.json") else None
+            identifies = Path(member.name).name in (REASON, "run.json") or member.name.startswith(f"{NOISE}/")
+            data = tar.extractfile(member) if identifies else None
             if data is not None:
                 yield member.name, data.read()
 

@@ -13,6 +13,7 @@ from mpx_lab.dataset.recipe import Recipe
 from mpx_lab.record_reader import RecordedRun
 
 TRIES = 3
+NOISE = "noise"  # a folder in that one: noise of hosts, in each file what `mpx probe --json` printed
 INVALID, STALE, RUNNING, REASON = "invalid", "stale", "running", "reason.txt"
 
 
@@ -98,6 +99,11 @@ def runs_of(folder: Path) -> list[RecordedRun]:
     """Return the runs of a dataset that count, by name."""
     places = sorted(file.parent for file in folder.glob("*/run.json") if "." not in file.parent.name)
     return [run for run in map(RecordedRun.open, places) if run.valid]
+
+
+def noise_files(folder: Path) -> list[Path]:
+    """Return the files of a dataset that hold the noise of hosts, by name."""
+    return sorted((folder / NOISE).glob("*.json"))
 
 
 def reasons_against(folder: Path) -> list[tuple[str, list[str]]]:

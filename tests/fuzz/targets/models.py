@@ -8,9 +8,10 @@ from mpx.errors import UsageError
 from mpx.recognition.data_folder import ARRAYS_NAME, JSON_NAME
 from mpx.recognition.features import feature_names
 from mpx.recognition.mix import MIXES
-from mpx.recognition.model_file import FORMAT, PLACES, RANKS, TREES, read_model
+from mpx.recognition.model_file import FORMAT, PLACES, RANKS, read_model
 from mpx.recognition.observation import PASSIVE
 from mpx.recognition.trees import LEAF
+from mpx.recognition.trees_file import FILED
 from mpx.recognition.windows import steps_of
 
 WINDOW_S = 5.0
@@ -18,11 +19,17 @@ FEATURES = feature_names(steps_of(WINDOW_S), PASSIVE)
 
 
 _VALUES: dict[str, object] = {
-    **{"roots": [0], "feature": [LEAF], "threshold": [0.0], "right": [0], "counts": [[1] * (len(MIXES) + 1)]},
+    **{"roots": [0], "feature": [0, LEAF, LEAF], "threshold": [0.5], "right": [2], "leaf": [0, 0]},
+    "counts": [[1] * (len(MIXES) + 1)],
     **{"centre": [0.0] * len(FEATURES), "spread": [1.0] * len(FEATURES), "axes": [[1.0]] * len(FEATURES)},
-    **{"means": [[0.0]] * len(MIXES), "distances": [0, 1], "outsides": [0, 1], "together": [0, 1]},
+    **{
+        "means": [[0.0]] * len(MIXES),
+        "distances": [[0, 1]] * 2,
+        "outsides": [[0, 1]] * 2,
+        "together": [[0, 1]] * 2,
+    },
 }
-ARRAYS = {f"0.{name}.npy": npy(_VALUES[name], kind) for name, kind in (TREES | PLACES | RANKS).items()}
+ARRAYS = {f"0.{name}.npy": npy(_VALUES[name], kind) for name, kind in (FILED | PLACES | RANKS).items()}
 PART = {"kind": PASSIVE, "window_s": WINDOW_S, "temperature": 1.0, "features": list(FEATURES)}
 PARTS = json.dumps([PART]).encode()
 SEEDS = [
