@@ -13,6 +13,8 @@ PAPER_LONG = "paper-10s"
 PLAIN = "plain"  # TCP streams of the lab's own, as the kernel sends them: plain, plain-bbr, plain-cubic-4
 UDT = "udt"  # a stream of libudt
 IDLE = "mpx-idle"  # sends next to nothing, to measure what is beside it alone
+OPS = "ops"  # after CHOOSING: probes as long as OPS does, asks nearest neighbours, chooses, and then sends
+OPS_PROBES = ("--probe-first", "10s", "--classifier", "knn-dtw")
 CHOOSING = "mpx-"  # a policy or a congestion control, and perhaps how many streams: mpx-fair, mpx-bbr-1
 SHARE = "share-"  # mpx with --share N
 DOWN = "-down"  # after the name of a tool: it downloads
@@ -24,6 +26,7 @@ TOOLS = (  # parts in brackets are optional
     UDT,
     f"{CHOOSING}POLICY[-N]",
     f"{CHOOSING}CONTROL[-N]",
+    f"{CHOOSING}{OPS}[-N]",
     f"{SHARE}N",
     "guc",
     "guc-pN",
@@ -87,7 +90,10 @@ def command_of(tool: str, file: str, url: str, report: str) -> list[str]:
         mpx += ["--share", name.removeprefix(SHARE)]
     elif name.startswith(CHOOSING):
         choice, _, streams = name.removeprefix(CHOOSING).partition("-")
-        mpx += ["--policy" if choice in POLICIES else "--congestion", choice]
+        if choice == OPS:
+            mpx += OPS_PROBES
+        else:
+            mpx += ["--policy" if choice in POLICIES else "--congestion", choice]
         mpx += ["--streams", streams] if streams else []
     elif name.startswith(FIXED):
         mpx += ["--streams", name.removeprefix(FIXED)]
