@@ -200,9 +200,13 @@ class CopyOptions:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if value is not None:
                 _check_range(shown, value, about)
-        for ports in (self.port_range, self.source_ports):
+        for name in ("port_range", "source_ports"):
+            ports = getattr(self, name)
             if ports is not None:
-                parse_ports(ports)
+                try:
+                    parse_ports(ports)
+                except UsageError as error:
+                    raise UsageError(f"{flag_of(name)}: {error}") from None
         if self.ipv4 and self.ipv6:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:

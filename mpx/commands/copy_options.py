@@ -13,8 +13,13 @@ from mpx.units import format_rate, format_size, parse_duration, parse_rate, pars
 
 
 def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    def callback(_: click.Context, __: click.Parameter, value: str | None) -> Any:
-        return None if value is None else read(value)
+    def callback(_: click.Context, option: click.Parameter, value: str | None) -> Any:
+        if value is None:
+            return None
+        try:
+            return read(value)
+        except UsageError as error:
+            raise UsageError(f"{max(option.opts, key=len)}: {error}") from None
 
     return callback
 

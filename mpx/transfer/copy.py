@@ -16,7 +16,7 @@ from mpx.errors import (
 )
 from mpx.location import parse_location
 from mpx.options import CopyOptions
-from mpx.report import OnProgress, Report, Severity
+from mpx.report import OnProgress, Progress, Report, Severity
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
@@ -29,7 +29,7 @@ from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.transport import Transport, choose_transport
 from mpx.transfer.wiring import Attempt
-from mpx.units import counted
+from mpx.units import counted, format_duration
 
 if TYPE_CHECKING:  # few copies use several paths
     from mpx.multipath.paths_in_use import Multipath
@@ -115,7 +115,7 @@ class _Copy:
         ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))
         transport = self.choose_transport(ends)
         self.find_paths(ends, transport)
-        transport = self.probe_first(ends, transport)
+        transport = self.probe_first(ends, transport, on_progress)
         pairs = self.pair_up(ends, transport, targets)
         if self.options.dry_run:
             first_error = rehearse(pairs, ends, transport.options, self.failure, self.report, on_rehearsed)
@@ -150,7 +150,7 @@ class _Copy:
         )
         self.failure.check_user()
 
-    def probe_first(self, ends: Ends, transport: Transport) -> Transport:
+    def probe_first(self, ends: Ends, transport: Transport, on_progress: OnProgress | None) -> Transport:
         """Probe each path before anything moves, and decide what it begins with, where that is asked for."""
         if self.options.probe_first_s is None or self.options.dry_run:
             return transport
@@ -159,6 +159,9 @@ class _Copy:
 
         names = self.multipath.known.names if self.multipath else (DEFAULT_PATH,)
         paths = {name: WatchedPath(name, ends, transport, self.multipath) for name in names}
+        if on_progress:
+            lasts = format_duration(self.options.probe_first_s)
+            on_progress(Progress.before_data(self.report.elapsed_s, f"probing for {lasts} before data move"))
         found = probe_first(transport, ends, paths, self.report.note, self.failure.by_user)
         self.failure.check_user()
         return found

@@ -86,6 +86,16 @@ def test_streams_are_opened_with_what_the_background_asks_for(
     assert report.timeline[0].congestion == wanted
 
 
+def test_who_watches_sees_that_it_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[mpx.Progress] = []
+    monkeypatch.setattr(ops_classifier, "load", lambda **_: Says("C", 0.9))
+    with own_site(tmp_path) as served:
+        (tmp_path / "a").write_bytes(b"content")
+        mpx.copy(tmp_path / "a", served.url + "b", mpx.CopyOptions(**SOON), on_progress=seen.append)
+    assert "before data move" in seen[0].reason and not seen[0].is_listed
+    assert not any("before data move" in each.reason for each in seen[1:])
+
+
 def test_the_note_names_the_classifier_that_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

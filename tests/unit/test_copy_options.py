@@ -1,8 +1,10 @@
 """Values of options on the command line."""
 
 import pytest
+from click.testing import CliRunner
 
 from mpx.choices import parse_ports
+from mpx.commands.copy import copy_command
 from mpx.commands.copy_options import _count
 from mpx.errors import UsageError
 from mpx.options import CopyOptions
@@ -72,3 +74,17 @@ def test_numbers_that_no_copy_can_use_are_refused_with_their_unit(
 ) -> None:
     with pytest.raises(UsageError, match=f"^{says}$"):
         CopyOptions(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--rate", "abc"], "--rate: 'abc' is not a rate"),
+        (["--probe-first", "1y"], "--probe-first: '1y' is not a duration"),
+        (["--port-range", "9"], "--port-range: not a range of ports"),
+        (["--source-ports", "9-3"], "--source-ports: not a range of ports"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_the_name_of_the_option(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(copy_command, [*words, "a", "ftp://host/b"])
+    assert isinstance(done.exception, UsageError) and str(done.exception).startswith(said)
