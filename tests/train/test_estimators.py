@@ -163,7 +163,7 @@ def test_what_was_written_answers_as_scikit_learn_does(trained: Path, dataset: P
     model = ops_classifier.load(trained)
     assert isinstance(model, PassiveModel)
     part: Any = model.parts[TRAINS]
-    windows = passive_data(dataset, tmp_path).windows
+    windows = passive_data(dataset, tmp_path, 1).windows
     theirs = fit_other(IN_THE_PAPER[model.name], windows.paper_ms, numbers_of(windows.mix), 1)
     ours = np.array([part.estimator.scores(part.scale.scaled(row)) for row in windows.paper_ms])
     they = scores_of(model.name, theirs, windows.paper_ms)

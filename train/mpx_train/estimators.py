@@ -71,7 +71,7 @@ def train_estimators(dataset: Path, model: Path, name: str, seed: int) -> Iterat
     `name`: mlp, svm or naive-bayes. Raises UsageError where the dataset holds too little, or no model can be
     written.
     """
-    data = passive_data(dataset, model)
+    data = passive_data(dataset, model, seed)
     parts, figures = [], []
     for way in WAYS:
         part, figure = _learnt(data, way, name, seed)

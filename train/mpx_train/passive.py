@@ -2,7 +2,8 @@
 
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mpx.recognition.windows import Booleans
 from mpx_train.card import data_of
 from mpx_train.cut import Gridded, Labelled, even, gridded
 from mpx_train.model_writer import check_model_writable
+from mpx_train.noise import recorded_noise
 from mpx_train.train import FEWEST_LINKS, runs_for, too_few_links
 
 WINDOW_S = 10.0
@@ -35,10 +37,11 @@ class PassiveData:
     examples: Sequence[Example]
     grids: Sequence[Gridded]
     windows: Labelled  # one after the other; the base is the least ever seen
+    noisy: Labelled  # the same with the noise of hosts, and their own least
     others: Labelled | None  # the same beside traffic that is none of the mixes; None: not measured
 
 
-def passive_data(dataset: Path, model: Path) -> PassiveData:
+def passive_data(dataset: Path, model: Path, seed: int) -> PassiveData:
     """Read a dataset; raises UsageError where it has too few links, or no model can be written there."""
     check_model_writable(model)
     examples = load_dataset(dataset)
@@ -47,7 +50,9 @@ def passive_data(dataset: Path, model: Path) -> PassiveData:
     if len({grid.example.link for grid in grids}) < FEWEST_LINKS:
         raise UsageError(too_few_links(dataset))
     beside = even(others, WINDOW_S, base_known=True) if others else None
-    return PassiveData(dataset, examples, grids, even(grids, WINDOW_S, base_known=True), beside)
+    noise = replace(recorded_noise(dataset), has_radio=False)
+    noisy = even(grids, WINDOW_S, noise_s=partial(noise.drawn, np.random.default_rng(seed)))
+    return PassiveData(dataset, examples, grids, even(grids, WINDOW_S, base_known=True), noisy, beside)
 
 
 def numbers_of(mixes: Texts) -> Numbers:
