@@ -53,15 +53,20 @@ class Noise:
         found = np.empty((windows, steps))
         for row, kind in enumerate(kinds):
             if kind < RECORDED and long:
-                found[row] = _some_of(long[int(dice.integers(len(long)))], steps, dice)
+                found[row] = some_of(long[int(dice.integers(len(long)))], steps, dice)
             elif kind >= 1 - RADIO and self.has_radio:
                 found[row] = waiting_s(dice, steps)
             else:
-                found[row] = dice.exponential(_log_uniform(dice, QUIET_S), steps)
+                found[row] = quiet_s(dice, steps)
         return found
 
 
 QUIET = Noise()
+
+
+def quiet_s(dice: np.random.Generator, steps: int) -> Floats:
+    """Return how late a host with little to do is, for each step."""
+    return dice.exponential(_log_uniform(dice, QUIET_S), steps)
 
 
 def waiting_s(dice: np.random.Generator, steps: int) -> Floats:
@@ -94,7 +99,8 @@ def _read(file: Path) -> Floats:
     return np.asarray(steps - steps.min())
 
 
-def _some_of(recorded: Floats, steps: int, dice: np.random.Generator) -> Floats:
+def some_of(recorded: Floats, steps: int, dice: np.random.Generator) -> Floats:
+    """Return so many steps of a recording, from anywhere, as of a host that is slower or faster."""
     at = int(dice.integers(0, len(recorded) - steps + 1))
     return recorded[at : at + steps] * _log_uniform(dice, SCALED)
 
