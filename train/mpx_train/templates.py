@@ -31,7 +31,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # that it cannot read files of a kind that nobody has
     from tslearn.neighbors import KNeighborsTimeSeriesClassifier
 
-MOST_KNOWN = 1000  # templates: answers come in milliseconds
+MOST_KNOWN = 2000  # templates: answers come in milliseconds
 DOUBTS = tuple(np.exp(np.linspace(np.log(0.01), np.log(10.0), 60)))
 CHECKED = 10  # windows whose votes are compared with those of tslearn
 Floats = NDArray[np.float64]
