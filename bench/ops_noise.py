@@ -48,9 +48,9 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         mixes, others = ([grid for grid in some if grid.example.link in links] for some in (known, outside))
         by = Settings(noise=noise.without(half, 2), folds=FOLDS)
         part = part_from(mixes, others, KIND, out_of_fold(mixes, others, KIND, SEED, by), SEED, by)
-        judge = [grid for grid in known if grid.example.link not in links]
+        left_out = [grid for grid in known if grid.example.link not in links]
         for name, drawing in drawings(noise.only(half, 2)).items():
-            found.setdefault(name, []).append(counted(part, even(judge, KIND.window_s, noise_s=drawing)))
+            found.setdefault(name, []).append(counted(part, even(left_out, KIND.window_s, noise_s=drawing)))
     return {name: _together(halves) for name, halves in found.items()}
 
 
@@ -104,9 +104,7 @@ def _together(halves: Sequence[Mapping[str, int]]) -> dict[str, Any]:
 
 def show(measured: Mapping[str, Any], _: argparse.Namespace) -> None:
     """Print the table."""
-    print(
-        "| noise | idle windows | named (by half) | unknown | other windows | right one of three groups | and named |"
-    )
+    print("| noise | idle | named (by half) | unknown | others | right one of three groups | and named |")
     print("|---|---|---|---|---|---|---|")
     for name, found in measured.items():
         by_half = " and ".join(f"{share:.3f}" for share in found["halves"])
@@ -135,5 +133,5 @@ def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:
 
 if __name__ == "__main__":
     parser = command(__doc__)
-    parser.add_argument("dataset", type=Path, help="a folder of mpx lab dataset, with noise")
+    parser.add_argument("dataset", type=Path, nargs="?", help="a folder of mpx lab dataset, with noise")
     run(parser, measure, judge, show)

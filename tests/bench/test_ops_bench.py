@@ -1,5 +1,6 @@
 """The rows on recognising the background: what they compute, and when they say that something is not so."""
 
+import argparse
 import importlib
 import json
 import runpy
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import ops_noise
 import pytest
 from figures import Verdict
 from mpx_lab.dataset.load import Example
 from mpx_train.crossfit import Heard
 from mpx_train.cut import even, gridded
 from mpx_train.learn import Judged, Kind, Settings, out_of_fold
+from mpx_train.noise import Noise
 from mpx_train.scores import Scores
 from ops_examples import example, simulated, with_our_copy
 from ops_f8 import F8, Signatures
@@ -195,7 +198,12 @@ def test_full_leaves_one_link_out_at_a_time(links: list[Example], tmp_path: Path
     assert len(comparison.splits(LINK)) == 6
 
 
-@pytest.mark.parametrize("name", CANDIDATES)
+SLOW = {"boosted trees"}  # to grow
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in CANDIDATES]
+)
 def test_every_candidate_says_a_mix_for_every_window(name: str, links: list[Example]) -> None:
     judge = even(gridded(links[24:30]), 5.0)
     said = CANDIDATES[name](Task(gridded(links[:24]), judge, Kind(PASSIVE, 5.0), 1))
@@ -332,4 +340,22 @@ def test_a_folder_without_runs_is_told_in_a_line(
 
 
 def test_these_are_all_benches_of_datasets() -> None:
-    assert len(OF_A_DATASET) == 10
+    assert len(OF_A_DATASET) == 11
+
+
+def test_idle_paths_and_others_are_counted_with_each_noise(
+    links: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recordings = [np.tile([0.0, 0.002], 60), np.tile([0.0, 0.0, 0.004], 40)]
+    monkeypatch.setattr(ops_noise, "load_dataset", lambda _: links)
+    monkeypatch.setattr(ops_noise, "recorded_noise", lambda _: Noise(recordings, has_radio=True))
+    monkeypatch.setattr(ops_noise, "KIND", Kind(PASSIVE, 5.0))
+    monkeypatch.setattr(ops_noise, "FOLDS", 2)
+    found = ops_noise.measure(argparse.Namespace(dataset=tmp_path))
+    assert list(found) == ["no noise", "quiet host", "recorded", "radio link"]
+    for each in found.values():
+        assert each["idle named"] + each["idle unknown"] <= each["idle"]
+        assert each["others named"] <= each["others likeliest"] <= each["others"]
+    clean = found["no noise"]
+    assert clean["likeliest share"] > 0.6 and clean["idle share"] > 0.5
+    assert found["radio link"]["likeliest share"] < clean["likeliest share"] + 0.1
