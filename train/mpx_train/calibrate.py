@@ -11,7 +11,7 @@ from mpx.recognition.mix import GROUP_OF, MIXES, NOBODY
 from mpx.recognition.neighbours import Texts
 from mpx.recognition.novelty import FARTHEST, Places, Ranks, RanksByLikeliest, novelty_score
 from mpx.recognition.window_classifier import tempered
-from mpx.recognition.windows import Floats
+from mpx.recognition.windows import Booleans, Floats
 
 SHRINK = 0.05  # of the covariance towards that of independent numbers
 FEWEST = 20  # windows whose ranks are of use; where there are fewer all are ranked together
@@ -38,15 +38,23 @@ def lie(rows: Floats, mixes: Texts) -> Places:
     return Places(centre, spread, axes, means @ axes)
 
 
-def calibrated(shares: Floats, distances: Floats, mixes: Texts) -> tuple[float, RanksByLikeliest]:
-    """Return the temperature, and the novelty of known windows; `shares` has a column for each class."""
+def calibrated(
+    shares: Floats, distances: Floats, mixes: Texts, is_noisy: Booleans
+) -> tuple[float, RanksByLikeliest]:
+    """Return the temperature, and the novelty of known windows; `shares` has a column for each class.
+
+    That of windows that look like nobody's is of those with the noise of hosts, which all real ones have.
+    """
     of_mixes, outsides = shares[:, : len(MIXES)], shares[:, -1]
     is_none = np.array([GROUP_OF[mix] == NOBODY for mix in MIXES])[of_mixes.argmax(axis=1)]
-    none, others = (
-        ranks_of(distances[rows], outsides[rows]) if rows.sum() >= FEWEST else ranks_of(distances, outsides)
-        for rows in (is_none, ~is_none)
-    )
-    return temperature_of(of_mixes, mixes), RanksByLikeliest(none, others)
+    everything = np.full(len(mixes), True)
+
+    def first_of(*some: Booleans) -> Ranks:
+        rows = next((rows for rows in some if rows.sum() >= FEWEST), everything)
+        return ranks_of(distances[rows], outsides[rows])
+
+    ranks = RanksByLikeliest(first_of(is_none & is_noisy, is_none), first_of(~is_none))
+    return temperature_of(of_mixes, mixes), ranks
 
 
 def ranks_of(distances: Floats, outsides: Floats) -> Ranks:

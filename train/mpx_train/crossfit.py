@@ -50,7 +50,7 @@ def heard(judged: Judged) -> Heard:
     for fold in folds:
         here = judged.fold == fold
         other = judged.where(~here & judged.is_known)
-        temperature, ranks = calibrated(other.shares, other.distances, other.mix)
+        temperature, ranks = calibrated(other.shares, other.distances, other.mix, other.windows.is_noisy)
         of_mixes = judged.shares[here, : len(MIXES)]
         probabilities[here] = tempered(of_mixes, temperature)
         novelty[here] = [

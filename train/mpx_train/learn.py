@@ -174,5 +174,5 @@ def part_from(
     """Learn from all runs, and calibrate by what was said of unseen links."""
     made = grown(known, outside, kind, seed, by)
     of = judged.where(judged.is_known)
-    temperature, ranks = calibrated(of.shares, of.distances, of.mix)
+    temperature, ranks = calibrated(of.shares, of.distances, of.mix, of.windows.is_noisy)
     return WindowClassifier(kind.name, kind.window_s, made.trees, temperature, made.places, ranks)
