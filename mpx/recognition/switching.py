@@ -65,11 +65,17 @@ def requirement(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Require
 class SwitchHysteresis:
     """Turns readings of the background into switches, for one policy."""
 
-    def __init__(self, policy: str, congestion: str, why_not: Callable[[str], str]) -> None:
-        """Begin with `congestion`; `why_not` as for `policy.permitted`, of open streams."""
+    def __init__(
+        self, policy: str, congestion: str, why_not: Callable[[str], str], *, first: str | None = None
+    ) -> None:
+        """Begin with `congestion`; `why_not` as for `policy.permitted`, of open streams.
+
+        `first`: the choice before anything was known, where a probe has found a reason for another one. What
+        it begins with then is as a switch that was made.
+        """
         self._policy = policy
         self._why_not = why_not
-        self._first = self._now = congestion
+        self._first, self._now = first or congestion, congestion
         self._used = {congestion}
         self._sure = SURE
         self._readings = IN_A_ROW

@@ -94,5 +94,6 @@ class WatchedPath:
         congestion = transport.begins_with(self.path) or CUBIC
         why_not = why_not_congestion(self.ends, transport.rtt, are_open=True)
         cached = functools.cache(why_not or str)  # each question takes a socket
-        hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached)
+        first = transport.plan.congestion or CUBIC
+        hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached, first=first)
         return BackgroundMonitor(model.loading, watch, hysteresis, congestion, since_s)

@@ -177,3 +177,13 @@ def test_unknown_readings_that_lean_one_way_for_long(
     readings: list[Mix], expected: list[tuple[int, str]]
 ) -> None:
     assert switches(SwitchHysteresis("fair", "cubic", permitted), readings) == expected
+
+
+def test_what_a_probe_chose_is_left_when_sure_or_where_nothing_confirms_it() -> None:
+    """Readings of a copy on BBR that lean to CUBIC mean nothing: they were weighed for copies on CUBIC."""
+    leaning = [unknown("CC", 0.6)] * 60
+    assert switches(SwitchHysteresis("fair", "bbr", permitted, first="cubic"), leaning) == []
+    sure = SwitchHysteresis("fair", "bbr", permitted, first="cubic")
+    assert switches(sure, [mix("C")] * 5) == [(IN_A_ROW, "cubic")]
+    alone = SwitchHysteresis("fair", "bbr", permitted, first="cubic")
+    assert switches(alone, [mix("B", 0.5)] * 300) == [(UNSURE_READINGS, "cubic")]
