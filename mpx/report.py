@@ -90,21 +90,21 @@ class Progress:
     reason: str  # of the latest decision
     outage: str = ""  # for how long no new data have arrived, and what is done about it; empty while some do
 
-    @classmethod
-    def before_data(cls, elapsed_s: float, reason: str) -> "Progress":
-        """Return that nothing is known of the files yet, as something else comes first."""
-        return cls(
-            elapsed_s,
-            files_total=0,
-            files_done=0,
-            files_failed=0,
-            bytes_total=0,
-            bytes_done=0,
-            goodput_bps=0.0,
-            streams=0,
-            is_listed=False,
-            reason=reason,
-        )
+
+def before_data(elapsed_s: float, reason: str) -> Progress:
+    """Return the progress of a copy of whose files nothing is known yet, as something else comes first."""
+    return Progress(
+        elapsed_s,
+        files_total=0,
+        files_done=0,
+        files_failed=0,
+        bytes_total=0,
+        bytes_done=0,
+        goodput_bps=0.0,
+        streams=0,
+        is_listed=False,
+        reason=reason,
+    )
 
 
 OnProgress = Callable[[Progress], None]

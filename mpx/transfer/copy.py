@@ -16,7 +16,7 @@ from mpx.errors import (
 )
 from mpx.location import parse_location
 from mpx.options import CopyOptions
-from mpx.report import OnProgress, Progress, Report, Severity
+from mpx.report import OnProgress, Report, Severity, before_data
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
@@ -161,7 +161,7 @@ class _Copy:
         paths = {name: WatchedPath(name, ends, transport, self.multipath) for name in names}
         if on_progress:
             lasts = format_duration(self.options.probe_first_s)
-            on_progress(Progress.before_data(self.report.elapsed_s, f"probing for {lasts} before data move"))
+            on_progress(before_data(self.report.elapsed_s, f"probing for {lasts} before data move"))
         found = probe_first(transport, ends, paths, self.report.note, self.failure.by_user)
         self.failure.check_user()
         return found

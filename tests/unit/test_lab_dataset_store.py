@@ -87,8 +87,8 @@ def test_what_a_kill_left_is_measured_anew(dataset: Dataset) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"stretches": (Stretch("passive", 41.0),)},
-        {"stretches": (Stretch("passive", 30.0, ("udp(rate=1Mbit/s)",)),)},
+        {"stretches": (Stretch("passive", 41.0), *RECIPE.stretches[1:])},
+        {"stretches": (Stretch("passive", 30.0, ("udp(rate=1Mbit/s)",)), *RECIPE.stretches[1:])},
         {"link": replace(RECIPE.link, queue_bdp=9.0)},
     ],
     ids=lambda change: next(iter(change)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpx.commands.progress import line_of, view
-from mpx.report import Progress
+from mpx.report import Progress, before_data
 
 MIB = 1024**2
 HALF = Progress(
@@ -38,7 +38,7 @@ HALF = Progress(
         (replace(HALF, bytes_done=200 * MIB), "100%  200 MiB of 200 MiB  1/4 files  verifying"),
         (replace(HALF, bytes_done=200 * MIB, files_done=4), "100%  200 MiB of 200 MiB  4/4 files"),
         (replace(HALF, bytes_done=0, bytes_total=0, files_done=3), "0 B of 0 B  3/4 files  verifying"),
-        (Progress.before_data(1.0, "probing for 10 s before data move"), "probing for 10 s before data move"),
+        (before_data(1.0, "probing for 10 s before data move"), "probing for 10 s before data move"),
     ],
 )
 def test_a_line(progress: Progress, line: str) -> None:
