@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from mpx.recognition.mix import MIXES, UNKNOWN, Mix, likeliest
 from mpx.recognition.switching import IN_A_ROW, MOST_READINGS, SURE, UNSURE_READINGS, SwitchHysteresis
+from mpx.transfer.watched_path import SharedModel, WatchedPath
 
 
 def mix(name: str, probability: float = 0.95) -> Mix:
@@ -187,3 +190,20 @@ def test_what_a_probe_chose_is_left_when_sure_or_where_nothing_confirms_it() -> 
     assert switches(sure, [mix("C")] * 5) == [(IN_A_ROW, "cubic")]
     alone = SwitchHysteresis("fair", "bbr", permitted, first="cubic")
     assert switches(alone, [mix("B", 0.5)] * 300) == [(UNSURE_READINGS, "cubic")]
+
+
+@pytest.mark.parametrize(("planned", "expected"), [("cubic", []), ("bbr", ["cubic"])])
+def test_a_copy_knows_what_a_probe_chose(planned: str, expected: list[str]) -> None:
+    """What is used is BBR in both cases, but only in the second one it is the choice for any background."""
+    transport: Any = SimpleNamespace(
+        begins_with=lambda _: "bbr",
+        plan=SimpleNamespace(congestion=planned),
+        options=SimpleNamespace(policy="fair"),
+        rtt=None,
+    )
+    ends: Any = SimpleNamespace(far_is_source=False)
+    watch: Any = object()
+    monitor = WatchedPath("default", ends, transport, None).monitor(SharedModel(), list, watch, 0.0)
+    assert monitor is not None
+    readings = [unknown("CC", 0.6)] * 12
+    assert [name for _, name in switches(monitor._hysteresis, readings)] == expected
