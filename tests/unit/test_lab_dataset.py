@@ -20,7 +20,7 @@ from mpx_lab.dataset.draws import (
     recipes,
 )
 from mpx_lab.dataset.generators import generators
-from mpx_lab.dataset.links import QUEUE_BDP, RATE_MBPS, RTT_MS, Wan, draw_links
+from mpx_lab.dataset.links import NEAR_QUEUE_MS, NEAR_RTT_MS, QUEUE_BDP, RATE_MBPS, RTT_MS, Wan, draw_links
 from mpx_lab.dataset.outside import outside
 from mpx_lab.dataset.recipe import BETWEEN_S, LEAD_S, STAGGER_S, Recipe, Series, Stretch
 from mpx_lab.traffic.schedule import phases
@@ -52,6 +52,19 @@ def test_links_are_within_their_limits() -> None:
         assert RATE_MBPS[0] <= wan.rate_bps / 1e6 <= RATE_MBPS[1]
         assert RTT_MS[0] <= wan.rtt_s * 1e3 <= RTT_MS[1]
         assert QUEUE_BDP[0] <= wan.queue_bdp <= QUEUE_BDP[1]
+
+
+def test_near_links_are_within_their_limits_and_are_others() -> None:
+    near, far = draw_links(300, 1, near=True), draw_links(300, 1)
+    for wan in near:
+        assert RATE_MBPS[0] <= wan.rate_bps / 1e6 <= RATE_MBPS[1]
+        assert NEAR_RTT_MS[0] <= wan.rtt_s * 1e3 <= NEAR_RTT_MS[1]
+        queue_ms = wan.queue_bytes * 8e3 / wan.rate_bps
+        assert 0.99 * NEAR_QUEUE_MS[0] <= queue_ms <= 1.01 * NEAR_QUEUE_MS[1]
+    assert not {wan.id for wan in near} & {wan.id for wan in far}
+    assert not {recipe.name for recipe in recipes(PARTS, 3, 1)} & {
+        recipe.name for recipe in recipes(PARTS, 3, 1, near=True)
+    }
 
 
 def test_how_long_cubic_takes_by_hand() -> None:

@@ -26,6 +26,11 @@ from mpx_lab.dataset.draws import ALL_PARTS, PARTS, recipes
     "--seed", type=int, default=1, show_default=True, help="Seed of the links and of all other random values."
 )
 @click.option(
+    "--near",
+    is_flag=True,
+    help="Links of a campus or a city: round trips of 0.1 to 10 ms, queues of 5 to 50 ms.",
+)
+@click.option(
     "--at-once", type=click.IntRange(1, 32), help="How many links are measured at a time (default 8)."
 )
 @click.option(
@@ -42,6 +47,7 @@ def dataset_command(
     parts: tuple[str, ...],
     links: int,
     seed: int,
+    near: bool,
     at_once: int | None,
     simulated: bool,
     only_list: bool,
@@ -60,7 +66,7 @@ def dataset_command(
     from mpx_lab.simulator.kernel import built_kernel
 
     at_once = at_once or (len(os.sched_getaffinity(0)) if simulated else 8)
-    wanted = recipes(parts or PARTS, links, seed)
+    wanted = recipes(parts or PARTS, links, seed, near)
     dataset = Dataset(folder)
     missing = [recipe for recipe in wanted if not dataset.has(recipe)]
     stale = sum(map(dataset.is_stale, missing))
@@ -75,7 +81,7 @@ def dataset_command(
     require_root()
     say = partial(click.echo, err=True)
     with sigterm_ends(), dataset.alone():
-        bench = SimulatedBench(built_kernel(say), links, seed) if simulated else Bench()
+        bench = SimulatedBench(built_kernel(say), links, seed, near) if simulated else Bench()
         failed = collect(dataset, missing, at_once, bench.measure, bench.stop.set, say)
     if failed:
         raise MpxError(

@@ -45,7 +45,7 @@ PAPER_PIECES, PAPER_PIECE_S = 6, 600.0  # an hour of each class, and each kind o
 BLOCK_LINKS = 5
 
 
-def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
+def recipes(parts: Sequence[str], links: int, seed: int, near: bool = False) -> list[Recipe]:
     """Return all runs in the order in which they are to be measured.
 
     A few links after the other, so that what is done first is already of use; within these at random, as runs
@@ -55,7 +55,7 @@ def recipes(parts: Sequence[str], links: int, seed: int) -> list[Recipe]:
     for part in parts:
         if part not in ALL_PARTS:
             raise UsageError(f"'{part}' is not a part of a dataset; the parts are {', '.join(ALL_PARTS)}")
-    wans = draw_links(links, seed)
+    wans = draw_links(links, seed, near)
     found: list[Recipe] = []
     for part, run in ((LINKS, _run), (DIPS, _dips), (PASSIVE, _passive)):
         for first in range(0, len(wans) if part in parts else 0, BLOCK_LINKS):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 RATE_MBPS = (20.0, 200.0)
 RTT_MS = (10.0, 200.0)
 QUEUE_BDP = (0.25, 4.0)
+NEAR_RTT_MS = (0.1, 10.0)  # of near links: a campus, a metropolitan network
+NEAR_QUEUE_MS = (5.0, 50.0)  # of the rate: such queues are many products of bandwidth and delay
 _PACKET_BITS = 12_000
 _CUBIC_C, _CUBIC_BETA = 0.4, 0.7  # RFC 9438, sections 5.1 and 4.6
 _CYCLES = 2.5
@@ -46,15 +48,25 @@ class Wan:
 PAPER = Wan("paper", 50_000_000, 0.128, 0.75)
 
 
-def draw_links(count: int, seed: int) -> list[Wan]:
-    """Return random links: rate, RTT and queue log-uniform within their limits."""
-    links = []
-    for number in range(1, count + 1):
-        chance = random.Random(f"link {seed} {number}")
-        rate_bps = round(_log_uniform(chance, RATE_MBPS) * 1e6)
-        rtt_s = round(_log_uniform(chance, RTT_MS) / 1e3, 4)
-        links.append(Wan(f"{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, QUEUE_BDP), 3)))
-    return links
+def draw_links(count: int, seed: int, near: bool = False) -> list[Wan]:
+    """Return random links: rate, RTT and queue log-uniform within their limits, or within those of near links."""
+    return [_near(seed, number) if near else _far(seed, number) for number in range(1, count + 1)]
+
+
+def _far(seed: int, number: int) -> Wan:
+    chance = random.Random(f"link {seed} {number}")
+    rate_bps = round(_log_uniform(chance, RATE_MBPS) * 1e6)
+    rtt_s = round(_log_uniform(chance, RTT_MS) / 1e3, 4)
+    return Wan(f"{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, QUEUE_BDP), 3))
+
+
+def _near(seed: int, number: int) -> Wan:
+    chance = random.Random(f"near link {seed} {number}")
+    rate_bps = round(_log_uniform(chance, RATE_MBPS) * 1e6)
+    rtt_s = round(_log_uniform(chance, NEAR_RTT_MS) / 1e3, 5)
+    return Wan(
+        f"near-{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, NEAR_QUEUE_MS) / 1e3 / rtt_s, 3)
+    )
 
 
 def _log_uniform(chance: random.Random, limits: tuple[float, float]) -> float:
