@@ -81,7 +81,9 @@ def _read(name: str) -> bytes:
 
 
 def _check_apart(file: str, report: str) -> None:
-    """Raise UsageError where a picture would replace the report that it is made of."""
+    """Raise UsageError where a picture would replace the report that it is made of, or has no name."""
+    if file == _DASH:
+        raise UsageError("a page or picture goes into a file: give its name instead of -")
     try:
         if report != _DASH and Path(file).samefile(report):
             raise UsageError(f"{quoted(file)} is the report itself; give the picture another name")

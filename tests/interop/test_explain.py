@@ -42,6 +42,7 @@ def test_standard_input(here: Path) -> None:
         (["other"], "other has no 'decisions'"),
         (["r.json", "--html", "r.json"], "'r.json' is the report itself"),
         (["r.json", "--html", "no/such/folder"], "cannot write no/such/folder: No such file or directory"),
+        (["r.json", "--html", "-"], "a page or picture goes into a file: give its name instead of -"),
         (["r.json", "--png", "r.gif"], "--png 'r.gif': the picture is a PNG"),
         (["empty", "--png", "e.png"], "nothing to draw in 'empty'"),
         ([], "Missing argument 'REPORT'"),

@@ -316,6 +316,27 @@ def test_a_link_there_loses_single_frames_of_tcp(run: Run) -> None:
     assert float(lost) == pytest.approx(0.01, rel=0.3)
 
 
+NO_DELAY = """
+    import tempfile, time
+    from pathlib import Path
+    from mpx_lab.lab import Lab
+    from mpx_lab.topology import Link, Topology
+    from mpx_lab.traffic.background import Background
+
+    near = Link("src", "dst", "wan", rate_bps=20_000_000, queue_bytes=50_000)
+    with Lab.up(Topology("one", ("src",), ("dst",), (near,)), "simulated") as lab:
+        where = (lab.host("src"), lab.host("dst"), "10.0.0.2", Path(tempfile.mkdtemp()), time.monotonic())
+        with Background("tcp(congestion=cubic)", "flow", *where):
+            time.sleep(10)
+            print(lab.link("wan").stats().a_to_b.dropped_queue.frames)
+"""
+
+
+def test_tcp_fills_the_queue_of_a_link_without_a_delay(run: Run) -> None:
+    (dropped,) = run(NO_DELAY)
+    assert int(dropped) > 10
+
+
 def test_a_link_there_loses_and_refuses_what_it_cannot(run: Run) -> None:
     counted, *refused, last = run(LIMITS)
     lost, received = map(int, counted.split())

@@ -62,8 +62,8 @@ def test_near_links_are_within_their_limits_and_are_others() -> None:
         queue_ms = wan.queue_bytes * 8e3 / wan.rate_bps
         assert 0.99 * NEAR_QUEUE_MS[0] <= queue_ms <= 1.01 * NEAR_QUEUE_MS[1]
     assert not {wan.id for wan in near} & {wan.id for wan in far}
-    assert not {recipe.name for recipe in recipes(PARTS, 3, 1)} & {
-        recipe.name for recipe in recipes(PARTS, 3, 1, near=True)
+    assert not {recipe.name for recipe in recipes((LINKS, DIPS), 3, 1)} & {
+        recipe.name for recipe in recipes((LINKS, DIPS), 3, 1, near=True)
     }
 
 

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mpx_lab.dataset.links import NEAR
 from mpx_lab.dataset.load import Example
 from mpx_lab.dataset.recipe import RECIPES
 from mpx_lab.dataset.store import noise_files, reasons_against, runs_of
 from mpx_lab.record_reader import RecordedRun
 
-NAME = re.compile(r"(?:-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long|-passive)?")  # of a recipe: link, mix, turn
+NAME = re.compile(
+    r"(?:(?:near-)?-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long|-passive)?"
+)  # of a recipe: link, mix, turn
 
 
 def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
@@ -36,7 +39,10 @@ def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def commands(examples: Sequence[Example]) -> list[str]:
-    """Return the commands that measure such a dataset; names of links are SEED-NUMBER, except the paper's."""
+    """Return the commands that measure such a dataset.
+
+    Names of links are SEED-NUMBER, and NEAR before it where they are near; the paper's is another.
+    """
     most: dict[tuple[str, str], int] = {}
     for example in examples:
         seed, dash, number = example.link.rpartition("-")
@@ -46,7 +52,8 @@ def commands(examples: Sequence[Example]) -> list[str]:
             most[part, seed] = max(most.get((part, seed), 0), int(number))
     order = ("links", "dips", "passive")
     found = [
-        f"mpx lab dataset FOLDER --part {part} --links {links} --seed {seed}"
+        f"mpx lab dataset FOLDER --part {part} --links {links} --seed {seed.removeprefix(NEAR)}"
+        + (" --near" if seed.startswith(NEAR) else "")
         for (part, seed), links in sorted(most.items(), key=lambda item: (order.index(item[0][0]), item))
     ]
     is_there = any(example.part == "paper" for example in examples)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 RATE_MBPS = (20.0, 200.0)
 RTT_MS = (10.0, 200.0)
 QUEUE_BDP = (0.25, 4.0)
+NEAR = "near-"  # what their names begin with
 NEAR_RTT_MS = (0.1, 10.0)  # of near links: a campus, a metropolitan network
 NEAR_QUEUE_MS = (5.0, 50.0)  # of the rate: such queues are many products of bandwidth and delay
 _PACKET_BITS = 12_000
@@ -49,7 +50,7 @@ PAPER = Wan("paper", 50_000_000, 0.128, 0.75)
 
 
 def draw_links(count: int, seed: int, near: bool = False) -> list[Wan]:
-    """Return random links: rate, RTT and queue log-uniform within their limits, or within those of near links."""
+    """Return random links: rate, RTT and queue log-uniform within their limits; `near`: of near links."""
     return [_near(seed, number) if near else _far(seed, number) for number in range(1, count + 1)]
 
 
@@ -65,7 +66,7 @@ def _near(seed: int, number: int) -> Wan:
     rate_bps = round(_log_uniform(chance, RATE_MBPS) * 1e6)
     rtt_s = round(_log_uniform(chance, NEAR_RTT_MS) / 1e3, 5)
     return Wan(
-        f"near-{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, NEAR_QUEUE_MS) / 1e3 / rtt_s, 3)
+        f"{NEAR}{seed}-{number}", rate_bps, rtt_s, round(_log_uniform(chance, NEAR_QUEUE_MS) / 1e3 / rtt_s, 3)
     )
 
 

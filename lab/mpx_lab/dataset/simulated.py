@@ -1,6 +1,6 @@
 """Measures a run of a dataset on a simulated machine: nothing there is ever late, so every run counts.
 
-As a program, inside: python -m mpx_lab.dataset.simulated FOLDER NAME LINKS SEED far|near
+As a program, inside: python -m mpx_lab.dataset.simulated FOLDER NAME LINKS SEED [near]
 """
 
 import sys
@@ -12,8 +12,6 @@ from mpx_lab.dataset.run import Bench
 from mpx_lab.simulator.machine import check_seen
 from mpx_lab.simulator.programs import SimulatedPrograms
 
-NEAR, FAR = "near", "far"
-
 
 class SimulatedBench:
     """Where runs are measured, each on a machine and a core of its own: `stop` ends them all soon."""
@@ -21,7 +19,7 @@ class SimulatedBench:
     def __init__(self, kernel: Path, links: int, seed: int, near: bool = False) -> None:
         self._programs = SimulatedPrograms(kernel)
         self.stop = self._programs.stop
-        self._drawn = (str(links), str(seed), NEAR if near else FAR)
+        self._drawn = (str(links), str(seed), *(["near"] if near else []))
 
     def measure(self, recipe: Recipe, folder: Path, slot: int) -> None:
         """Measure a run; no other may have the same slot meanwhile.
@@ -32,9 +30,9 @@ class SimulatedBench:
         self._programs.run(["-m", __name__, str(folder.absolute()), recipe.name, *self._drawn], slot)
 
 
-def main(folder: str, name: str, links: str, seed: str, distance: str) -> None:
+def main(folder: str, name: str, links: str, seed: str, *near: str) -> None:
     """Measure the recipe of this name into a folder; exits with a message where there is none."""
-    for recipe in recipes(ALL_PARTS, int(links), int(seed), distance == NEAR):
+    for recipe in recipes(ALL_PARTS, int(links), int(seed), bool(near)):
         if recipe.name == name:
             Bench().measure(recipe, Path(folder), 1)
             return

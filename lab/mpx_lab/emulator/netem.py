@@ -47,7 +47,8 @@ def set_netem(device: str, shape: Shape, *, new: bool, seeded: bool) -> None:
 def _options(shape: Shape, seeded: bool) -> bytes:
     lost = round(shape.loss * 0xFFFFFFFF)
     options = struct.pack("=6I", 0, _FRAMES, lost, 0, 0, 0)
-    options += _attribute(_DELAY_NS, struct.pack("=q", round(shape.delay_s * NS)))
+    # With no delay netem leaves frames with their sockets, and TCP lets only a few stand in the queue behind.
+    options += _attribute(_DELAY_NS, struct.pack("=q", max(1, round(shape.delay_s * NS))))
     options += _attribute(_JITTER_NS, struct.pack("=q", round(shape.reorder_s * NS)))
     half_ns = round(shape.jitter_s * NS / 2)
     options += _attribute(_SLOT, struct.pack("=qqiiqq", 0, 0, 0, 0, half_ns, half_ns))
