@@ -76,7 +76,7 @@ class _Path:
     began_bytes: int
     steps: list[tuple[int, float]] = field(default_factory=list)  # (N, G(N)) of the chunks, oldest first
     bracket: Bracket | None = None
-    disturbed: bool = False  # the chunk under way was measured partly with another congestion control
+    disturbed: bool = False  # the chunk under way was measured partly with something else
 
 
 class PaperGss:
@@ -151,7 +151,7 @@ class PaperGss:
                 path,
                 sample,
                 rate,
-                f"{said}; congestion control changed during the chunk, so no decision",
+                f"{said}; the congestion control or a path changed during the chunk, so no decision",
             )
         if path.bracket is not None:
             if path.streams != path.bracket.middle:

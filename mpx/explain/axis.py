@@ -31,9 +31,8 @@ def time_label(t_s: float, until_s: float) -> str:
     """Return e.g. `0.5 s`, `40 s`, `2:30 min` or `1:30 h`, in the unit that suits the whole axis."""
     if until_s < 180:
         return f"{t_s:g} s"
-    whole, unit = (t_s / 60, "min") if until_s < 3 * 3600 else (t_s / 3600, "h")
-    large = int(whole + 1e-9)
-    small = round((whole - large) * 60)
+    smalls, unit = (t_s, "min") if until_s < 3 * 3600 else (t_s / 60, "h")
+    large, small = divmod(round(smalls), 60)
     return f"{large}:{small:02} {unit}" if small else f"{large} {unit}"
 
 

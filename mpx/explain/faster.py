@@ -7,7 +7,7 @@ from mpx.explain.finding import Finding, FindingKind
 from mpx.explain.outcome import after_data_s
 from mpx.explain.path_story import shortest_rtt_s
 from mpx.explain.record import CopyRecord
-from mpx.explain.stretches import full_share, mean_share, of_path, outages
+from mpx.explain.stretches import full_share, last_attempt, mean_share, of_path, outages
 from mpx.intervals import Interval
 from mpx.recognition.mix import NOBODY, UNKNOWN
 from mpx.units import counted, format_duration, format_rate, format_size
@@ -220,11 +220,12 @@ def _path_share(record: CopyRecord) -> float | None:
 
 
 def _most_streams(record: CopyRecord) -> int:
-    """Return the most streams that there were at once, over all paths."""
-    now: dict[str, int] = {}
+    """Return the most streams that there were at once, over all paths of the last attempt."""
+    now: dict[str, int] = dict.fromkeys(record.paths, 0)
     most = 0
-    for event in record.events:
-        now[event.path] = event.streams
+    for event in last_attempt(record.events):
+        if event.path in now:
+            now[event.path] = event.streams
         most = max(most, sum(now.values()))
     return most
 

@@ -77,8 +77,11 @@ class CopyRecord:
 
     @property
     def paths(self) -> Sequence[str]:
-        """The names of its paths, in the order in which they came up."""
-        return list(dict.fromkeys([e.path for e in self.events] + [i.path for i in self.intervals]))
+        """The names of its paths, in the order in which they came up.
+
+        Intervals are of the last attempt only, which may have other paths than one before it.
+        """
+        return list(dict.fromkeys([i.path for i in self.intervals] or [e.path for e in self.events]))
 
     @property
     def is_upload(self) -> bool:

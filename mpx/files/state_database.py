@@ -26,8 +26,10 @@ def state_database(name: str, *, create: bool, waits_s: float) -> "Iterator[sqli
                 yield None
                 return
             os.close(folder.open(name, os.O_RDWR | os.O_CREAT if create else os.O_RDONLY))
-            import sqlite3
-
+            try:
+                import sqlite3
+            except ImportError as error:  # Python was built without it
+                raise UsageError(f"cannot use {path}: {error}") from None
             try:
                 with contextlib.closing(sqlite3.connect(path, waits_s)) as database, database:
                     yield database

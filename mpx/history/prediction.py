@@ -47,7 +47,8 @@ def by_rate(
     whose = "may have in its socket buffer" if window_bytes == largest_bytes else "had before"
     if not window_bytes:
         return None
-    streams = min(MOST, max(1, math.ceil(bandwidth_bps * rtt_s / 8 / window_bytes - 1e-6)))
+    needed = min(float(MOST), bandwidth_bps * rtt_s / 8 / window_bytes)  # of a damaged window: infinite
+    streams = max(1, math.ceil(needed - 1e-6))
     return Prediction(
         streams,
         f"for {format_rate(bandwidth_bps)} and a round trip of {format_duration(rtt_s)}, with "

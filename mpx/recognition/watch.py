@@ -23,7 +23,7 @@ from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SINGLE_INTERVAL_S, single_s
 from mpx.rtt.series import Probe
 
-KEEP_S = 40.0  # older probes are not used
+KEEP_S = 40.0  # older probes are not used beside data
 AGAIN_S, SELDOM_S = 5.0, 300.0  # first and longest pause before another attempt; each is twice the one before
 HELD_S = 60.0  # after probes were answered for so long, pauses start from the first again
 SILENT_S = 10.0  # without any answer the method is lost
@@ -78,11 +78,12 @@ class RttWatch(threading.Thread):
         kernel_s: float = math.inf,
         pulses: PulseMaker | None = None,
         steered: Steered | None = None,
+        keep_s: float = KEEP_S,
     ) -> None:
         """`asked_s` is the shortest RTT known to the server's program, `kernel_s` to its kernel.
 
         An idle session measures the first, the echo the second. `steered` has a session take the path that is
-        probed.
+        probed. Probes older than `keep_s` are forgotten.
         """
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
@@ -98,6 +99,7 @@ class RttWatch(threading.Thread):
         self._kernel_s = kernel_s
         self._pulses = pulses
         self._steered = steered
+        self._keep_s = keep_s
 
     @property
     def base_s(self) -> float:
@@ -164,7 +166,7 @@ class RttWatch(threading.Thread):
             self.method, self.trouble = chosen.method.name, ""
             if isinstance(chosen.method, EchoMethod):
                 self._least_s = min(self._least_s, self._kernel_s)
-            self._run = run = Run(chosen.method, keep_s=KEEP_S)
+            self._run = run = Run(chosen.method, keep_s=self._keep_s)
             with contextlib.closing(self._times(run, chosen.method)) as times:
                 run.go(_while_answered(run, times), self._done.is_set)
 

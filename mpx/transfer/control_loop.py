@@ -1,6 +1,5 @@
 """The control loop of a copy: every 100 ms it measures, asks the deciders, and does what they decide."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -135,16 +134,19 @@ class ControlLoop:
         for path, background in self._backgrounds.items():
             if refusal := background.take_refusal(at_s):
                 self._record(now_s, Decision(path, samples[path].streams, refusal), samples[path])
-        lasts_s = self._lasts_s(samples)
-        if lasts_s < ENDING_S:
-            return
+        lasts_s = self._timeline.lasts_s(sum(sample.bytes_left for sample in samples.values()))
+        # Streams that end for want of work say nothing about the network. A tuner that uses the chunk gate
+        # has to open it again, so it is asked to the end.
+        is_ending = lasts_s < ENDING_S
         for path, background in self._backgrounds.items():
-            if path in self._paths.lost:
+            if is_ending or path in self._paths.lost:
                 continue
             for reaction in background.observe(at_s, samples[path], lasts_s):
                 if reaction.is_switch:
                     self._tuning.disturbed(now_s, path)
                 self._record(now_s, Decision(path, samples[path].streams, reaction.reason), samples[path])
+        if is_ending and not self._tuning.is_chunked:
+            return
         for decision in self._tuning.observe(now_s, samples, self._paths.lost):
             self._record(now_s, decision, samples[decision.path])
 
@@ -188,16 +190,6 @@ class ControlLoop:
             path: replace(sample, rtt_s=rtt.asked_s if (rtt := self._paths.rtt(path)) else None)
             for path, sample in self._carrier.samples().items()
         }
-
-    def _lasts_s(self, samples: Mapping[str, Sample]) -> float:
-        """Return for how long there is work at the present rate; infinite where more may be found.
-
-        Streams that end for want of work say nothing about the network. A tuner that uses the chunk gate has
-        to open it again, so it is asked to the end.
-        """
-        if self._tuning.is_chunked:
-            return math.inf
-        return self._timeline.lasts_s(sum(sample.bytes_left for sample in samples.values()))
 
     def _record(self, now_s: float, decision: Decision, sample: Sample) -> None:
         rtt = self._paths.rtt(decision.path)

@@ -12,7 +12,7 @@ from mpx import ops_classifier
 from mpx.choices import ACTIVELY, CUBIC, SCAVENGER
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.errors import UsageError
-from mpx.recognition.accumulated import accumulated
+from mpx.recognition.accumulated import KEPT_S, accumulated
 from mpx.recognition.mix import UNKNOWN, Mix
 from mpx.recognition.observation import ACTIVE_SHORT
 from mpx.recognition.switching import requirement
@@ -25,6 +25,7 @@ from mpx.units import counted
 
 BEGINS_S = 6.0  # a method of probing has been chosen by then, or there is none
 LOOKS_S = 0.1
+SPARE_S = 5.0  # probes are kept for so much longer than they are read: the last ones may be lost
 LIKELY = 0.5  # as in OPS the likelier one counts: a choice costs no switch, and is none for good
 
 
@@ -50,12 +51,17 @@ def probe_first(
     if not transport.plan.selects:
         note("nothing was probed first: there is no congestion control to choose", Severity.NOTICE)
         return transport
-    watches = {path: watch for path, place in paths.items() if (watch := place.watch())}
+    seconds = transport.options.probe_first_s or 0.0
+    keep_s = KEPT_S + SPARE_S
+    watches = {path: watch for path, place in paths.items() if (watch := place.watch(keep_s=keep_s))}
     try:
         model = ops_classifier.load(classifier=transport.options.classifier)
+        if seconds < (least_s := model.window_s()):
+            more = f"--probe-first {least_s:g}s"
+            raise UsageError(f"{model.name} reads {least_s:g} s of probes at least; give {more}")
         for watch in watches.values():
             watch.begin()
-        _wait(list(watches.values()), transport.options.probe_first_s or 0.0, cancel)
+        _wait(list(watches.values()), seconds, cancel)
         by_path = {
             path: congestion
             for path, watch in watches.items()
@@ -114,10 +120,15 @@ def _with_bursts(
 def _wait(watches: list[RttWatch], seconds: float, cancel: threading.Event) -> None:
     """Wait until all have probed for so long, or some cannot."""
     began_s = time.monotonic()
+    first_s: dict[RttWatch, float] = {}  # when its first probe left, which it may have forgotten since
 
     def is_done(watch: RttWatch) -> bool:
         series = watch.series(began_s)
-        return bool(watch.trouble) or (bool(series) and series[-1].t_s - series[0].t_s >= seconds)
+        if not series:
+            first_s.pop(watch, None)
+            return bool(watch.trouble)
+        since_s = first_s.setdefault(watch, series[0].t_s)
+        return bool(watch.trouble) or series[-1].t_s - since_s >= seconds
 
     while time.monotonic() < began_s + seconds + BEGINS_S and not all(map(is_done, watches)):
         if cancel.wait(LOOKS_S):  # probes come ten a second, and nobody tells of each

@@ -63,8 +63,8 @@ class PathMemory:
         predicted = by_rate(bandwidth_bps, self._rtt_s, largest_bytes, self._earlier(), self._now_s())
         if predicted is None:
             return options
-        least = (usual or options.share) if self._counts else 1  # so many may stay on a full path
-        if predicted.streams <= least:
+        least = min(usual or options.share, options.max_streams)  # so many may stay on a full path
+        if self._counts and predicted.streams <= least:
             note(f"begins with {counted(least, 'stream')}: fewer would do {predicted.reason}")
             return options
         streams = min(predicted.streams, options.max_streams)

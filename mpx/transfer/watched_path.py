@@ -54,10 +54,13 @@ class WatchedPath:
 
         return of_path
 
-    def watch(self, connections: Connections | None = None) -> "RttWatch | None":
+    def watch(
+        self, connections: Connections | None = None, *, keep_s: float | None = None
+    ) -> "RttWatch | None":
         """Return what probes the path, not begun yet; None where there is none to probe.
 
-        It makes rate pulses in `connections`, if there are any.
+        It makes rate pulses in `connections`, if there are any, and keeps probes for `keep_s` (None: as long
+        as readings beside data need them).
         """
         rtt = self.transport.rtt
         if rtt is None or rtt.address is None:
@@ -65,7 +68,7 @@ class WatchedPath:
         from mpx.recognition.pulses.local_pacing import LocalPacer
         from mpx.recognition.pulses.maker import PulseMaker
         from mpx.recognition.pulses.remote_pacing import RemotePacer
-        from mpx.recognition.watch import RttWatch
+        from mpx.recognition.watch import KEEP_S, RttWatch
 
         pacer = RemotePacer if self.ends.far_is_source else LocalPacer
         maker = PulseMaker(pacer(connections)) if connections else None
@@ -74,7 +77,13 @@ class WatchedPath:
             asked_s = kernel_s = self.multipath.shortest_s(self.path)
             steered = functools.partial(self.multipath.steered, self.path)
         return RttWatch(
-            self.ends.host, rtt.address, asked_s=asked_s, kernel_s=kernel_s, pulses=maker, steered=steered
+            self.ends.host,
+            rtt.address,
+            asked_s=asked_s,
+            kernel_s=kernel_s,
+            pulses=maker,
+            steered=steered,
+            keep_s=KEEP_S if keep_s is None else keep_s,
         )
 
     def monitor(

@@ -164,3 +164,22 @@ def test_nothing_is_decided_when_the_end_is_near() -> None:
     assert len(tuner.asked) == asked
     assert copy.progress[-1].bytes_done == 0  # as the report has no file yet
     assert copy.progress[-1].goodput_bps > 0
+
+
+def test_beside_chunks_the_background_is_not_read_when_the_end_is_near() -> None:
+    """A tuner that lets through one chunk at a time is asked to the end, and nobody else."""
+    begun = list[float]()
+
+    class Monitors:
+        def __getitem__(self, _: str) -> None:
+            begun.append(time.monotonic())
+
+    tuner = Chunks(3 * BLOCK_BYTES)
+    copy = Copy(tuner, monitors=Monitors())  # type: ignore[arg-type]
+    copy.loop.start()
+    copy.put()
+    began_s = time.monotonic()
+    for second in range(4):
+        copy.carrier.arrived[DEFAULT_PATH] = (second + 1) * len(CONTENT) // 4  # over within some seconds
+        copy.loop.tick(began_s + second)
+    assert not begun and copy.loop._tuning.is_chunked

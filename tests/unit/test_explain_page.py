@@ -182,3 +182,5 @@ def test_times_have_the_unit_of_their_axis() -> None:
     assert [time_label(t, 90) for t in (0, 7.5, 90)] == ["0 s", "7.5 s", "90 s"]
     assert [time_label(t, 600) for t in (0, 150, 600)] == ["0 min", "2:30 min", "10 min"]
     assert [time_label(t, 86400) for t in (0, 5400, 86400)] == ["0 h", "1:30 h", "24 h"]
+    assert [time_label(t, 600) for t in (59.4, 119.7)] == ["0:59 min", "2 min"]  # of a bar: not round
+    assert time_label(7199.0, 86400) == "2 h"

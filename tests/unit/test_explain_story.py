@@ -289,6 +289,16 @@ def test_times_of_an_attempt_that_was_given_up_are_not_mixed_in() -> None:
     assert told(report)[PATH] == told(stored("window"))[PATH]
 
 
+@pytest.mark.parametrize("t_s", [0.0, 50.0])
+def test_paths_of_an_attempt_that_was_given_up_are_not_told(t_s: float) -> None:
+    """A server that cannot connect to us ends the use of several paths."""
+    report = stored("window")
+    most = report["settings"]["max_streams"]
+    first = report["timeline"][0]
+    report["timeline"][:0] = [first | {"t_s": t_s, "path": path, "streams": most} for path in "01"]
+    assert told(report) == told(stored("window"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lines_are_few_and_short(name: str) -> None:
     said = list(lines(tell(record(stored(name)))))

@@ -55,6 +55,13 @@ def test_windows_of_long_ago_and_of_other_paths_do_not_count() -> None:
     assert predicted is not None and predicted.streams == 1
 
 
+def test_a_window_of_nearly_nothing_is_no_reason_to_fail() -> None:
+    """As a damaged file has it."""
+    tiny = replace(FOUND, goodput_bps=1e-320, window_bytes=1e-320)
+    predicted = by_rate(10e9, 0.060, 3 * 2**20, [tiny], NOW_S)
+    assert predicted is not None and predicted.streams == MOST
+
+
 def test_where_no_window_is_known_nothing_is_predicted() -> None:
     assert by_rate(200e6, 0.060, None, [], NOW_S) is None
 

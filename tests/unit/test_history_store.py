@@ -4,6 +4,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,17 @@ def test_what_cannot_be_used_is_an_error(what: str, file: Path, monkeypatch: pyt
         shown = CliRunner().invoke(history_command)
         assert isinstance(shown.exception, UsageError)
     assert not (file.parent / "elsewhere").exists()
+
+
+def test_a_python_without_sqlite_is_an_error_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this kind: a copy goes on without."""
+    store.record(ROUTE, FOUND)
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    for used in (lambda: store.outcomes(ROUTE), store.everything, lambda: store.record(ROUTE, FOUND)):
+        with pytest.raises(UsageError, match=r"history\.sqlite: .*sqlite3"):
+            used()
+    assert CliRunner().invoke(history_command, ["--forget"]).exit_code == 0
+    assert not file.exists()
 
 
 def test_forgetting_removes_a_damaged_file(file: Path) -> None:
