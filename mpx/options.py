@@ -110,7 +110,7 @@ class CopyOptions:
     probe_first_s: float | None = _option(
         None,
         "duration",
-        "before data move, probe each path for so long, and begin as the background asks for (unset: do not)",
+        "before data move, probe each path for so long (5s at least), and begin as the background asks for",
         minimum=5.0,
         maximum=86_400.0,
     )

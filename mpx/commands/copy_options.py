@@ -12,7 +12,9 @@ from mpx.options import CopyOptions, flag_of
 from mpx.units import format_rate, format_size, parse_duration, parse_rate, parse_size
 
 
-def _reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+def reader(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Return the callback of an option that reads its value by `read`, whose errors then name the option."""
+
     def callback(_: click.Context, option: click.Parameter, value: str | None) -> Any:
         if value is None:
             return None
@@ -82,7 +84,7 @@ def _with_option(command: Callable[..., Any], option: Field[Any]) -> Callable[..
     else:
         more |= {"metavar": _METAVARS[kind]}
         if kind in _READERS:
-            more |= {"callback": _reader(_READERS[kind])}
+            more |= {"callback": reader(_READERS[kind])}
     default = _shown_default(kind, option.default)
     if default is not None and kind != "flag":
         more["help"] += f"  [default: {default}]"

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from mpx.choices import CLASSIFIERS, FAIR, PASSIVELY, POLICIES, PROBE_MODES
+from mpx.commands.copy_options import reader
 from mpx.commands.elapsed import elapsed
 from mpx.commands.output import OutputFailed, complain
 from mpx.errors import MpxError, UsageError
@@ -56,7 +57,15 @@ More: docs/probe.md in the sources of mpx.
     show_default=True,
     help="burst pattern: short (CUBIC 2 s, BBR 2 s, pause 1 s) or paper (CUBIC, BBR, CUBIC, pause: 5 s each)",
 )
-@click.option("--window", metavar="TIME", default="10s", show_default=True, help="how long to probe")
+@click.option(
+    "--window",
+    "window_s",
+    metavar="TIME",
+    default="10s",
+    show_default=True,
+    callback=reader(parse_duration),
+    help="how long to probe",
+)
 @click.option(
     "--sampling",
     type=click.Choice(tuple(SAMPLINGS)),
@@ -87,7 +96,7 @@ def probe_command(
     target: str,
     mode: str,
     profile: str,
-    window: str,
+    window_s: float,
     sampling: str,
     classifier: str | None,
     policy: str,
@@ -101,7 +110,6 @@ def probe_command(
     TARGET is a URL, HOST or HOST:PORT. Nothing is stored there, and without --mode active nothing is logged
     in to.
     """
-    window_s = parse_duration(window)
     context = click.get_current_context()
     given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT
     if given and mode == PASSIVELY:

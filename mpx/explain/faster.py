@@ -7,7 +7,7 @@ from mpx.explain.finding import Finding, FindingKind
 from mpx.explain.outcome import after_data_s
 from mpx.explain.path_story import shortest_rtt_s
 from mpx.explain.record import CopyRecord
-from mpx.explain.stretches import full_share, last_attempt, mean_share, of_path, outages
+from mpx.explain.stretches import OUTAGE_S, full_share, last_attempt, mean_share, of_path, outages
 from mpx.intervals import Interval
 from mpx.recognition.mix import NOBODY, UNKNOWN
 from mpx.units import counted, format_duration, format_rate, format_size
@@ -201,12 +201,16 @@ def _core_share(record: CopyRecord) -> float:
 
 
 def _moved_bps(record: CopyRecord) -> float | None:
-    """Return the goodput of all paths while data moved; None where it is not known."""
-    moving = [each for each in record.intervals if each.arrived_bytes]
+    """Return the goodput of all paths while data moved, without outages; None where it is not known."""
+    moving = sorted((each for each in record.intervals if each.arrived_bytes), key=lambda each: each.from_s)
     if not moving:
         return None
-    from_s, until_s = min(each.from_s for each in moving), max(each.until_s for each in moving)
-    return sum(each.arrived_bytes for each in moving) * 8 / (until_s - from_s) if until_s > from_s else None
+    until_s, moving_s = moving[0].from_s, 0.0
+    for each in moving:
+        silent_s = each.from_s - until_s
+        moving_s += max(0.0, each.until_s - until_s) - (silent_s if silent_s >= OUTAGE_S else 0.0)
+        until_s = max(until_s, each.until_s)
+    return sum(each.arrived_bytes for each in moving) * 8 / moving_s if moving_s > 0 else None
 
 
 def _path_share(record: CopyRecord) -> float | None:

@@ -36,12 +36,14 @@ def by_rate(
 ) -> Prediction | None:
     """Return n = ceil(B R / W), at most MOST; None where no W is known.
 
-    W is what a stream had where windows limited it, else what our socket buffer lets it have
-    (`largest_bytes`), and never less than a stream is known to have had. `outcomes`: of the same route, the
-    latest last.
+    W is what a stream had where windows limited it last, else what our socket buffer lets it have
+    (`largest_bytes`), and never less than a stream is known to have had, since then. `outcomes`: of the same
+    route, the latest last.
     """
     recent = [each for each in outcomes if _counts(each, rtt_s, now_s)]
-    limited = next((each.window_bytes for each in reversed(recent) if each.window_bytes), None)
+    limited_at = max((at for at, each in enumerate(recent) if each.window_bytes), default=None)
+    limited = None if limited_at is None else recent[limited_at].window_bytes
+    recent = recent[limited_at or 0 :]
     had = [each.goodput_bps / 8 * each.rtt_s / each.streams for each in recent]
     window_bytes = max([float(largest_bytes or 0) if limited is None else limited, *had])
     whose = "may have in its socket buffer" if window_bytes == largest_bytes else "had before"

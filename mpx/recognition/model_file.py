@@ -46,7 +46,7 @@ def read_model(folder: Path) -> Model:
     except Damaged as error:
         raise UsageError(
             f"{folder} is not a model that this version of mpx can use: {error}; make one with: "
-            f"mpx train DATASET -o {folder}"
+            "mpx train DATASET -o NEW_FOLDER"
         ) from None
     return Model(
         {kind: sorted(found, key=lambda part: part.window_s) for kind, found in parts.items()}, said["card"]

@@ -31,7 +31,7 @@ def read_passive(
     except Damaged as error:
         raise UsageError(
             f"{folder} holds no model ({name}) that this mpx can use: {error}; make one with: "
-            f"mpx train --classifier {name} DATASET -o {folder}"
+            f"mpx train --classifier {name} DATASET -o NEW_FOLDER"
         ) from None
     return PassiveModel(name, {each.way: each for each in parts}, said["card"])
 

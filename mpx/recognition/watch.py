@@ -162,7 +162,7 @@ class RttWatch(threading.Thread):
             if (
                 chosen.method.kind == "handshake"
             ):  # too many: ten a second, and many servers start a process for each
-                raise ConnectionLost(f"the server accepts no further session for probes ({chosen.reason})")
+                raise ConnectionLost(f"no further session for probes could be had ({chosen.reason})")
             self.method, self.trouble = chosen.method.name, ""
             if isinstance(chosen.method, EchoMethod):
                 self._least_s = min(self._least_s, self._kernel_s)

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mpx import ops_classifier
-from mpx.choices import ACTIVELY, CUBIC, SCAVENGER
+from mpx.choices import ACTIVELY, AUTO, CUBIC, SCAVENGER, TRANSPORT
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.errors import UsageError
+from mpx.options import CopyOptions
 from mpx.recognition.accumulated import KEPT_S, accumulated
 from mpx.recognition.mix import UNKNOWN, Mix
 from mpx.recognition.observation import ACTIVE_SHORT
@@ -49,7 +50,7 @@ def probe_first(
             if is_read:
                 return transport
     if not transport.plan.selects:
-        note("nothing was probed first: there is no congestion control to choose", Severity.NOTICE)
+        note(f"nothing was probed first: {_why_no_choice(transport.options)}", Severity.NOTICE)
         return transport
     seconds = transport.options.probe_first_s or 0.0
     keep_s = KEPT_S + SPARE_S
@@ -62,6 +63,8 @@ def probe_first(
         for watch in watches.values():
             watch.begin()
         _wait(list(watches.values()), seconds, cancel)
+        if cancel.is_set():
+            return transport
         by_path = {
             path: congestion
             for path, watch in watches.items()
@@ -74,6 +77,15 @@ def probe_first(
         for watch in watches.values():
             watch.end()
     return replace(transport, found=by_path)
+
+
+def _why_no_choice(options: CopyOptions) -> str:
+    """Return what leaves no congestion control to choose."""
+    if options.transport == TRANSPORT:
+        return "the background is not read over Multipath TCP"
+    if options.congestion != AUTO:
+        return f"--congestion {options.congestion} leaves no congestion control to choose"
+    return f"--policy {options.policy} leaves no congestion control to choose here"
 
 
 def _why_no_bursts(transport: Transport, ends: Ends, paths: Mapping[str, WatchedPath]) -> str:
@@ -154,6 +166,8 @@ def _begins(place: WatchedPath, mix: Mix, how: str, note: OnNote) -> str:
     first = transport.begins_with(place.path) or CUBIC
     chosen = first if required.probability < LIKELY else required.congestion or first
     groups = ", ".join(f"{group} {share:.0%}" for group, share in mix.groups.items())
-    name = mix.name if mix.name == UNKNOWN else f"probably {mix.name}"
-    say(f"before the copy the background was {name} ({groups}; {how}): it begins with {chosen}")
+    found = f"probably {mix.name} ({groups}; {how})"
+    if mix.name == UNKNOWN:
+        found = f"unknown, unlike all that the classifier has learnt (nearest: {groups}; {how})"
+    say(f"before the copy the background was {found}: it begins with {chosen}")
     return chosen

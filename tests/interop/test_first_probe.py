@@ -112,7 +112,9 @@ def test_where_nothing_can_be_chosen_nothing_is_probed(tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(b"content")
         options = mpx.CopyOptions(**SOON, congestion="reno")
         report = mpx.copy(tmp_path / "a", served.url + "b", options)
-    assert "nothing was probed first: there is no congestion control to choose" in report.notes
+    assert (
+        "nothing was probed first: --congestion reno leaves no congestion control to choose" in report.notes
+    )
 
 
 def test_a_stop_while_it_probes_ends_the_copy_and_leaves_nothing(

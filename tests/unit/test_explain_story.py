@@ -55,6 +55,15 @@ def test_a_limit_of_rate_is_the_reason_and_the_source_is_not() -> None:
     ]
 
 
+def test_a_limit_of_rate_is_the_reason_beside_an_outage_as_well() -> None:
+    report = stored("rate")
+    later = len(report["intervals"]) // 2
+    for interval in report["intervals"][later:]:
+        interval["from_s"] += 30.0
+        interval["until_s"] += 30.0
+    assert told(report)[FASTER][0].startswith("advice: a higher --rate: 20 Mbit/s was permitted")
+
+
 @pytest.mark.parametrize("setting", ["streams", "max_streams"])
 def test_beside_a_limit_of_rate_more_streams_are_no_advice(setting: str) -> None:
     report = stored("rate")

@@ -55,6 +55,13 @@ def test_windows_of_long_ago_and_of_other_paths_do_not_count() -> None:
     assert predicted is not None and predicted.streams == 1
 
 
+def test_the_window_that_limited_streams_last_counts_and_not_what_they_had_before() -> None:
+    before = replace(FOUND, when_s=NOW_S - 90, streams=4)
+    limited = replace(FOUND, when_s=NOW_S - 60, streams=34, window_bytes=42_000.0)
+    predicted = by_rate(200e6, 0.060, 3 * 2**20, [before, limited], NOW_S)
+    assert predicted is not None and predicted.streams == math.ceil(1.5e6 / 42_000)
+
+
 def test_a_window_of_nearly_nothing_is_no_reason_to_fail() -> None:
     """As a damaged file has it."""
     tiny = replace(FOUND, goodput_bps=1e-320, window_bytes=1e-320)

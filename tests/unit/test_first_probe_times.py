@@ -18,13 +18,17 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_s = 1000.0
+        self.is_stopped = False
 
     def monotonic(self) -> float:
         return self.now_s
 
     def wait(self, seconds: float) -> bool:
         self.now_s += seconds
-        return False
+        return self.is_stopped
+
+    def is_set(self) -> bool:
+        return self.is_stopped
 
 
 @dataclass(eq=False)
@@ -103,3 +107,9 @@ def test_what_a_classifier_cannot_read_is_not_probed(clock: Clock, monkeypatch: 
     assert not read and clock.now_s == began_s
     (said,) = notes
     assert said.endswith("knn-dtw reads 10 s of probes at least; give --probe-first 10s")
+
+
+def test_what_was_probed_until_a_stop_is_not_read(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock.is_stopped = True
+    read, notes = probed(clock, monkeypatch, 10.0, 5.0)
+    assert not read and not notes
