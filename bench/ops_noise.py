@@ -27,7 +27,7 @@ from mpx_train.train import runs_for
 from mpx.recognition.features import features
 from mpx.recognition.mix import GROUP_OF, MIXES, NOBODY
 from mpx.recognition.observation import PASSIVE
-from mpx.recognition.window_classifier import FALSE_ALARMS, WindowClassifier
+from mpx.recognition.window_classifier import WindowClassifier, alarms
 
 KIND, SEED = Kind(PASSIVE, 10.0), 1
 WITHOUT, QUIET, RECORDED, RADIO = "no noise", "quiet host", "recorded", "radio link"
@@ -79,7 +79,7 @@ def counted(part: WindowClassifier, windows: Labelled) -> dict[str, Any]:
         part.ranks.of(mix).novelty(float(distance), float(outside))
         for mix, distance, outside in zip(likeliest, distances, shares[:, -1], strict=True)
     ]
-    is_novel = np.array(novelty) > 1 - FALSE_ALARMS
+    is_novel = np.array(novelty) > 1 - np.array([alarms(mix) for mix in likeliest])
     said, true = (np.array([GROUP_OF[mix] for mix in mixes]) for mixes in (likeliest, windows.mix))
     idle, others = (true == NOBODY) & windows.is_clean, true != NOBODY
     return {

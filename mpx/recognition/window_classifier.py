@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpx.recognition.features import features
-from mpx.recognition.mix import MIXES
+from mpx.recognition.mix import GROUP_OF, MIXES, NOBODY
 from mpx.recognition.novelty import Places, RanksByLikeliest
 from mpx.recognition.observation import PASSIVE
 from mpx.recognition.pulses.pulse import QueueResponse
@@ -23,8 +23,14 @@ from mpx.recognition.windows import (
 )
 from mpx.rtt.series import Probe
 
-FALSE_ALARMS = 0.05  # share of known windows that may be called unknown
+FALSE_ALARMS = 0.05  # share of known windows that may be called unknown ...
+IDLE_ALARMS = 0.01  # ... and of idle ones: the noise of hosts is more various than what was recorded
 LEAST_SHARE = 0.001  # no mix is impossible
+
+
+def alarms(likeliest: str) -> float:
+    """Return which share of the windows with that mix as the likeliest may be called unknown."""
+    return IDLE_ALARMS if GROUP_OF[likeliest] == NOBODY else FALSE_ALARMS
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Judgement:
     @property
     def is_novel(self) -> bool:
         """Whether it is unlike all training data."""
-        return self.novelty > 1 - FALSE_ALARMS
+        return self.novelty > 1 - alarms(MIXES[int(np.argmax(self.probabilities))])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.neighbours import Texts
-from mpx.recognition.window_classifier import FALSE_ALARMS, tempered
+from mpx.recognition.window_classifier import alarms, tempered
 from mpx.recognition.windows import Booleans, Floats
 from mpx_train.calibrate import calibrated
 from mpx_train.learn import Judged
@@ -59,4 +59,5 @@ def heard(judged: Judged) -> Heard:
                 of_mixes.argmax(axis=1), judged.distances[here], judged.shares[here, -1], strict=True
             )
         ]
-    return Heard(judged, probabilities, novelty > 1 - FALSE_ALARMS)
+    allowed = np.array([alarms(mix) for mix in MIXES])[probabilities.argmax(axis=1)]
+    return Heard(judged, probabilities, novelty > 1 - allowed)
