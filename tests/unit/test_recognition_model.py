@@ -18,7 +18,7 @@ from mpx.recognition.features import features
 from mpx.recognition.mix import MIXES, UNKNOWN
 from mpx.recognition.model import Model
 from mpx.recognition.observation import PASSIVE, Own
-from mpx.recognition.window_classifier import tempered
+from mpx.recognition.window_classifier import Judgement, tempered
 from mpx.recognition.windows import ProbeWindows, bridged, on_grid
 from mpx.rtt.series import Probe
 
@@ -124,3 +124,9 @@ def test_numpy_is_not_imported_before_a_model_is_loaded() -> None:
     code = "import sys, mpx, mpx.cli, mpx.transfer.copy, mpx.probing.api; print('numpy' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
+
+
+def test_idle_windows_are_unknown_less_easily() -> None:
+    idle, other = Judgement([0.9, 0.1, 0, 0, 0, 0], 0.97), Judgement([0.1, 0.9, 0, 0, 0, 0], 0.97)
+    assert not idle.is_novel and other.is_novel
+    assert Judgement([0.9, 0.1, 0, 0, 0, 0], 0.995).is_novel
