@@ -82,7 +82,7 @@ class PathMemory:
         if predicted is None:
             return None
         streams = min(predicted.streams, options.max_streams)
-        note(f"expects to need {counted(streams, 'stream')}: {predicted.reason}")
+        note(f"expects to need {counted(streams, 'stream')} if the path has room: {predicted.reason}")
         return streams
 
     def _earlier(self) -> Sequence[Outcome]:

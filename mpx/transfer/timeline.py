@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from mpx.engine.endpoint import Rtt
 from mpx.engine.file_queue import FileQueue
+from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.tuner import Decision, Sample
 from mpx.report import Event, OnProgress, Progress, Report
 from mpx.transfer.path_meter import Known, PathMeter
@@ -110,7 +111,8 @@ class Timeline:
         since, before = self._decided.get(decision.path, (0.0, 0))
         self._decided[decision.path] = now_s, sample.arrived_bytes
         took = now_s - since
-        self._reason = decision.reason
+        of = "" if decision.path == DEFAULT_PATH else f"path {decision.path}: "
+        self._reason = of + decision.reason
         self._report.decided(
             Event(
                 t_s=now_s,

@@ -79,7 +79,7 @@ def test_the_next_copy_expects_it(copied: Callable[..., mpx.Report], route: Rout
     expected = as_before([before], report.decisions["rtt_s"], before.when_s + 10)
     assert expected is not None
     (note,) = notes(report)
-    assert note.startswith(f"expects to need {expected.streams} streams: as a copy ")
+    assert note.startswith(f"expects to need {expected.streams} streams if the path has room: as a copy ")
     assert note.endswith("settled on 12 streams with 150 Mbit/s")
     assert began_with(report) == 4  # others may be there by now
     for options in ({"history": False}, {"policy": "fast"}, {"initial_streams": 4}, {"streams": 4}):

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from mpx.engine.file_queue import FileQueue
-from mpx.engine.tuner import Sample
+from mpx.engine.tuner import Decision, Sample
 from mpx.report import Event, Progress, Report, Severity, Skip, Tally
 from mpx.transfer.timeline import Timeline
 
@@ -40,6 +40,17 @@ def test_progress_after_a_fallback_counts_what_is_there() -> None:
     timeline = Timeline(report, FileQueue(threading.Event()), shown.append)
     timeline.measured(1.0, {"default": Sample(streams=1, arrived_bytes=10, bytes_left=40)}, {})
     assert (shown[0].bytes_done, shown[0].bytes_total) == (160, 200)
+
+
+@pytest.mark.parametrize(("path", "said"), [("default", "more streams"), ("1", "path 1: more streams")])
+def test_progress_names_the_path_that_was_decided_on(path: str, said: str) -> None:
+    shown: list[Progress] = []
+    report = Report("source", "destination")
+    timeline = Timeline(report, FileQueue(threading.Event()), shown.append)
+    sample = Sample(streams=1, arrived_bytes=10, bytes_left=40)
+    timeline.decided(1.0, Decision(path, 2, "more streams"), sample, None, None)
+    timeline.measured(2.0, {path: sample}, {})
+    assert shown[0].reason == said and report.timeline[0].reason == "more streams"
 
 
 def an_event(number: int) -> Event:
