@@ -1,5 +1,6 @@
 """What happened on one path: round trips, streams, background, congestion control, losses, outages. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -204,16 +205,20 @@ def _losses(intervals: Sequence[Interval]) -> Iterator[Finding]:
 
 
 def _said(events: Sequence[Event]) -> Iterator[Finding]:
-    """Yield what was found that changed neither streams nor congestion control, as it stands there."""
+    """Yield what was found that changed neither streams nor congestion control, the first of each kind."""
     found = [
         event
         for before, event in pairwise(events)
         if event.streams == before.streams and event.congestion == before.congestion
     ]
-    for event in found[:MOST_SAID]:
+    kinds: dict[str, Event] = {}
+    for event in found:
+        kinds.setdefault(re.sub(r"[\d.]+", "", event.reason), event)
+    told = list(kinds.values())[:MOST_SAID]
+    for event in told:
         yield fact(f"{_at(event.t_s)}: {event.reason}")
-    if len(found) > MOST_SAID:
-        yield fact(f"and {counted(len(found) - MOST_SAID, 'more finding')} like these")
+    if len(found) > len(told):
+        yield fact(f"and {counted(len(found) - len(told), 'more finding')} like these")
 
 
 def _at(t_s: float) -> str:

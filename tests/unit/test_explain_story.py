@@ -38,6 +38,18 @@ def test_a_copy_beside_others() -> None:
     assert story[NOTES] == ["fact: background classified 59 times: C 25, none 14, B 10, BB 9, BC 1"]
 
 
+def test_findings_that_differ_by_their_figures_alone_are_told_once() -> None:
+    report = stored("background")
+    last = report["timeline"][-1]
+    for number in range(1, 4):
+        later = {"t_s": last["t_s"] + number, "reason": f"{number}.5 Mbit/s with 4 streams; search ended"}
+        report["timeline"].append({**last, **later})
+    found = [line for line in told(report)[PATH] if "search ended" in line or "more finding" in line]
+    assert len(found) == 2
+    assert found[0].endswith(": 1.5 Mbit/s with 4 streams; search ended")
+    assert found[1] == "fact: and 2 more findings like these"
+
+
 def test_a_window_that_is_too_small() -> None:
     story = told(stored("window"))
     assert "limit: the window of the receiver held the streams back for 69% of the time" in story[PATH]
