@@ -233,7 +233,8 @@ def hang_up(dialogue: Dialogue, _: str) -> None:
 )
 def test_pasv_where_epsv_leads_nowhere(extended: Answer, tmp_path: Path) -> None:
     heard = fetch({"EPSV": extended}, tmp_path / "file")
-    assert heard.count("EPSV") == 1
+    sessions = heard.count("USER") - (extended is hang_up)  # mostly one; a busy machine may have a second one
+    assert 1 <= heard.count("EPSV") <= sessions
 
 
 def test_pasv_where_epsv_is_never_answered(tmp_path: Path) -> None:
