@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mpx import ops_classifier
-from mpx.choices import ACTIVELY, AUTO, CUBIC, SCAVENGER, TRANSPORT
+from mpx.choices import ACTIVELY, AUTO, CUBIC, FAIR, SCAVENGER, TRANSPORT
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.errors import UsageError
 from mpx.options import CopyOptions
@@ -50,7 +50,7 @@ def probe_first(
             if is_read:
                 return transport
     if not transport.plan.selects:
-        note(f"nothing was probed first: {_why_no_choice(transport.options)}", Severity.NOTICE)
+        note(f"nothing was probed first: {why_no_choice(transport.options)}", Severity.NOTICE)
         return transport
     seconds = transport.options.probe_first_s or 0.0
     keep_s = KEPT_S + SPARE_S
@@ -79,13 +79,15 @@ def probe_first(
     return replace(transport, found=by_path)
 
 
-def _why_no_choice(options: CopyOptions) -> str:
+def why_no_choice(options: CopyOptions) -> str:
     """Return what leaves no congestion control to choose."""
     if options.transport == TRANSPORT:
         return "the background is not read over Multipath TCP"
     if options.congestion != AUTO:
         return f"--congestion {options.congestion} leaves no congestion control to choose"
-    return f"--policy {options.policy} leaves no congestion control to choose here"
+    if options.policy != FAIR:
+        return f"--policy {options.policy} leaves no congestion control to choose"
+    return "there is no congestion control to choose here"
 
 
 def _why_no_bursts(transport: Transport, ends: Ends, paths: Mapping[str, WatchedPath]) -> str:

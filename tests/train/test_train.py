@@ -128,6 +128,8 @@ def test_the_commands_that_measure_the_same_again() -> None:
         "mpx lab dataset FOLDER --part passive --links 9 --seed 2",
         "mpx lab dataset FOLDER --part paper",
     ]
+    near = example("C", [], part="passive", link="near-31-4", run="near-31-4-C-1-passive")
+    assert commands([near]) == ["mpx lab dataset FOLDER --part passive --links 4 --seed 31 --near"]
 
 
 def test_the_same_seed_makes_the_same_model(tmp_path: Path) -> None:

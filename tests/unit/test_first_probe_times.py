@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from mpx import ops_classifier
+from mpx.options import CopyOptions
 from mpx.rtt.series import Probe
 from mpx.transfer import first_probe
-from mpx.transfer.first_probe import probe_first
+from mpx.transfer.first_probe import probe_first, why_no_choice
 
 
 class Clock:
@@ -113,3 +114,16 @@ def test_what_was_probed_until_a_stop_is_not_read(clock: Clock, monkeypatch: pyt
     clock.is_stopped = True
     read, notes = probed(clock, monkeypatch, 10.0, 5.0)
     assert not read and not notes
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"congestion": "reno"}, "--congestion reno leaves"),
+        ({"policy": "fast"}, "--policy fast leaves"),
+        ({"transport": "mptcp"}, "over Multipath TCP"),
+        ({}, "there is no congestion control to choose here"),  # as in downloads from servers that choose it
+    ],
+)
+def test_what_leaves_no_choice_is_named(options: dict[str, Any], why: str) -> None:
+    assert why in why_no_choice(CopyOptions(**options))

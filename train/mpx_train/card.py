@@ -13,9 +13,8 @@ from mpx_lab.dataset.recipe import RECIPES
 from mpx_lab.dataset.store import noise_files, reasons_against, runs_of
 from mpx_lab.record_reader import RecordedRun
 
-NAME = re.compile(
-    r"(?:(?:near-)?-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long|-passive)?"
-)  # of a recipe: link, mix, turn
+# Of a recipe: link, mix, turn.
+NAME = re.compile(r"(?:(?:near-)?-?\d+-\d+|(paper))-(.+)-\d+(?:-dips|-long|-passive)?")
 
 
 def data_of(folder: Path, examples: Sequence[Example]) -> dict[str, Any]:
