@@ -9,6 +9,7 @@ from mpx.engine.round_trips import SEGMENT_BYTES, least_queue_s
 from mpx.engine.tuner import Sample
 from mpx.tuning.constants import (
     LONG_QUEUE,
+    NEARLY_ALL,
     REST,
     STALL,
     UNKNOWN_RTT_S,
@@ -21,7 +22,8 @@ class Reading:
 
     streams: float  # on average
     goodput_bps: float
-    held_back: float | None  # share of the time that windows or send buffers limited streams; None: unknown
+    held_back: float | None  # share of the time that windows or send buffers limited streams; None: unknown.
+    # All of it where each carries as much as its window can: paced streams (BBR) never wait for theirs.
     window_bps: float | None  # what receive windows let a stream carry while there is no queue
     resent: float  # segments retransmitted, as a share of what arrived
     full: float | None  # share of the time in which a queue stood, of whatever traffic; None: unknown
@@ -98,11 +100,14 @@ class Meter:
         queues_s = [each for _, samples in later if (each := _queue_s(samples)) is not None]
         least_s, long_s = least_queue_s(goodput_bps / max(1.0, streams), self.rtt_s), LONG_QUEUE * self.rtt_s
         resent = sum(s.retransmits for s in last.values()) - sum(s.retransmits for s in first.values())
+        window_bps = max((s.window_bps for s in last.values() if s.window_bps), default=None)
+        longer = 1.0 + (_mean(queues_s) / self.rtt_s if queues_s else 0.0)  # round trips, by queues
+        is_all = bool(window_bps) and goodput_bps * longer >= NEARLY_ALL * (window_bps or 0.0) * streams
         return Reading(
             streams=streams,
             goodput_bps=goodput_bps,
-            held_back=_mean(held_back) if held_back else None,
-            window_bps=max((s.window_bps for s in last.values() if s.window_bps), default=None),
+            held_back=1.0 if is_all else _mean(held_back) if held_back else None,
+            window_bps=window_bps,
             resent=resent * SEGMENT_BYTES * 8 / bits,
             full=_mean([queue_s > least_s for queue_s in queues_s]) if queues_s else None,
             crowded=_mean([queue_s > max(least_s, long_s) for queue_s in queues_s]) if queues_s else None,

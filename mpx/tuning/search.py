@@ -33,6 +33,7 @@ from mpx.tuning.constants import (
     UP,
     WAIT_S,
 )
+from mpx.tuning.losses import response_bps
 from mpx.tuning.measurement import Meter, Reading
 from mpx.units import counted
 
@@ -150,7 +151,9 @@ class Search:
             return None
         windows = _windows_limit(measured)
         factor = UP if n >= MANY and windows else STEP
-        if self._is_first and factor == STEP:
+        # Who carries less than losses as large would leave has little room, though no queue may show.
+        is_tight = measured.goodput_bps < n * response_bps(LOSSY, rtt_s)
+        if self._is_first and factor == STEP and not is_tight:
             # Two steps at once; three where they take long, but from no more streams than the share.
             third = min(STEP, RAMP.at(rtt_s) / STEP_SHOWS_S) * min(1.0, self._share / n)
             factor = max(STEP**2 * max(1.0, third), (self._expected or 0) / n)

@@ -40,6 +40,16 @@ def test_a_queue_of_others_does_not_stop_streams_that_windows_hold_back() -> Non
     assert settled(drive(tuner, {"p": path}, 20), 20, 10) >= 27
 
 
+def test_paced_streams_are_held_back_by_windows_though_they_never_wait_for_them() -> None:
+    """As BBR's: the kernel counts no time. Beside a queue as long as the path each has half of it."""
+    path = Path(knee(30), 0.05)
+    path.extra = FULL | {"queue_s": 0.05}
+    assert settled(drive(AutoTuner(), {"p": path}, 20), 20, 10) == START
+    path = Path(knee(30), 0.05)
+    path.extra = FULL | {"queue_s": 0.05, "window_bps": 2 * 1e9 / 30}
+    assert settled(drive(AutoTuner(), {"p": path}, 20), 20, 10) >= 27
+
+
 def test_streams_that_files_keep_are_not_asked_to_go_again_and_again() -> None:
     """Twelve large files keep twelve, whatever the queue says."""
     path = Path(knee(2), kept=12)
@@ -50,7 +60,7 @@ def test_streams_that_files_keep_are_not_asked_to_go_again_and_again() -> None:
 
 def test_what_windows_let_them_carry_is_a_wall_on_a_full_path_too() -> None:
     path, tuner = Path(knee(2)), AutoTuner(initial=12)
-    path.extra = FULL | {"window_bps": 1e9 / 9}
+    path.extra = FULL | {"queue_s": 0.0022, "window_bps": 1e9 / 9}
     assert min(d.streams for _, d in drive(tuner, {"p": path}, 60)) == 9
 
 
