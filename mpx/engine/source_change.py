@@ -40,11 +40,11 @@ def why_too_short(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) 
         now, listed_bytes=file.listed_bytes, arrived_bytes=arrived_bytes, modified_s=file.modified_s
     )
     if how:
-        return IntegrityError(f"{file.named} changed while it was copied: {how}; {AGAIN}")
+        return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
     if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
         return None
     return IntegrityError(
-        f"{file.named} ended after {counted(arrived_bytes, 'byte')}, but the server reports "
+        f"{file.named()} ended after {counted(arrived_bytes, 'byte')}, but the server reports "
         f"{file.listed_bytes}; {AGAIN}"
     )
 
@@ -65,7 +65,7 @@ def why_elsewhere(now: FileInfo | None, file: FileTransfer, what: str) -> Integr
     )
     if was_wrong or not how:
         return OffsetsUnproven(f"{file.source}: {what}")
-    return IntegrityError(f"{file.named} changed while it was copied: {how}; {AGAIN}")
+    return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
 
 
 def end_proof(start: int, size_bytes: int) -> int:

@@ -260,7 +260,7 @@ class CommitSession(threading.Thread):
             if isinstance(now, MpxError):
                 errors[file] = now
             elif how := self._changed(file, now):
-                errors[file] = IntegrityError(f"{file.named} changed while it was copied: {how}; {AGAIN}")
+                errors[file] = IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
         misfits = self._misfits([file for file in files if file not in errors], destination)
         again = [file for file in misfits if not file.was_misfit and self._shared.retries]
         files = [file for file in files if file not in again]

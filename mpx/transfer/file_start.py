@@ -86,7 +86,7 @@ class FileStart:
             folders=ends.folders,
             hole_bytes=info.hole_bytes if ends.writes_here else 0,
         )
-        file.trees, file.named = ends.trees, named_at(ends.source, task.source)
+        file.trees, file.named = ends.trees, partial(named_at, ends.source, task.source)
         known = journal.unfinished.get(task.target)
         file.was_begun = known is not None
         file.replaces = task.there

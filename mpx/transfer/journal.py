@@ -100,7 +100,7 @@ class Journal:
         if known.finished_files:
             lines.append(json.dumps({"finished": [known.finished_files, known.finished_bytes]}) + "\n")
         for file in known.files.values():
-            lines.append(_begin_line(file.final, file.partial, file.size_bytes, file.modified_s))
+            lines.append(_begin_line(file))
             if file.arrived:
                 lines.append(_arrived_line(file.final, list(file.arrived)))
         aside = f"{self.tag}.new"
@@ -115,11 +115,11 @@ class Journal:
             raise
         return fd
 
-    def begin(self, final: str, partial: str, size_bytes: int, modified_s: float | None) -> None:
-        """Note that a file is begun (anew: whatever was known of it before is void)."""
+    def begin(self, *files: Unfinished) -> None:
+        """Note that files are begun (anew: whatever was known of them before is void)."""
         with self._mutex:
-            self._known.files[final] = Unfinished(final, partial, size_bytes, modified_s)
-            self._write(_begin_line(final, partial, size_bytes, modified_s))
+            self._known.files.update((file.final, file) for file in files)
+            self._write("".join(map(_begin_line, files)))
 
     def arrived(self, final: str, ranges: list[Range]) -> None:
         """Note that more of a file has arrived; one that is done meanwhile is left out."""
@@ -195,8 +195,8 @@ def _append(fd: int, text: str) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _begin_line(final: str, partial: str, size_bytes: int, modified_s: float | None) -> str:
-    line = {"file": final, "partial": partial, "size": size_bytes, "modified": modified_s}
+def _begin_line(file: Unfinished) -> str:
+    line = {"file": file.final, "partial": file.partial, "size": file.size_bytes, "modified": file.modified_s}
     return json.dumps(line) + "\n"
 
 

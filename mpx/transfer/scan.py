@@ -25,6 +25,7 @@ from mpx.transfer.destination_lookup import check_names, decide, is_open
 from mpx.transfer.ends import Ends
 from mpx.transfer.file_start import FileStart, stays
 from mpx.transfer.folded_names import FoldedNames
+from mpx.transfer.journal_reader import Unfinished
 from mpx.transfer.listed_names import ListedNames, Repeat
 from mpx.transfer.planner import GROUP, grouped
 from mpx.transfer.records import Records
@@ -172,6 +173,8 @@ class Scan(threading.Thread):
         if files and self._to_come == 0:
             self._ends.far.let_go()  # a session that is logged in saves the first worker a login
             self.has_let_go = True
+        begun = [file for file in files if not file.resumed_bytes]
+        self._journal.begin(*(Unfinished(f.final, f.partial, f.size_bytes, f.modified_s) for f in begun))
         for file in files:
             self._put(file)
 
@@ -233,8 +236,6 @@ class Scan(threading.Thread):
             return None
 
     def _put(self, file: FileTransfer) -> None:
-        if not file.resumed_bytes:
-            self._journal.begin(file.final, file.partial, file.size_bytes, file.modified_s)
         self._report.begin(file.size_bytes)
         self._committer.began(file)
         self._queue.put(file, self._ends.far.pause)

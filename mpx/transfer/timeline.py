@@ -52,7 +52,8 @@ class Timeline:
         if arrived != self._latest[1]:
             self._note_outage(now_s)
             self._latest = now_s, arrived
-        self._misses = self._queue.missing_bytes > 0
+        else:  # thousands of files may be under way, so only then
+            self._misses = self._queue.missing_bytes > 0
         if self._on_progress is not None:
             streams = sum(sample.streams for sample in samples.values())
             self._on_progress(self._progress(now_s, arrived, streams))

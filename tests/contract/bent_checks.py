@@ -12,6 +12,7 @@ from mpx.endpoints.ftp.facts import parse_time
 from mpx.engine.endpoint import partial_name
 from mpx.location import parse_location
 from mpx.transfer.journal import Journal
+from mpx.transfer.journal_reader import Unfinished
 from mpx.transfer.registry import open_endpoint
 
 Outcome = api.MpxError | api.Report
@@ -79,7 +80,7 @@ def _left(
     names = [str(parse_location(each).absolute()) for each in (source, destination)]
     journal = Journal(*names)
     partial = partial_name(final, journal.tag)
-    journal.begin(final, partial, case.size_bytes, modified_s)
+    journal.begin(Unfinished(final, partial, case.size_bytes, modified_s))
     journal.arrived(final, list(case.left.arrived))
     journal.close()
     return partial, case.left.partial(content(case.size_bytes))

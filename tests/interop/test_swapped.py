@@ -12,6 +12,7 @@ from sites import Site
 
 import mpx
 from mpx.transfer.journal import Journal
+from mpx.transfer.journal_reader import Unfinished
 
 pytestmark = pytest.mark.peers
 SIZE = 24_000_001
@@ -77,7 +78,7 @@ def test_what_no_earlier_run_can_have_left_is_not_continued(
     whole = mpx.copy(with_slash, str(here / "first"))
     journal = Journal(whole.source, str(whole.destination).replace("first", "out"))
     part = here / f".out.mpx-{journal.tag}.part"
-    journal.begin(str(final), str(part), SIZE, mtime_as_listed(there, source))
+    journal.begin(Unfinished(str(final), str(part), SIZE, mtime_as_listed(there, source)))
     journal.arrived(str(final), [(0, SIZE)])
     journal.close()
     if left == "link":
@@ -203,7 +204,7 @@ def test_a_read_only_file_that_was_killed_before_it_got_its_name(there: Site, he
     report = mpx.copy(f"{there.url}source", str(here / "first"))
     journal = Journal(report.source, str(report.destination).replace("first", "out"))
     part = here / f".out.mpx-{journal.tag}.part"
-    journal.begin(str(here / "out"), str(part), SIZE, mtime_as_listed(there, source))
+    journal.begin(Unfinished(str(here / "out"), str(part), SIZE, mtime_as_listed(there, source)))
     journal.arrived(str(here / "out"), [(0, SIZE)])
     journal.close()
     part.write_bytes(source.read_bytes())

@@ -25,7 +25,7 @@ from mpx.transfer.commit import Committer
 from mpx.transfer.commit_session import CommitSession
 from mpx.transfer.ends import Ends
 from mpx.transfer.journal import Journal
-from mpx.transfer.journal_reader import read_journal
+from mpx.transfer.journal_reader import Unfinished, read_journal
 from mpx.transfer.records import Records
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.verify_queue import GROUP
@@ -259,7 +259,7 @@ def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     play = Play(folder)
     content = os.urandom(6_000_000)
     file = play.file("large", content)
-    play.journal.begin(file.final, file.partial, file.size_bytes, file.modified_s)
+    play.journal.begin(Unfinished(file.final, file.partial, file.size_bytes, file.modified_s))
     play.committer.began(file)
     play.committer.journal_arrivals()
     play.queue.put(file)
@@ -301,7 +301,7 @@ def test_what_is_proven_in_the_end_is_no_mismatch(is_same: bool, folder: Path) -
 def a_large_file(play: Play, size_bytes: int) -> FileTransfer:
     """Return one that is being moved, and of which there is nothing on a disk."""
     file = FileTransfer("source", "final", "final.part", FileInfo(Kind.FILE, size_bytes, 1e9, 0o644))
-    play.journal.begin(file.final, file.partial, size_bytes, 1e9)
+    play.journal.begin(Unfinished(file.final, file.partial, size_bytes, 1e9))
     play.committer.began(file)
     play.queue.put(file)
     assert play.queue.take() is file

@@ -32,7 +32,7 @@ def state(tmp_path: Path, monkeypatch) -> Path:
 def interrupted(*arrived: tuple[int, int]) -> Path:
     """Leave the journal of a copy that was killed; returns its path."""
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("/data/file", "/data/.file.part", 1000, 12.5)
+    journal.begin(Unfinished("/data/file", "/data/.file.part", 1000, 12.5))
     for each in arrived:
         journal.arrived("/data/file", [each])
     journal.close()
@@ -61,7 +61,7 @@ def test_what_arrived_is_known_to_the_next_run() -> None:
 
 def test_what_was_lost_again_is_not_believed_by_the_next_run() -> None:
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("a", ".a", 1000, None)
+    journal.begin(Unfinished("a", ".a", 1000, None))
     journal.arrived("a", [(0, 500)])
     journal.lost("a", [(100, 200), (450, 1000)])
     journal.arrived("a", [(150, 160)])
@@ -74,8 +74,8 @@ def test_what_was_lost_again_is_not_believed_by_the_next_run() -> None:
 
 def test_a_finished_copy_leaves_no_journal(state: Path) -> None:
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("a", ".a", 1, None)
-    journal.begin("b", ".b", 1, None)
+    journal.begin(Unfinished("a", ".a", 1, None))
+    journal.begin(Unfinished("b", ".b", 1, None))
     journal.done(["a", "b"])
     journal.close()
     assert list(state.glob("*.journal")) == []
@@ -84,9 +84,9 @@ def test_a_finished_copy_leaves_no_journal(state: Path) -> None:
 
 def test_a_file_begun_anew_has_nothing() -> None:
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("a", ".a", 1000, None)
+    journal.begin(Unfinished("a", ".a", 1000, None))
     journal.arrived("a", [(0, 500)])
-    journal.begin("a", ".a", 900, None)
+    journal.begin(Unfinished("a", ".a", 900, None))
     journal.close()
     journal = Journal(SOURCE, DESTINATION)
     assert journal.unfinished["a"].size_bytes == 900
@@ -227,8 +227,8 @@ def test_a_lock_that_was_removed_by_hand_does_not_take_the_next_with_it(state: P
 
 def test_a_killed_copy_leaves_no_lock(state: Path) -> None:
     script = (
-        "import os, signal\nfrom mpx.transfer.journal import Journal\n"
-        f"j = Journal({SOURCE!r}, {DESTINATION!r})\nj.begin('a', '.a', 5, None)\n"
+        "import os, signal\nfrom mpx.transfer.journal import Journal, Unfinished\n"
+        f"j = Journal({SOURCE!r}, {DESTINATION!r})\nj.begin(Unfinished('a', '.a', 5, None))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
@@ -262,11 +262,11 @@ def test_a_folder_that_is_a_file(tmp_path: Path, monkeypatch) -> None:
 def test_what_is_told_after_the_end_is_written_nowhere(tmp_path: Path) -> None:
     """The number of its descriptor may be that of another file by then."""
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("a", ".a", 10, None)
+    journal.begin(Unfinished("a", ".a", 10, None))
     journal.close()
     others = [os.open(tmp_path / f"{i}", os.O_RDWR | os.O_CREAT) for i in range(8)]
     try:
-        journal.begin("b", ".b", 10, None)
+        journal.begin(Unfinished("b", ".b", 10, None))
         journal.arrived("a", [(0, 10)])
         journal.lost("a", [(0, 10)])
         journal.done(["a"])
@@ -284,8 +284,8 @@ def test_finished_files_are_counted_over_runs() -> None:
     for run in range(2):
         journal = Journal(SOURCE, DESTINATION)
         for i in range(3):
-            journal.begin(f"{run} {i}", ".x", 1000, None)
-        journal.begin("kept", ".kept", 500, None)
+            journal.begin(Unfinished(f"{run} {i}", ".x", 1000, None))
+        journal.begin(Unfinished("kept", ".kept", 500, None))
         journal.done([f"{run} 0", f"{run} 1", "no such file"])
         journal.removed(f"{run} 2")
         journal.close()
@@ -302,7 +302,7 @@ def test_threads_do_not_mix_their_lines(state: Path) -> None:
     names = [f"{'long' * i}{i}" for i in range(8)]
 
     def write(name: str) -> None:
-        journal.begin(name, f".{name}", 10_000, None)
+        journal.begin(Unfinished(name, f".{name}", 10_000, None))
         for i in range(0, 10_000, 50):
             journal.arrived(name, [(i, i + 50)])
 
@@ -341,10 +341,10 @@ def test_that_of_a_long_copy_is_written_anew(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         monkeypatch.setattr(StateFolder, "create", full)
-    running.begin("kept", ".kept", 100_000, 1.0)
+    running.begin(Unfinished("kept", ".kept", 100_000, 1.0))
     most = 0
     for i in range(1000):
-        running.begin(f"small {i}", ".small", 1, None)
+        running.begin(Unfinished(f"small {i}", ".small", 1, None))
         running.arrived("kept", [(10 * i, 10 * i + 10)])
         running.lost("kept", [(10 * i, 10 * i + 1)])
         running.done([f"small {i}"])

@@ -15,6 +15,7 @@ from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location
 from mpx.transfer.journal import Journal, copy_tag, leftovers
+from mpx.transfer.journal_reader import Unfinished
 from mpx.transfer.sent_notes import Sent, SentNotes
 
 SOURCE, DESTINATION = "/data/file", "ftp://host:2811/data/file"
@@ -78,7 +79,7 @@ def test_a_new_journal_is_created_and_never_found(state: Path, victim: Path, pla
             Journal(SOURCE, DESTINATION)
         return
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("a", ".a", 10, None)
+    journal.begin(Unfinished("a", ".a", 10, None))
     journal.arrived("a", [(0, 10)])
     journal.close()
     assert (state / JOURNAL).is_file()
@@ -92,7 +93,7 @@ def test_a_journal_that_is_swapped_while_it_is_written_gets_no_line_elsewhere(
     journal = Journal(SOURCE, DESTINATION)
     (state / JOURNAL).unlink()
     (state / JOURNAL).symlink_to(victim)
-    journal.begin("a", ".a", 10, None)
+    journal.begin(Unfinished("a", ".a", 10, None))
     journal.close()
     assert is_untouched(victim)
 
@@ -109,7 +110,7 @@ def test_notes_of_what_was_sent_are_not_kept_elsewhere(state: Path, victim: Path
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another account")
 def test_a_journal_of_another_account_is_not_believed(state: Path) -> None:
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin("a", ".a", 10, None)
+    journal.begin(Unfinished("a", ".a", 10, None))
     journal.arrived("a", [(0, 10)])
     journal.close()
     os.chown(state / JOURNAL, 65534, 65534)

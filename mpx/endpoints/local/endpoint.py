@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mpx.endpoints.local.settling import settle_file, stamp_file
 from mpx.endpoints.local.special_source import special_source
+from mpx.endpoints.local.syncs import Syncs
 from mpx.engine import checksum
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
 from mpx.errors import IntegrityError, MpxError, UsageError
@@ -22,7 +23,6 @@ from mpx.location import Location
 from mpx.report import Note, OnNote
 from mpx.text import quoted
 
-SYNCS_AT_ONCE = 8
 LONGEST_NAME_BYTES = 255  # within a folder, on Linux
 _NO_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS)  # as some file systems say of folders
 _KEPT_OF_FOLDERS = (
@@ -78,6 +78,7 @@ class LocalEndpoint:
         self._writing = writing
         self._folders = folders or LocalFolders()
         self._trees = trees
+        self._syncs = Syncs()
 
     def _error(self, error: OSError, name: str) -> MpxError:
         return local_error(error, name, writing=self._writing)
@@ -238,20 +239,11 @@ class LocalEndpoint:
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. Every file is synced before the first rename, and then the folders.
 
-        Syncs run side by side, since file systems write one journal entry for all that wait for one.
+        Slow syncs run side by side, as file systems write one journal entry for all that wait for one.
         """
         written = [file.written or PartialFile(file.partial, self._folders) for file in files]
         settle = partial(self._attempt, partial(settle_file, note))
-        if len(files) <= 1:
-            results = list(map(settle, files, written))
-        else:
-            from concurrent.futures import ThreadPoolExecutor
-
-            try:
-                with ThreadPoolExecutor(min(len(files), SYNCS_AT_ONCE)) as syncing:
-                    results = list(syncing.map(settle, files, written))
-            except RuntimeError:  # no thread is left
-                results = list(map(settle, files, written))
+        results = self._syncs.run([partial(settle, *each) for each in zip(files, written, strict=True)])
         for i, file in enumerate(files):
             if results[i] is None:
                 results[i] = self._attempt(_rename, file, written[i])
