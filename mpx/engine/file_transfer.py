@@ -6,7 +6,7 @@ Carriers take pieces from here and report what arrived; nothing here knows of jo
 import errno
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.endpoint import FileInfo
@@ -54,7 +54,7 @@ class FileTransfer:
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed
         self.trees = ANYWHERE  # by which the source is opened, where this host has it
-        self.named = source  # for people: where a server has it, its URL
+        self.named: Callable[[], str] = lambda: source  # for people: where a server has it, its URL
         # Owned by the one worker that has the file in hand:
         self.sent_whole = False  # every byte was sent and the answer was lost: all of it may be there
         self.failures = 0  # attempts that failed
@@ -158,12 +158,10 @@ class FileTransfer:
             return True
 
     def give_back(self, start: int, end: int) -> None:
-        """Return bytes that were taken and not moved; what is streamed is not moved by ranges."""
+        """Return bytes that were taken and not moved, unless streamed; who holds some returns those."""
         with self._lock:
-            if self._given_up or self.is_streamed:
-                return
-            for missing in self._arrived.missing(start, end):
-                self._todo.add(*missing)
+            if not self._given_up and not self.is_streamed:
+                self._todo.update(self._arrived.missing(start, end).without(self._held))
 
     def redo_missing(self) -> int:
         """Put everything that has not arrived back to be handed out; return how many bytes that is."""
@@ -230,12 +228,15 @@ class FileTransfer:
         Raises as `landed`.
         """
         with self._lock:
-            new = self._arrived.missing(start, end)
-            for held in self._held.within(start, end):
-                new.remove(*held)
+            new = self._arrived.missing(start, end).without(self._held)
             for each in new:
                 self._add(self._held, *each)
             return list(new)
+
+    def is_here(self, start: int, end: int) -> bool:
+        """Tell whether all of [start, end) has arrived or is held."""
+        with self._lock:
+            return not self._arrived.missing(start, end).without(self._held).size
 
     def believe(self, held: Iterable[Range]) -> int:
         """Count bytes that were held as arrived; return how many of them arrived for the first time."""

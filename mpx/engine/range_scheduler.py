@@ -4,6 +4,7 @@ Several workers share one large file; a small one goes to one worker whole. When
 out, an idle worker takes over part of what a slow one still has to bring.
 """
 
+import math
 import os
 import threading
 import time
@@ -40,6 +41,7 @@ class Fetch(Protocol):
     """A range of a file that a worker has asked a server for."""
 
     file: FileTransfer
+    end: int  # of the range
     sent_s: float  # when (monotonic clock)
 
     def missing(self) -> RangeSet:
@@ -53,6 +55,7 @@ class Pending:
 
     fetch: Fetch
     in_s: float
+    goodput: float  # of the worker, bytes/s, more than 0
 
 
 class RangeScheduler:
@@ -67,9 +70,7 @@ class RangeScheduler:
         self._under_way: list[FileTransfer] = []  # counted only where the user bounds them
         self._is_exact = False  # the server refuses to be asked for more than a file has
         self._exactly: WeakSet[FileTransfer] = WeakSet()  # files whose refusal may be due to that
-        self._doubled: WeakKeyDictionary[FileTransfer, RangeSet] = (
-            WeakKeyDictionary()
-        )  # taken over once already
+        self._doubled: WeakKeyDictionary[Fetch, RangeSet] = WeakKeyDictionary()  # taken over once already
 
     def take(self, limit: int) -> Piece | None:
         """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
@@ -160,7 +161,7 @@ class RangeScheduler:
     def asks_exactly(self, file: FileTransfer) -> bool:
         """Tell whether no byte more than a file has is to be asked for."""
         with self._lock:
-            return self._is_exact or file in self._exactly
+            return self._is_exact or (bool(self._exactly) and file in self._exactly)
 
     def ended(self, file: FileTransfer, size_bytes: int) -> None:
         """Take the end of the data for the end of the file, whatever was said of its size."""
@@ -191,20 +192,40 @@ class RangeScheduler:
         self._context.supervisor.forgot(opened)
         return Piece(opened, 0, opened.size_bytes)
 
-    def take_over(self, pending: list[Pending]) -> Piece | None:
-        """Return a part of what comes last at other workers, once for any byte; None if it comes soon."""
-        now = time.monotonic()
-        for late in sorted(pending, key=lambda entry: -entry.in_s):
-            fetch = late.fetch
-            if late.in_s < TAKEOVER_S and now - fetch.sent_s < STUCK_S:
-                continue
-            missing = fetch.missing()
-            with self._lock:
-                doubled = self._doubled.setdefault(fetch.file, RangeSet())
-                for start, end in doubled:
-                    missing.remove(start, end)
-                if missing.size:
-                    start, end = list(missing)[-1]
-                    doubled.add(start, end)
-                    return Piece(fetch.file, start, end)
-        return None
+    @property
+    def has_more(self) -> bool:
+        """Whether there is something to hand out, or may be."""
+        queue = self._context.queue
+        with self._lock:
+            return not queue.is_listed or queue.waiting[0] > 0 or any(each.todo_bytes for each in self._files)
+
+    def take_over(
+        self, pending: list[Pending], limit: int, waits_s: float = 0.0, goodput: float = math.inf
+    ) -> Piece | None:
+        """Return at most `limit` bytes of what comes last at other workers, once for any byte of a fetch.
+
+        `waits_s`: in how many seconds this worker has brought what it was asked for, at `goodput` (bytes/s).
+        It gets so much that both end at the same time. None if all of it comes soon at the others.
+        """
+        now, soon_s = time.monotonic(), TAKEOVER_S + waits_s
+        found: tuple[float, Pending, int, int] | None = None
+        with self._lock:
+            for late in sorted(pending, key=lambda entry: -entry.in_s):
+                fetch = late.fetch
+                is_stuck = now - fetch.sent_s >= STUCK_S + waits_s
+                if (late.in_s < soon_s and not is_stuck) or (found and late.in_s <= found[0]):
+                    continue
+                missing = fetch.missing().without(self._doubled.get(fetch, RangeSet()))
+                if not missing.size:
+                    continue
+                start, end = list(missing)[-1]
+                in_s = late.in_s - (fetch.end - end) / late.goodput  # what is behind it comes from elsewhere
+                if (in_s >= soon_s or is_stuck) and (not found or in_s > found[0]):
+                    found = in_s, late, start, end
+            if not found:
+                return None
+            in_s, late, start, end = found
+            both = max(0.0, in_s - waits_s) / (1 / goodput + 1 / late.goodput)
+            start = max(start, end - min(limit, max(self._smallest, int(both))))
+            self._doubled.setdefault(late.fetch, RangeSet()).add(start, end)
+            return Piece(late.fetch.file, start, end)

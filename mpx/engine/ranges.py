@@ -122,6 +122,13 @@ class RangeSet:
             rest.remove(s, e)
         return rest
 
+    def without(self, other: "RangeSet") -> "RangeSet":
+        """Take out what is in another set; return this one."""
+        if self._starts and other._starts:
+            for start, end in other.within(self._starts[0], self._ends[-1]):
+                self.remove(start, end)
+        return self
+
     def within(self, start: int, end: int) -> "RangeSet":
         """Return what of [start, end) is in the set."""
         first = bisect_right(self._ends, start)

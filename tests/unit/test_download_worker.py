@@ -185,3 +185,72 @@ def test_the_next_retrieve_is_asked_for_before_the_last_one_has_ended(tmp_path: 
     assert worker.is_changing  # until it has brought what it was asked for
     session.retrieves = ()
     assert not worker.is_changing
+
+
+def a_worker_with(tmp_path: Path, brought_bytes: int) -> tuple[DownloadWorker, MadeUpSession, FileTransfer]:
+    """A worker whose one retrieve, of 8 MB at 1 MB/s, has brought so much; nothing else is to be done."""
+    context = a_context()
+    where = parse_location("ftp://127.0.0.1:1/")
+    worker = DownloadWorker(
+        0, where, SessionOptions(), context, RangeScheduler(context), "default", lambda _: [], lambda _: True
+    )
+    file = FileTransfer("f", "f", str(tmp_path / ".f.part"), FileInfo(Kind.FILE, 8_000_000))
+    assert file.take(8_000_000) == (0, 8_000_000)
+    context.queue.end_listing()
+    fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
+    retrieve = PartialRetrieve(file, 0, 8_000_000, fd, NoChannel())
+    retrieve.to_write(0, brought_bytes)
+    session = MadeUpSession()
+    session.connections, session.retrieves = 1, (retrieve,)
+    worker.session, worker.target = session, 1
+    worker._ahead.connected(1)
+    worker._ahead._goodput = 1e6
+    return worker, session, file
+
+
+@pytest.mark.parametrize(
+    ("brought_bytes", "by_others_bytes", "is_left"),
+    [
+        (2_000_000, 6_000_000, True),
+        (2_000_000, 5_999_999, False),
+        (7_999_000, 1_000, False),  # what it still sends comes soon
+    ],
+)
+def test_a_session_is_left_when_others_have_brought_what_it_still_sends(
+    tmp_path: Path, brought_bytes: int, by_others_bytes: int, is_left: bool
+) -> None:
+    worker, session, file = a_worker_with(tmp_path, brought_bytes)
+    file.hold(8_000_000 - by_others_bytes, 8_000_000)
+    worker.step()
+    assert (worker.session is not session) == is_left
+
+
+def test_a_session_that_brought_all_of_it_itself_is_not_left(tmp_path: Path) -> None:
+    """Its answer is still to come, and shows whether what came may be believed."""
+    worker, session, _ = a_worker_with(tmp_path, 8_000_000)
+    worker.step()
+    assert worker.session is session
+
+
+@pytest.mark.parametrize(("left_bytes", "takes_over"), [(100_000, True), (300_000, False)])
+def test_a_worker_takes_over_before_it_has_nothing_left(
+    tmp_path: Path, left_bytes: int, takes_over: bool
+) -> None:
+    """So its server always has something to send; but not far ahead, as the others send theirs, too."""
+    worker, _, _ = a_worker_with(tmp_path, 8_000_000 - left_bytes)
+    late_file = FileTransfer("g", "g", str(tmp_path / ".g.part"), FileInfo(Kind.FILE, 8_000_000))
+    late = PartialRetrieve(late_file, 0, 8_000_000, -1, NoChannel())
+    other = DownloadWorker(
+        1,
+        worker._location,
+        SessionOptions(),
+        worker.context,
+        worker._scheduler,
+        "default",
+        lambda _: [],
+        bool,
+    )
+    other.under_way = lambda: [Pending(late, 8.0, 1e6)]  # type: ignore[method-assign]
+    worker._others = lambda _: [other]
+    piece = worker._next_piece()
+    assert (piece is not None and piece.file is late_file) == takes_over

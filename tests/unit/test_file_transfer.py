@@ -78,6 +78,19 @@ NEWS = st.lists(
 )
 
 
+def test_what_another_holds_is_not_handed_out_again_until_it_is_let_go() -> None:
+    file = a_file(SIZE)
+    assert file.take(SIZE) == (0, SIZE)
+    assert file.hold(0, 100) == [(0, 100)]
+    file.landed(100, 200)
+    file.give_back(0, 300)
+    assert file.take(SIZE) == (200, 300)
+    assert file.is_here(0, 200) and not file.is_here(0, 201)
+    file.disbelieve([(0, 100)])
+    file.give_back(0, 100)
+    assert file.take(SIZE) == (0, 100)
+
+
 @given(NEWS)
 def test_the_journal_knows_what_has_arrived_and_no_more(steps: list[tuple[str, int, int]]) -> None:
     file, journal = a_file(SIZE), RangeSet()

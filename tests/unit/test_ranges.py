@@ -43,6 +43,16 @@ def test_missing_within_and_covers(added, start, length):
     assert ranges.covers(start, end) == (window <= bytes_of(ranges))
 
 
+@given(RANGES, RANGES)
+def test_without_takes_out_what_is_in_the_other(added, others):
+    ranges, other = RangeSet(added), RangeSet(others)
+    left = ranges.without(other)
+    assert left is ranges
+    assert well_formed(left)
+    assert bytes_of(left) == bytes_of(added) - bytes_of(others)
+    assert bytes_of(other) == bytes_of(others)
+
+
 @given(RANGES, st.integers(1, 9))
 def test_take_first_takes_every_byte_once(added, limit):
     ranges, taken = RangeSet(added), set()

@@ -357,8 +357,8 @@ class DownloadSession:
             retrieves = list(self.retrieves)
         before, pending = 0, []
         for retrieve in retrieves:
-            before += retrieve.missing().size
-            pending.append(Pending(retrieve, before / max(goodput, 1.0)))
+            before += retrieve.left_bytes
+            pending.append(Pending(retrieve, before / goodput, goodput))
         return pending
 
     def cut(self) -> None:

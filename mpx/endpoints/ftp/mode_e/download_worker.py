@@ -13,7 +13,7 @@ from dataclasses import replace
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.download_watch import DownloadWatch, Needless
-from mpx.endpoints.ftp.mode_e.read_ahead import AT_FIRST, FIRST_PIECE, ReadAhead
+from mpx.endpoints.ftp.mode_e.read_ahead import AT_FIRST, FIRST_PIECE, PIECE_S, ReadAhead
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import is_session_wanted
@@ -145,6 +145,8 @@ class DownloadWorker(SessionWorker):
             self._reap(session)
             if session is self.session and self._watch.is_due(session):
                 self._watch.look(session, self._totals())
+                if self._is_overtaken(session):
+                    self.drop()
         except Needless:
             self.drop()
         return True
@@ -249,12 +251,33 @@ class DownloadWorker(SessionWorker):
         piece = scheduler.take(allowed)
         if piece is None:
             gate.give_back(allowed)
-            is_idle = not self._retrieves and not gate.is_shut
-            if not is_idle:
-                return None
-            return scheduler.take_over([each for other in self._others(self) for each in other.under_way()])
+            return None if gate.is_shut else self._take_over(allowed)
         gate.give_back(allowed - (piece.end - piece.start))
         return piece
+
+    def _take_over(self, limit: int) -> Piece | None:
+        """Return a part of what comes later at other workers than it would here; None if there is none.
+
+        So much ahead that the server always has something to send, and no more: the others send theirs, too.
+        """
+        ahead = self._ahead
+        waits_s = ahead.takes_s(self._waiting_bytes())
+        is_enough = not ahead.goodput or waits_s >= max(PIECE_S, 2 * ahead.rtt_s)
+        if self._retrieves and (is_enough or not self.context.queue.is_listed):
+            return None
+        if self.session is None:
+            waits_s += self._login_s * LOGINS  # one, and as much until connections carry data
+        late = [each for other in self._others(self) for each in other.under_way()]
+        return self._scheduler.take_over(late, limit, waits_s, ahead.goodput or AT_FIRST)
+
+    def _is_overtaken(self, session: DownloadSession) -> bool:
+        """Whether others have brought all that this session still sends for a while, and nothing is left."""
+        left_bytes = sum(each.left_bytes for each in session.retrieves)
+        return (
+            self._ahead.takes_s(left_bytes) > max(TICK_S, self._ahead.rtt_s)
+            and not self._scheduler.has_more
+            and all(each.file.is_here(each.start, each.end) for each in session.retrieves)
+        )
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
         """Queue a piece, on this number of connections; False when it is not needed any more."""

@@ -88,6 +88,7 @@ class PartialRetrieve:
         self._received = 0  # with what came twice
         self._reached = 0
         self._held = RangeSet()
+        self._came = 0  # as far as it is to be written, with what came twice
 
     @property
     def is_answered(self) -> bool:
@@ -126,9 +127,16 @@ class PartialRetrieve:
         """
         new = [] if self.file.is_claimed else self.file.hold(start, end)
         with self._lock:
+            self._came += end - start
             for each in new:
                 self._held.add(*each)
         return new
+
+    @property
+    def left_bytes(self) -> int:
+        """How many bytes the server still has to send of it, whoever has brought them since."""
+        with self._lock:
+            return max(0, self.size_bytes - self._came)
 
     @property
     def reached_bytes(self) -> int:
@@ -150,11 +158,8 @@ class PartialRetrieve:
 
     def missing(self) -> RangeSet:
         """Return what of it has not come: neither arrived nor held."""
-        missing = self.file.missing_within(self.start, self.end)
         with self._lock:
-            for start, end in self._held:
-                missing.remove(start, end)
-        return missing
+            return self.file.missing_within(self.start, self.end).without(self._held)
 
     def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
         """Note that a connection is done: what it brought, how far, and the total if it announced it."""
