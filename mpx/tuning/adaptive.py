@@ -8,10 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mpx.engine.tuner import START, Decision, Sample
+from mpx.tuning.bearable import Bearable
 from mpx.tuning.constants import AS_MUCH, NEARLY_ALL, PATIENCE, QUICK, RAREST_S, REST, STEP_SHOWS_S
 from mpx.tuning.losses import POLICER, QUEUE, LossJudge
 from mpx.tuning.measurement import Meter
-from mpx.tuning.search import Search, Step
+from mpx.tuning.search import Limits, Search, Step
 from mpx.units import counted
 
 
@@ -44,6 +45,7 @@ class AutoTuner:
             Search, rate_bps, share, yields=yields, least=least, expected=expected
         )
         self._meter, self._search, self._losses = Meter(), self._new_search(), LossJudge()
+        self._bearable: Bearable | None = None  # while something drops what is above a rate
         self._asked: dict[str, int] = {}  # streams decided on, by path
         self._home: dict[str, int] = {}  # the same before the last step
         self._changed_s = 0.0
@@ -70,8 +72,8 @@ class AutoTuner:
             return []
         n, age_s = sum(self._asked.values()), now_s - self._since_s
         known = self._judge_losses(now_s, age_s, n)
-        taken = self._losses.kind in (QUEUE, POLICER)
-        step = self._search.next(now_s, age_s, n, self._meter, *self._limits(now_s, samples), taken=taken)
+        least, most = self._limits(now_s, samples)
+        step = self._search.next(now_s, age_s, n, self._meter, least, most, limits=self._by_losses(n))
         return known + (self._go(now_s, samples, n, step) if step else [])
 
     def _judge_losses(self, now_s: float, age_s: float, n: int) -> list[Decision]:
@@ -86,6 +88,16 @@ class AutoTuner:
         )
         path = max(self._asked, key=lambda each: self._asked[each])
         return [Decision(path, self._asked[path], why)] if why else []
+
+    def _by_losses(self, n: int) -> Limits | None:
+        """Return how many streams there should be where losses show that the path is full; else None."""
+        kind, share = self._losses.kind, self._share
+        if kind != POLICER:
+            self._bearable = None
+            return Limits(n > share, share, share) if kind == QUEUE else None
+        bearable = self._bearable = self._bearable or Bearable(share)
+        bearable.judge(n, self._losses.counted(n))
+        return Limits(bearable.are_too_many(n), bearable.least, bearable.most)
 
     def disturbed(self, now_s: float) -> None:
         """See `Tuner`. Streams have to come up to speed again, and another number may be better."""

@@ -28,17 +28,17 @@ def response_bps(loss: float, rtt_s: float) -> float:
 
 
 @dataclass(slots=True)
-class _Counted:
+class Counted:
     """What was carried and lost."""
 
     segments: float = 0.0
     lost: int = 0
 
-    def less(self, other: "_Counted") -> "_Counted":
+    def less(self, other: "Counted") -> "Counted":
         """Return what is left of it without the other."""
-        return _Counted(max(0.0, self.segments - other.segments), max(0, self.lost - other.lost))
+        return Counted(max(0.0, self.segments - other.segments), max(0, self.lost - other.lost))
 
-    def add(self, other: "_Counted") -> None:
+    def add(self, other: "Counted") -> None:
         """Add what another holds."""
         self.segments += other.segments
         self.lost += other.lost
@@ -59,12 +59,12 @@ class _Dose:
     """What so many streams carried and lost, without a queue and while one stood."""
 
     streams: int
-    clear: _Counted = field(default_factory=_Counted)
-    queued: _Counted = field(default_factory=_Counted)
-    untold: _Counted = field(default_factory=_Counted)
+    clear: Counted = field(default_factory=Counted)
+    queued: Counted = field(default_factory=Counted)
+    untold: Counted = field(default_factory=Counted)
     seconds: float = 0.0
 
-    def add(self, seconds: float, clear: _Counted, queued: _Counted, untold: _Counted) -> None:
+    def add(self, seconds: float, clear: Counted, queued: Counted, untold: Counted) -> None:
         """Count some time, and what was carried and lost in it."""
         self.seconds += seconds
         self.clear.add(clear)
@@ -78,12 +78,12 @@ class _Dose:
             each.segments, each.lost = each.segments / 2, each.lost // 2
 
     @property
-    def not_queued(self) -> _Counted:
+    def not_queued(self) -> Counted:
         """What no queue showed for."""
         return _sum((self.clear, self.untold))
 
     @property
-    def whole(self) -> _Counted:
+    def whole(self) -> Counted:
         """All of it."""
         return _sum((self.clear, self.queued, self.untold))
 
@@ -107,13 +107,13 @@ class LossJudge:
         (before_s, before), self._before = self._before or (now_s, None), (now_s, now)
         if before is None or age_s < SLOW.at(rtt_s):  # new streams overshoot: what they lose says nothing
             return ""
-        queued = _Counted(
+        queued = Counted(
             (now.queued_bytes - before.queued_bytes) / SEGMENT_BYTES, now.queued_lost - before.queued_lost
         )
-        untold = _Counted(
+        untold = Counted(
             (now.untold_bytes - before.untold_bytes) / SEGMENT_BYTES, now.untold_lost - before.untold_lost
         )
-        both = _Counted((now.arrived_bytes - before.arrived_bytes) / SEGMENT_BYTES, now.lost - before.lost)
+        both = Counted((now.arrived_bytes - before.arrived_bytes) / SEGMENT_BYTES, now.lost - before.lost)
         dose = self._doses.setdefault(streams, _Dose(streams))
         dose.add(now_s - before_s, both.less(queued).less(untold), queued, untold)
         if dose.seconds > LONGEST_S:
@@ -122,11 +122,17 @@ class LossJudge:
             self.kind = None  # fewer streams lose less, so only more of them can tell
             self._doses.clear()
             return ""
+        if self.kind == POLICER:  # how many streams it bears: bearable.py
+            return ""
         kind, why = self._judged(dose, rtt_s)
         if not why or kind == self.kind:
             return ""
         self.kind, self._known_share, self._known_s = kind, dose.whole.share, now_s
         return why
+
+    def counted(self, streams: int) -> Counted:
+        """Return what so many streams have carried and lost so far."""
+        return self._doses[streams].whole if streams in self._doses else Counted()
 
     def restart(self) -> None:
         """Forget what was measured, as the streams are others now; what is known stays so."""
@@ -165,8 +171,8 @@ class LossJudge:
         return self.kind, ""
 
 
-def _sum(some: Iterable[_Counted]) -> _Counted:
-    total = _Counted()
+def _sum(some: Iterable[Counted]) -> Counted:
+    total = Counted()
     for each in some:
         total.add(each)
     return total
@@ -198,6 +204,6 @@ def _compared(doses: list[_Dose]) -> tuple[float, float, str] | None:
     return found
 
 
-def _lost(counted: _Counted, streams: int | None = None) -> str:
+def _lost(counted: Counted, streams: int | None = None) -> str:
     with_so_many = "" if streams is None else f" with {streams} streams"
     return f"{counted.share:.2%} of the segments are lost{with_so_many}"

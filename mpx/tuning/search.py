@@ -48,10 +48,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How many streams there should be where losses show that more fill the path."""
+
+    too_many: bool  # there are more: down to `least`
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Before:
     streams: int
     goodput_bps: float
     is_quick: bool = False  # what follows is judged as soon as it can be
+    was_taken: bool = False  # losses had shown that they were too many
 
 
 class Search:
@@ -104,16 +114,17 @@ class Search:
         least: int,
         most: int,
         *,
-        taken: bool = False,
+        limits: Limits | None = None,
     ) -> Step | None:
         """Return the next step from `n` streams that have carried data for `age_s`; None: stay.
 
-        `least`, `most`: how many there can be. `taken`: losses show that the path is full, though no long
-        queue may stand: routers that keep one for each stream give each its part of the path.
+        `least`, `most`: how many there can be. `limits`: losses show that the path is full with more, though
+        no long queue may stand: routers that keep one for each stream give each its part of the path.
         """
-        self._is_taken = taken and self._yields
-        if self._is_taken:
-            most = min(most, max(n, self._share))
+        self._is_taken = bool(limits and limits.too_many and self._yields)
+        if limits and self._yields:
+            most = min(most, max(n, limits.most))
+            least = max(least, min(n, limits.least))
         rtt_s = meter.rtt_s
         quick = meter.reading(QUICK.at(rtt_s))
         if quick is None or age_s < RAMP.at(rtt_s):
@@ -131,7 +142,7 @@ class Search:
         if n < self._share and _is_full(quick):  # it began with fewer
             why = "the path is full, and the share is more"
             return self._more(n, quick, self._share / n, most, why, is_quick=True)
-        if self._is_taken and n > self._share:
+        if self._is_taken:
             return self._try(now_s, n, slow, meter, least, most) if slow else None
         if slow is not None and _is_full(slow):
             self._path_bps = slow.goodput_bps
@@ -208,7 +219,7 @@ class Search:
         may_be_too_many = self._is_taken or measured.full is None or _is_full(measured) or self._is_flat
         is_paid = self._is_taken or self._is_paid(now_s, measured, meter.arrived_bytes)
         if target < n and may_be_too_many and is_paid:
-            self._trial = _Before(n, measured.goodput_bps)
+            self._trial = _Before(n, measured.goodput_bps, was_taken=self._is_taken)
             self._last = (now_s, meter.arrived_bytes)
             return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
         if now_s < self._more_s or (_is_full(measured) and self._yields):
@@ -250,12 +261,15 @@ class Search:
         """
         # Of what the path carries, too: else one trial after the other takes a little.
         enough_bps = AS_MUCH * max(before.goodput_bps, self._path_bps or 0.0)
-        if slow is not None and (slow.goodput_bps >= enough_bps or self._is_crowded(slow)):
+        if slow is not None and (
+            slow.goodput_bps >= enough_bps or before.was_taken or self._is_crowded(slow)
+        ):
             self._trial = self._too_few = None
-            if self._is_crowded(slow):
+            if before.was_taken or self._is_crowded(slow):
                 self._last = None  # what it cost others have
             return None
         may_be_enough = quick.goodput_bps > LOST * before.goodput_bps or self._is_crowded(quick)
+        may_be_enough = may_be_enough or before.was_taken
         if age_s < longest_s and may_be_enough:
             return None
         self._trial = None
