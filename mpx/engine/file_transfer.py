@@ -233,10 +233,10 @@ class FileTransfer:
                 self._add(self._held, *each)
             return list(new)
 
-    def is_here(self, start: int, end: int) -> bool:
-        """Tell whether all of [start, end) has arrived or is held."""
+    def not_here(self, start: int, end: int) -> RangeSet:
+        """Return what of [start, end) has neither arrived nor is held."""
         with self._lock:
-            return not self._arrived.missing(start, end).without(self._held).size
+            return self._arrived.missing(start, end).without(self._held)
 
     def believe(self, held: Iterable[Range]) -> int:
         """Count bytes that were held as arrived; return how many of them arrived for the first time."""

@@ -1,10 +1,9 @@
 """The files that the workers of a download work on together: who takes which range next.
 
 Several workers share one large file; a small one goes to one worker whole. When nothing is left to hand
-out, an idle worker takes over part of what a slow one still has to bring.
+out, a quick worker takes over part of what a slow one still has to bring.
 """
 
-import math
 import os
 import threading
 import time
@@ -41,7 +40,8 @@ class Fetch(Protocol):
     """A range of a file that a worker has asked a server for."""
 
     file: FileTransfer
-    end: int  # of the range
+    start: int  # of the range
+    end: int
     sent_s: float  # when (monotonic clock)
 
     def missing(self) -> RangeSet:
@@ -58,6 +58,15 @@ class Pending:
     goodput: float  # of the worker, bytes/s, more than 0
 
 
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """A worker that may take over: in how many seconds it has brought what it was asked for, and how fast."""
+
+    waits_s: float
+    goodput: float  # bytes/s, more than 0
+    is_idle: bool  # it was asked for nothing
+
+
 class RangeScheduler:
     """Hands out pieces to workers, the end of a file first. Safe for several threads."""
 
@@ -70,7 +79,8 @@ class RangeScheduler:
         self._under_way: list[FileTransfer] = []  # counted only where the user bounds them
         self._is_exact = False  # the server refuses to be asked for more than a file has
         self._exactly: WeakSet[FileTransfer] = WeakSet()  # files whose refusal may be due to that
-        self._doubled: WeakKeyDictionary[Fetch, RangeSet] = WeakKeyDictionary()  # taken over once already
+        # What was taken over once already:
+        self._doubled: WeakKeyDictionary[Fetch, RangeSet] = WeakKeyDictionary()
 
     def take(self, limit: int) -> Piece | None:
         """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
@@ -199,23 +209,24 @@ class RangeScheduler:
         with self._lock:
             return not queue.is_listed or queue.waiting[0] > 0 or any(each.todo_bytes for each in self._files)
 
-    def take_over(
-        self, pending: list[Pending], limit: int, waits_s: float = 0.0, goodput: float = math.inf
-    ) -> Piece | None:
+    def take_over(self, pending: list[Pending], limit: int, taker: Taker) -> Piece | None:
         """Return at most `limit` bytes of what comes last at other workers, once for any byte of a fetch.
 
-        `waits_s`: in how many seconds this worker has brought what it was asked for, at `goodput` (bytes/s).
-        It gets so much that both end at the same time. None if all of it comes soon at the others.
+        So much that it comes here as soon as the rest does there. None if all of it comes soon at the others.
+        What was taken over already comes soon where it is now, or is late there, too, and taken over again.
         """
-        now, soon_s = time.monotonic(), TAKEOVER_S + waits_s
+        now, soon_s = time.monotonic(), TAKEOVER_S + taker.waits_s
         found: tuple[float, Pending, int, int] | None = None
         with self._lock:
             for late in sorted(pending, key=lambda entry: -entry.in_s):
                 fetch = late.fetch
-                is_stuck = now - fetch.sent_s >= STUCK_S + waits_s
+                is_stuck = taker.is_idle and now - fetch.sent_s >= STUCK_S
                 if (late.in_s < soon_s and not is_stuck) or (found and late.in_s <= found[0]):
                     continue
                 missing = fetch.missing().without(self._doubled.get(fetch, RangeSet()))
+                for other in pending:
+                    if other.fetch.file is fetch.file and other.in_s < late.in_s:
+                        missing.remove(other.fetch.start, other.fetch.end)
                 if not missing.size:
                     continue
                 start, end = list(missing)[-1]
@@ -225,7 +236,9 @@ class RangeScheduler:
             if not found:
                 return None
             in_s, late, start, end = found
-            both = max(0.0, in_s - waits_s) / (1 / goodput + 1 / late.goodput)
+            both = max(0.0, in_s - taker.waits_s) / (1 / taker.goodput + 1 / late.goodput)
             start = max(start, end - min(limit, max(self._smallest, int(both))))
+            if not taker.is_idle and taker.waits_s + (end - start) / taker.goodput > in_s:
+                return None  # it would come later here
             self._doubled.setdefault(late.fetch, RangeSet()).add(start, end)
             return Piece(late.fetch.file, start, end)

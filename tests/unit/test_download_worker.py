@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.mode_e import read_ahead
+from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain
 from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.endpoints.ftp.session import SessionOptions
@@ -61,6 +63,14 @@ class MadeUpSession:
 
     def pending(self, goodput: float) -> list[Pending]:
         return []
+
+    @property
+    def left_bytes(self) -> int:
+        return sum(each.left_bytes for each in self.retrieves)
+
+    @property
+    def is_needless(self) -> bool:
+        return are_in_vain(self.retrieves, 0)
 
     def close(self) -> list[PartialRetrieve]:
         left, self.retrieves = list(self.retrieves), ()
@@ -199,6 +209,7 @@ def a_worker_with(tmp_path: Path, brought_bytes: int) -> tuple[DownloadWorker, M
     context.queue.end_listing()
     fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
     retrieve = PartialRetrieve(file, 0, 8_000_000, fd, NoChannel())
+    retrieve.begun = True
     retrieve.to_write(0, brought_bytes)
     session = MadeUpSession()
     session.connections, session.retrieves = 1, (retrieve,)
@@ -254,3 +265,47 @@ def test_a_worker_takes_over_before_it_has_nothing_left(
     worker._others = lambda _: [other]
     piece = worker._next_piece()
     assert (piece is not None and piece.file is late_file) == takes_over
+
+
+def test_a_session_that_is_silent_is_left_however_soon_it_should_have_sent_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, session, file = a_worker_with(tmp_path, 7_999_000)
+    file.hold(7_999_000, 8_000_000)
+    worker.step()
+    assert worker.session is session
+    monkeypatch.setattr(worker._watch, "silent_s", lambda: 1.0)
+    monkeypatch.setattr(worker._watch, "is_due", lambda _: True)
+    worker.step()
+    assert worker.session is None
+
+
+def test_a_session_is_kept_while_there_may_be_more_to_do(tmp_path: Path) -> None:
+    worker, session, file = a_worker_with(tmp_path, 2_000_000)
+    file.hold(2_000_000, 8_000_000)
+    worker.context.queue._listing = True
+    worker.target = 0  # so that it takes nothing itself
+    worker.step()
+    assert worker.session is session
+
+
+def test_a_session_whose_goodput_is_not_known_is_left_too(tmp_path: Path) -> None:
+    worker, session, file = a_worker_with(tmp_path, 2_000_000)
+    worker._ahead._goodput = 0.0
+    file.hold(2_000_000, 8_000_000)
+    worker.step()
+    assert worker.session is not session
+
+
+def test_the_ends_that_prove_where_parts_begin_are_no_measure_of_goodput(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(read_ahead.time, "monotonic", lambda: now[0])
+    ahead = read_ahead.ReadAhead()
+    now[0] = 5.0
+    ahead.passed(2)
+    assert ahead.goodput == 0.0
+    now[0] = 5.2
+    ahead.passed(200_002)
+    assert ahead.goodput == pytest.approx(1e6)

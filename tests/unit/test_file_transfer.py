@@ -85,7 +85,7 @@ def test_what_another_holds_is_not_handed_out_again_until_it_is_let_go() -> None
     file.landed(100, 200)
     file.give_back(0, 300)
     assert file.take(SIZE) == (200, 300)
-    assert file.is_here(0, 200) and not file.is_here(0, 201)
+    assert not file.not_here(0, 200) and list(file.not_here(50, 201)) == [(200, 201)]
     file.disbelieve([(0, 100)])
     file.give_back(0, 100)
     assert file.take(SIZE) == (0, 100)

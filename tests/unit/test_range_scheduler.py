@@ -1,6 +1,7 @@
 """RangeScheduler: how many files of a download are opened at once, and what of them is taken over."""
 
 import gc
+import time
 import weakref
 
 import pytest
@@ -10,7 +11,7 @@ from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler
+from mpx.engine.range_scheduler import STUCK_S, Pending, Piece, RangeScheduler, Taker
 from mpx.engine.stream import StreamTotals
 from mpx.net import tcp
 
@@ -67,9 +68,9 @@ def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> Non
     channel = DownloadDataChannel(a_context(), 1, tcp.listen("127.0.0.1", None), "127.0.0.1")
     late = [Pending(PartialRetrieve(file, 200, 500, -1, channel), in_s=60, goodput=5.0)]
     file.landed(200, 300)
-    piece = scheduler.take_over(late, 1000)
+    piece = scheduler.take_over(late, 1000, IDLE)
     assert piece == Piece(file, 300, 500)
-    assert scheduler.take_over(late, 1000) is None
+    assert scheduler.take_over(late, 1000, IDLE) is None
     forgotten = weakref.ref(file)
     del file, late, piece
     gc.collect()
@@ -88,6 +89,14 @@ class NoChannel:
         return StreamTotals()
 
 
+IDLE = Taker(0.0, 9e6, is_idle=True)
+
+
+def busy_for(seconds: float) -> Taker:
+    """One that is as quick, and has something to do."""
+    return Taker(seconds, 9e6, is_idle=False)
+
+
 def a_late_one(file: FileTransfer, start: int, end: int, goodput: float) -> Pending:
     """A range of which nothing has come, at a worker that brings so many bytes a second."""
     fetch = PartialRetrieve(file, start, end, -1, NoChannel())
@@ -97,34 +106,67 @@ def a_late_one(file: FileTransfer, start: int, end: int, goodput: float) -> Pend
 def test_both_ends_of_what_is_taken_over_come_at_the_same_time() -> None:
     scheduler, file = RangeScheduler(a_context()), a_file(10_000_000)
     late = [a_late_one(file, 0, 10_000_000, 1e6)]
-    piece = scheduler.take_over(late, 100_000_000, goodput=9e6)
+    piece = scheduler.take_over(late, 100_000_000, IDLE)
     assert piece is not None
     assert (piece.end, round(piece.start / 1e6, 2)) == (10_000_000, 1.0)  # a second for either
-    assert scheduler.take_over(late, 100_000_000, waits_s=1.0, goodput=9e6) is None
+    assert scheduler.take_over(late, 100_000_000, busy_for(1.0)) is None
 
 
 def test_no_more_is_taken_over_than_a_piece_and_the_latest_first() -> None:
     scheduler, file = RangeScheduler(a_context()), a_file(20_000_000)
     late = [a_late_one(file, 0, 10_000_000, 2e6), a_late_one(file, 10_000_000, 20_000_000, 1e6)]
-    assert scheduler.take_over(late, 4_000_000, goodput=9e6) == Piece(file, 16_000_000, 20_000_000)
-    assert scheduler.take_over(late, 4_000_000, 0.4, goodput=9e6) == Piece(file, 12_000_000, 16_000_000)
-    assert scheduler.take_over(late, 4_000_000, 0.8, goodput=9e6) == Piece(file, 6_000_000, 10_000_000)
+    assert scheduler.take_over(late, 4_000_000, IDLE) == Piece(file, 16_000_000, 20_000_000)
+    assert scheduler.take_over(late, 4_000_000, busy_for(0.4)) == Piece(file, 12_000_000, 16_000_000)
+    assert scheduler.take_over(late, 4_000_000, busy_for(0.8)) == Piece(file, 6_000_000, 10_000_000)
+
+
+def test_who_is_not_much_quicker_takes_a_small_part() -> None:
+    scheduler, file = RangeScheduler(a_context(), smallest_piece=1000), a_file(1_000_000)
+    late = [a_late_one(file, 0, 1_000_000, 1e6)]
+    piece = scheduler.take_over(late, 1_000_000, Taker(0.5, 1e6, is_idle=False))
+    assert piece is not None and piece.end - piece.start == 250_000
+    late = [a_late_one(file, 0, 700_000, 1e6)]
+    assert scheduler.take_over(late, 1_000_000, Taker(0.3, 2000.0, is_idle=False)) is None  # too late by then
+    piece = scheduler.take_over(late, 1_000_000, Taker(0.3, 3000.0, is_idle=False))
+    assert piece is not None and piece.end - piece.start == 1196
 
 
 def test_what_comes_as_soon_where_it_is_stays_there() -> None:
     scheduler, file = RangeScheduler(a_context()), a_file(1_000_000)
     late = [a_late_one(file, 0, 1_000_000, 1e6)]
-    assert scheduler.take_over(late, 1_000_000, waits_s=0.8) is None
-    assert scheduler.take_over(late, 1_000_000, waits_s=0.5) is not None
+    assert scheduler.take_over(late, 1_000_000, busy_for(0.8)) is None
+    assert scheduler.take_over(late, 1_000_000, busy_for(0.5)) is not None
 
 
-def test_of_who_took_it_over_it_is_taken_once_more() -> None:
+def test_who_has_nothing_to_do_takes_what_was_asked_for_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler, file = RangeScheduler(a_context()), a_file(1_000_000)
-    late = a_late_one(file, 0, 1_000_000, 1e3)
-    assert scheduler.take_over([late], 1_000_000) == Piece(file, 0, 1_000_000)
-    late_too = a_late_one(file, 0, 1_000_000, 1e3)
-    assert scheduler.take_over([late, late_too], 1_000_000) == Piece(file, 0, 1_000_000)
-    assert scheduler.take_over([late, late_too], 1_000_000) is None
+    soon = [a_late_one(file, 0, 1_000_000, 1e8)]
+    assert scheduler.take_over(soon, 1_000_000, IDLE) is None
+    now_s = time.monotonic() + STUCK_S
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    assert scheduler.take_over(soon, 1_000_000, busy_for(0.01)) is None
+    assert scheduler.take_over(soon, 1_000_000, IDLE) is not None
+
+
+def test_what_was_taken_over_is_left_where_it_comes_soon_and_taken_again_where_it_does_not() -> None:
+    scheduler, file = RangeScheduler(a_context()), a_file(1_000_000)
+    late, quick = a_late_one(file, 0, 1_000_000, 1e3), a_late_one(file, 400_000, 1_000_000, 1e7)
+    piece = scheduler.take_over([late, quick], 1_000_000, IDLE)
+    assert piece is not None and piece.end == 400_000
+    scheduler, slow = RangeScheduler(a_context()), a_late_one(file, 400_000, 1_000_000, 2e3)
+    piece = scheduler.take_over([slow, late], 200_000, IDLE)
+    assert piece == Piece(file, 200_000, 400_000)  # of the latest
+    scheduler = RangeScheduler(a_context())
+    assert scheduler.take_over([slow], 200_000, IDLE) == Piece(file, 800_000, 1_000_000)
+    assert scheduler.take_over([slow], 200_000, IDLE) == Piece(file, 600_000, 800_000)
+
+
+def test_what_another_holds_is_not_taken_over() -> None:
+    scheduler, file = RangeScheduler(a_context()), a_file(1_000_000)
+    late = [a_late_one(file, 0, 1_000_000, 1e3)]
+    file.hold(400_000, 1_000_000)
+    piece = scheduler.take_over(late, 1_000_000, IDLE)
+    assert piece is not None and (piece.start // 1000, piece.end) == (0, 400_000)
 
 
 def test_there_is_more_until_all_is_listed_and_handed_out() -> None:

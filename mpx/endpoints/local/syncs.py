@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 AT_ONCE = 8
-SLOW_S = 0.002  # one that takes longer waits for a disk; a thread for each would cost more than shorter ones
+SLOW_S = 0.0003  # one that takes longer waits for a disk; quicker ones would wait for their turn in Python
 
 Result = TypeVar("Result")
 
@@ -30,11 +30,11 @@ class Syncs:
             return []
         from concurrent.futures import ThreadPoolExecutor
 
-        began_s, at_once = time.monotonic(), min(len(syncs), AT_ONCE)
+        began_s = time.monotonic()
         try:
-            with ThreadPoolExecutor(at_once) as syncing:
+            with ThreadPoolExecutor(min(len(syncs), AT_ONCE)) as syncing:
                 results = list(syncing.map(lambda sync: sync(), syncs))
         except RuntimeError:  # no thread is left
             results = [sync() for sync in syncs]
-        self._are_slow = (time.monotonic() - began_s) * at_once / len(syncs) > SLOW_S
+        self._are_slow = (time.monotonic() - began_s) / len(syncs) > SLOW_S
         return results

@@ -8,11 +8,12 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mpx import choices
 from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
 from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain, certain
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
@@ -304,8 +305,7 @@ class DownloadSession:
     @property
     def _cuts_short(self) -> bool:
         """Whether this server is known to cut a retrieve short at the end of the file."""
-        features = self._control.features
-        return "DSI" in features or sink.FEATURE in features  # a Globus server, or mpx serve
+        return not {"DSI", sink.FEATURE}.isdisjoint(self._control.features)  # a Globus server, or mpx serve
 
     def reap(self) -> Iterator[PartialRetrieve]:
         """Yield the retrieves that are done, in their order; connections that serve none any more go."""
@@ -367,18 +367,19 @@ class DownloadSession:
         for channel in self._channels:
             channel.cut()
 
-    def _keep(self, left: Sequence[PartialRetrieve]) -> None:
-        """Accept the data of incomplete retrieves, as far as it is certain to which retrieve they belong.
+    @property
+    def is_needless(self) -> bool:
+        """Whether the server sends only what is here, and nothing would be lost with the session."""
+        return are_in_vain(self.retrieves, self._certain_to)
 
-        Stops at a retrieve that the server has neither begun nor confirmed: it may refuse that one, and then
-        the data counted for it are those of the next.
-        """
-        for retrieve in left:
-            if not (retrieve.begun or retrieve.replied):
-                return
-            is_proven = self._ends_believed >= ENDS and retrieve.start <= self.proven_to
-            if not retrieve.is_stream and not retrieve.is_last and (is_proven or not retrieve.start):
-                self.believed_bytes += retrieve.believe()
+    @property
+    def _certain_to(self) -> int:
+        return self.proven_to if self._ends_believed >= ENDS else 0
+
+    @property
+    def left_bytes(self) -> int:
+        """How many bytes the server still has to send."""
+        return sum(retrieve.left_bytes for retrieve in self.retrieves)
 
     def close(self) -> list[PartialRetrieve]:
         """Reset everything and wait until no stream writes any more; return what is left to be retrieved."""
@@ -387,12 +388,13 @@ class DownloadSession:
         is_sound = not any(isinstance(channel.broken, SentTooMuch) for channel in self._channels)
         for channel in self._channels:
             self._retire(channel)
+        kept = list(certain(self.retrieves, self._certain_to))
         with self._guard:
             left = list(self.retrieves)
             self.retrieves.clear()
-        self._began_part = any(not each.is_last and each.missing().size < each.size_bytes for each in left)
+        self._began_part = any(not each.is_last and each.left_bytes < each.size_bytes for each in left)
         if is_sound:
-            self._keep(left)
+            self.believed_bytes += sum(retrieve.believe() for retrieve in kept)
         for retrieve in left:
             retrieve.disbelieve()
         return left

@@ -20,7 +20,7 @@ from mpx.endpoints.ftp.session_pool import is_session_wanted
 from mpx.engine.carrier import SHORT_BYTES, CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler
+from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import end_proof
 from mpx.engine.stream import StreamTotals
@@ -32,6 +32,7 @@ MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
 LEAVE_S, LOGINS = 1.0, 2  # and that many logins: what takes longer is asked for again, elsewhere
 MOST_FRUITLESS = 2
+QUIET_S = 0.2  # and a round trip: who brings nothing new for so long, and is not needed, is not waited for
 
 
 class DownloadWorker(SessionWorker):
@@ -222,7 +223,7 @@ class DownloadWorker(SessionWorker):
     def _waiting_bytes(self) -> int:
         """Return how many bytes are to come, as far as it matters: the first retrieve comes, others wait."""
         undone = [retrieve for retrieve in self._retrieves if not retrieve.is_done]
-        return sum(each.size_bytes for each in undone[1:]) + sum(each.missing().size for each in undone[:1])
+        return sum(each.size_bytes for each in undone[1:]) + sum(each.left_bytes for each in undone[:1])
 
     def _leave_early(self, target: int) -> None:
         """Drop a session that is to send otherwise, if its retrieves take long beside a login.
@@ -235,8 +236,8 @@ class DownloadWorker(SessionWorker):
             return
         if not self._is_due(session, target) and session.congestion == self.congestion:
             return
-        missing_bytes = sum(retrieve.missing().size for retrieve in session.retrieves)
-        if self._ahead.takes_s(missing_bytes) > LEAVE_S + LOGINS * self._login_s and self._may_switch(True):
+        left_s = self._ahead.takes_s(session.left_bytes)
+        if left_s > LEAVE_S + LOGINS * self._login_s and self._may_switch(True):
             self.drop()
             self._is_between = True
 
@@ -260,24 +261,24 @@ class DownloadWorker(SessionWorker):
 
         So much ahead that the server always has something to send, and no more: the others send theirs, too.
         """
-        ahead = self._ahead
+        ahead, is_idle = self._ahead, not self._retrieves
         waits_s = ahead.takes_s(self._waiting_bytes())
         is_enough = not ahead.goodput or waits_s >= max(PIECE_S, 2 * ahead.rtt_s)
-        if self._retrieves and (is_enough or not self.context.queue.is_listed):
+        if not is_idle and (is_enough or not self.context.queue.is_listed):
             return None
         if self.session is None:
             waits_s += self._login_s * LOGINS  # one, and as much until connections carry data
         late = [each for other in self._others(self) for each in other.under_way()]
-        return self._scheduler.take_over(late, limit, waits_s, ahead.goodput or AT_FIRST)
+        taker = Taker(waits_s, ahead.goodput or AT_FIRST, is_idle)
+        return self._scheduler.take_over(late, limit, taker)
 
     def _is_overtaken(self, session: DownloadSession) -> bool:
-        """Whether others have brought all that this session still sends for a while, and nothing is left."""
-        left_bytes = sum(each.left_bytes for each in session.retrieves)
-        return (
-            self._ahead.takes_s(left_bytes) > max(TICK_S, self._ahead.rtt_s)
-            and not self._scheduler.has_more
-            and all(each.file.is_here(each.start, each.end) for each in session.retrieves)
-        )
+        """Whether nothing is left to do but to wait for what a session sends in vain."""
+        if self._scheduler.has_more or not session.is_needless:
+            return False
+        soon_s = max(TICK_S, self._ahead.rtt_s)
+        left_s = session.left_bytes / (self._ahead.goodput or AT_FIRST)
+        return left_s > soon_s or self._watch.silent_s() > QUIET_S + soon_s
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
         """Queue a piece, on this number of connections; False when it is not needed any more."""

@@ -17,6 +17,7 @@ BLOCKS_EACH = (
 )
 AT_FIRST = 1e6  # bytes/s that a worker is expected to bring before its goodput was measured
 MEASURED_S = 0.1  # goodput is measured over this time or more
+PROOFS_BYTES = 1024  # the ends of files that show where parts begin are a byte each, and no measure
 
 
 class ReadAhead:
@@ -44,7 +45,9 @@ class ReadAhead:
     def passed(self, passed_bytes: int) -> None:
         """Measure, from what has come in all until now."""
         now_s, (since_s, before) = time.monotonic(), self._measured
-        if now_s - since_s > MEASURED_S:
+        if not self.goodput and passed_bytes - before < PROOFS_BYTES:
+            self._measured = now_s, passed_bytes
+        elif now_s - since_s > MEASURED_S:
             rate = (passed_bytes - before) / (now_s - since_s)
             with self._guard:
                 self._goodput = 0.5 * self._goodput + 0.5 * rate if self._goodput else rate

@@ -157,9 +157,14 @@ class PartialRetrieve:
         self.file.disbelieve(held)
 
     def missing(self) -> RangeSet:
-        """Return what of it has not come: neither arrived nor held."""
+        """Return what of it has not come, whoever was to bring it: neither arrived nor held."""
+        return self.file.not_here(self.start, self.end)
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes it holds that do not count as arrived."""
         with self._lock:
-            return self.file.missing_within(self.start, self.end).without(self._held)
+            return self._held.size
 
     def ended(self, total: int | None, received_bytes: int, reached_bytes: int) -> None:
         """Note that a connection is done: what it brought, how far, and the total if it announced it."""
