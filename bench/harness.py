@@ -28,6 +28,18 @@ Judge = Callable[[Any], Iterable[Verdict]]
 Results = TypeVar("Results")
 
 
+def argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads the value of an option, with the message of our own errors where it cannot."""
+
+    def value(text: str) -> Any:
+        try:
+            return read(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return value
+
+
 def command(head: str | None) -> argparse.ArgumentParser:
     """Return the command line of a bench: the head of its file is its help."""
     parser = argparse.ArgumentParser(description=head, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 from figures import Verdict
-from harness import command, run, work_folder
+from harness import argument, command, run, work_folder
 from interop.stock_server import StockServer
 
 import mpx
@@ -65,5 +65,5 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 if __name__ == "__main__":
     parser = command(__doc__)
     parser.add_argument("--folder", default="/dev/shm")
-    parser.add_argument("--size", type=parse_size, default=parse_size("5GiB"))
+    parser.add_argument("--size", type=argument(parse_size), default=parse_size("5GiB"))
     run(parser, measure, judge)

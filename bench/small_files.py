@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests"), str(ROOT / "tests" / "interop")]
 
 from figures import Spread, Verdict
-from harness import command, run, work_folder
+from harness import argument, command, run, work_folder
 from mpx_lab.proxy import DelayProxy
 from stock_server import StockServer
 
@@ -179,9 +179,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 if __name__ == "__main__":
     parser = command(__doc__)
-    parser.add_argument("--rtt", type=parse_duration, default=0.1, help="added by the proxy; 0: no proxy")
+    parser.add_argument(
+        "--rtt", type=argument(parse_duration), default=0.1, help="added by the proxy; 0: no proxy"
+    )
     parser.add_argument("--files", type=int, default=3000)
-    parser.add_argument("--size", type=parse_size, default=10_000, help="of each file")
+    parser.add_argument("--size", type=argument(parse_size), default=10_000, help="of each file")
     parser.add_argument("--runs", type=int, default=3, help="of each tool and direction")
     parser.add_argument("--tool", choices=TOOLS, help="measure only this one")
     parser.add_argument("--directions", nargs="+", choices=("up", "down"), default=["up", "down"])

@@ -50,6 +50,15 @@ class Kind:
     dies: bool = False  # one of the paths, in the middle of the copy
 
     @property
+    def least_s(self) -> float:
+        """How long it takes at least over several paths, seconds."""
+        size_bytes, rates_bps = self.size_bytes * self.files, list(self.paths_bps)
+        if self.dies:
+            rates_bps.pop()
+            size_bytes -= DIES_BYTES
+        return 8 * size_bytes / sum(rates_bps)
+
+    @property
     def topology(self) -> Topology:
         """Return the network."""
         if not self.paths_bps:
