@@ -121,7 +121,6 @@ class Search:
         `least`, `most`: how many there can be. `limits`: losses show that the path is full with more, though
         no long queue may stand: routers that keep one for each stream give each its part of the path.
         """
-        self._is_taken = bool(limits and limits.too_many and self._yields)
         if limits and self._yields:
             most = min(most, max(n, limits.most))
             least = max(least, min(n, limits.least))
@@ -130,6 +129,8 @@ class Search:
         if quick is None or age_s < RAMP.at(rtt_s):
             return None
         slow = meter.reading(SLOW.at(rtt_s))
+        are_too_many = bool(limits and limits.too_many and self._yields)
+        self._is_taken = are_too_many and not _windows_limit(slow or quick)  # these keep within their windows
         rest_s = REST.at(rtt_s)
         if self._trial is not None:
             return self._judge_fewer(now_s, age_s, n, quick, slow, rest_s, self._trial)

@@ -186,7 +186,21 @@ def test_losses_show_that_more_streams_only_take_from_others(
     yields: bool, share: int, last: int, policed: bool
 ) -> None:
     """A router with a queue for each stream, or a policer: no long queue stands, and more carry more."""
-    tuner, counts = AutoTuner(share=share, yields=yields), [share]
+    counts = beside_one_with_losses(AutoTuner(share=share, yields=yields), share, policed=policed)
+    assert max(counts) > 4 * share  # before it was known
+    assert counts[-1] == last if yields else counts[-1] >= last
+
+
+@pytest.mark.parametrize("policed", [False, True])
+def test_streams_that_windows_hold_back_are_not_closed_for_losses(policed: bool) -> None:
+    """So many of them fill no path: what they lost was lost with more."""
+    counts = beside_one_with_losses(AutoTuner(), 4, policed=policed, windows=0.9)
+    assert counts[-1] > 4
+
+
+def beside_one_with_losses(tuner: AutoTuner, share: int, *, policed: bool, windows: float = 0.0) -> list[int]:
+    """Return the streams of a minute beside one of others, where what is lost grows with their number."""
+    counts = [share]
     arrived = lost = queued = queued_lost = 0.0
     for tick in range(600):
         streams = counts[-1]
@@ -201,15 +215,14 @@ def test_losses_show_that_more_streams_only_take_from_others(
             10**13,
             0.04,
             round(lost),
-            0.0,
+            windows,
             0.0,
             queue_s=0.002 * stands,
             queued_bytes=round(queued),
             queued_lost=round(queued_lost),
         )
         counts += [decision.streams for decision in tuner.observe(0.1 * tick, {"p": sample})]
-    assert max(counts) > 4 * share  # before it was known
-    assert counts[-1] == last if yields else counts[-1] >= last
+    return counts
 
 
 @pytest.mark.parametrize(("yields", "grows"), [(True, False), (False, True)])
