@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from mpx.choices import FAIR, PAPER
+from mpx.choices import FAIR, PAPER, SCAVENGER
 from mpx.explain.finding import Finding, FindingKind
 from mpx.explain.outcome import after_data_s
 from mpx.explain.path_story import shortest_rtt_s
@@ -127,7 +127,7 @@ def _of_this_host(record: CopyRecord) -> Iterator[str]:
             f"no --tuner {PAPER}: streams had nothing to send for {idle:.0%} of the time, as they end "
             "with each chunk"
         )
-    elif idle >= MUCH and core < ONE_CORE and not limit_bps:
+    elif idle >= MUCH and core < ONE_CORE and not limit_bps and record.settings.policy != SCAVENGER:
         yield (
             f"a faster source: streams had nothing to send for {idle:.0%} of the time, while mpx took "
             f"{core:.0%} of one core; look at the disk that it reads, for example with iostat -x 1"
@@ -150,6 +150,12 @@ def _idle(record: CopyRecord) -> float:
 def _of_streams(record: CopyRecord) -> Iterator[str]:
     """Yield whether more streams were forbidden, where more would have carried more."""
     settings, full = record.settings, _path_share(record)
+    if settings.policy == SCAVENGER:
+        yield (
+            f"another --policy: with {SCAVENGER} a copy takes only what it finds that nobody else uses, and "
+            "it is slow to find it"
+        )
+        return
     if full is None or _is_at_the_limit(record) or _idle(record) >= MUCH:
         return
     if settings.streams is not None and full < MOSTLY:

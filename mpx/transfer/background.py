@@ -60,11 +60,12 @@ class Background:
         self._monitor: BackgroundMonitor | None = None
         self._scavenger = scavenger
         self._moving_s: float | None = None  # since when bytes arrive
+        self._is_read = False  # now: towards the end of a copy there is no use in it
 
     @property
     def reading(self) -> str | None:
         """The name of the mix that was read lately; None where there is no reading."""
-        return self._monitor.lately if self._monitor is not None else None
+        return self._monitor.lately if self._monitor is not None and self._is_read else None
 
     def observe(self, now_s: float, sample: Sample, lasts_s: float) -> Iterator[Reaction]:
         """Take what has moved up to now (monotonic clock); act, and yield what was done.
@@ -75,7 +76,8 @@ class Background:
             self._moving_s = now_s
         if self._scavenger is not None and lasts_s >= ENDING_S:
             yield from self._yield(self._scavenger, now_s, sample)
-        if lasts_s >= WORTH_A_SWITCH_S:
+        self._is_read = lasts_s >= WORTH_A_SWITCH_S
+        if self._is_read:
             if self._begin_monitor and self._moving_s is not None and now_s >= self._moving_s + LONG_S:
                 self._monitor, self._begin_monitor = self._begin_monitor(self._moving_s), None
             if self._monitor is not None:

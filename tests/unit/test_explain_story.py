@@ -103,6 +103,13 @@ def test_a_source_that_is_slow() -> None:
     assert advice.startswith("advice: more processor: mpx took 110% of one core")
 
 
+def test_a_copy_that_yields_waits_for_no_source() -> None:
+    report = stored("rate")
+    report["settings"] |= {"rate_bps": None, "policy": "scavenger"}
+    (advice,) = told(report)[FASTER]
+    assert advice.startswith("advice: another --policy: with scavenger a copy takes only what")
+
+
 def test_an_outage() -> None:
     story = told(stored("outage"))
     assert story[PATH][-1].startswith("problem: no data from 8")

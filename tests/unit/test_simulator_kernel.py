@@ -1,5 +1,8 @@
 """The kernel of simulated machines, as far as it can be had without building one."""
 
+import fcntl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,7 +37,32 @@ def test_a_source_that_is_none_is_told_of_and_nothing_is_kept(tmp_path: Path, ca
     with pytest.raises(SimulatorError, match="tar"):
         built_kernel(said.append, source)
     assert str(source) in said[0]
-    assert not list((cache / "mpx" / "simulator").iterdir())
+    assert [each.name for each in (cache / "mpx" / "simulator").iterdir()] == ["lock"]
+
+
+def test_who_builds_it_is_waited_for_and_what_a_killed_one_left_is_removed(
+    tmp_path: Path, cache: Path
+) -> None:
+    source, home = tmp_path / "linux-source-6.12.tar.xz", cache / "mpx" / "simulator"
+    source.write_text("no archive")
+    (home / "build-of-a-killed-one").mkdir(parents=True)
+    said: list[str] = []
+    waits = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        waits.set()
+
+    with (home / "lock").open("w") as other, ThreadPoolExecutor() as aside:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        kernel = aside.submit(built_kernel, say, source)
+        assert waits.wait(60)
+        assert "waiting" in said[0] and len(said) == 1
+        fcntl.flock(other, fcntl.LOCK_UN)
+        with pytest.raises(SimulatorError):
+            kernel.result()
+    assert "building" in said[1]
+    assert not list(home.glob("build-*"))
 
 
 def test_of_several_sources_the_newest_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

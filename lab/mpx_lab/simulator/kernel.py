@@ -1,5 +1,6 @@
 """The kernel of simulated machines: built once, from the source of Linux as a distribution packs it."""
 
+import fcntl
 import hashlib
 import os
 import re
@@ -39,23 +40,38 @@ def built_kernel(say: Callable[[str], None], source: Path | None = None) -> Path
     cache = cache_folder() / "simulator"
     kernel = cache / f"linux-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     if not kernel.exists():
-        for program, package in _NEEDED.items():
-            if shutil.which(program) is None:
-                raise UsageError(f"the simulator needs {program}: install the Debian package {package}")
+        _build_once(kernel, source, config, say)
+    return kernel
+
+
+def _build_once(kernel: Path, source: Path, config: str, say: Callable[[str], None]) -> None:
+    """Build the kernel, or wait for who builds it; what an interrupted build has left is removed."""
+    for program, package in _NEEDED.items():
+        if shutil.which(program) is None:
+            raise UsageError(f"the simulator needs {program}: install the Debian package {package}")
+    cache = kernel.parent
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = (cache / "lock").open("w")
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep the simulator's kernel in {cache}: {error.strerror}; set XDG_CACHE_HOME to a "
+            "folder you can write"
+        ) from None
+    with lock:
         try:
-            cache.mkdir(parents=True, exist_ok=True)
-            check = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115  closed at once
-        except OSError as error:
-            raise UsageError(
-                f"cannot keep the simulator's kernel in {cache}: {error.strerror}; set XDG_CACHE_HOME to a "
-                "folder you can write"
-            ) from None
-        check.close()
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another program that builds the simulator's kernel")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if kernel.exists():
+            return
+        for left in cache.glob("build-*"):
+            shutil.rmtree(left, ignore_errors=True)
         say(f"building the simulator's kernel from {source}, once; this takes some minutes")
         with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as name:
             built = _build(Path(name), source, config)
             built.replace(kernel)
-    return kernel
 
 
 def _newest_source() -> Path:
