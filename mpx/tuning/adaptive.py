@@ -95,7 +95,7 @@ class AutoTuner:
         if kind != POLICER:
             self._bearable = None
             return Limits(n > share, share, share) if kind == QUEUE else None
-        bearable = self._bearable = self._bearable or Bearable(share)
+        bearable = self._bearable = self._bearable or Bearable(share, self._losses.too_many)
         bearable.judge(n, self._losses.counted(n))
         return Limits(bearable.are_too_many(n), bearable.least, bearable.most)
 

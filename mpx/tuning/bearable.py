@@ -13,18 +13,16 @@ from mpx.tuning.losses import Counted
 class Bearable:
     """The search on one group of paths, from when losses have shown that it drops what is above a rate.
 
-    `share`: as many streams are always borne.
+    `share`: as many streams are always borne; `too_many`: so many are not, as losses have shown.
     """
 
-    def __init__(self, share: int) -> None:
+    def __init__(self, share: int, too_many: int) -> None:
         self._share = share
         self._few: tuple[int, Counted] | None = None  # the most streams that are borne, and what they lost
-        self._too_many = 0  # the fewest that are not; 0: not known yet
+        self._too_many = too_many  # the fewest that are not
 
     def judge(self, streams: int, counted: Counted) -> None:
-        """Take what so many streams have carried and lost; first those that were found to be too many."""
-        if not self._too_many:
-            self._too_many = streams
+        """Take what so many streams have carried and lost."""
         if streams >= self._too_many:
             return
         if self._few is None:

@@ -93,6 +93,7 @@ class LossJudge:
 
     def __init__(self) -> None:
         self.kind: str | None = None
+        self.too_many = 0  # streams that were found to lose more than what is random, where that is policed
         self._doses: dict[int, _Dose] = {}
         self._before: tuple[float, Losses] | None = None  # when, and what was known then
         self._known_share, self._known_s = 0.0, 0.0  # of segments that was lost when that came to be known
@@ -121,8 +122,6 @@ class LossJudge:
         if self.kind in (QUEUE, POLICER) and now_s > self._known_s + LONGEST_S:
             self.kind = None  # fewer streams lose less, so only more of them can tell
             self._doses.clear()
-            return ""
-        if self.kind == POLICER:  # how many streams it bears: bearable.py
             return ""
         kind, why = self._judged(dose, rtt_s)
         if not why or kind == self.kind:
@@ -156,8 +155,9 @@ class LossJudge:
         matters = one_bps < whole.segments * SEGMENT_BYTES * 8 / dose.seconds
         one = f"one CUBIC stream would carry {one_bps / 1e6:.1f} Mbit/s"
         if compared := _compared(doses):
-            power, error, why = compared
+            power, error, many, why = compared
             if power - error > POLICED:
+                self.too_many = many
                 return POLICER, f"the path is full, or something drops what is above a rate: {why}"
             if power + error < POLICED and matters:
                 return RANDOM, f"losses are random: {why}; {one}"
@@ -178,11 +178,11 @@ def _sum(some: Iterable[Counted]) -> Counted:
     return total
 
 
-def _compared(doses: list[_Dose]) -> tuple[float, float, str] | None:
+def _compared(doses: list[_Dose]) -> tuple[float, float, int, str] | None:
     """Return by which power of the streams the share of losses grows without a queue, and its error.
 
-    And in words what was compared: few and many streams, as far apart as there are losses enough. None where
-    there are not.
+    And with how many most are lost, and in words what was compared: few and many streams, as far apart as
+    there are losses enough. None where there are not.
     """
     doses = sorted((each for each in doses if each.not_queued.segments), key=lambda each: each.streams)
     best, found = UP, None
@@ -200,7 +200,7 @@ def _compared(doses: list[_Dose]) -> tuple[float, float, str] | None:
             power = math.log(more.share / fewer.share) / math.log(best)
             error = math.sqrt(1 / fewer.lost + 1 / more.lost) / math.log(best)  # counts are Poisson's
             why = f"{_lost(more, round(many))} and {fewer.share:.2%} with {round(few)}, without a queue"
-            found = power, error, why
+            found = power, error, round(many), why
     return found
 
 

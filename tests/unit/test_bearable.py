@@ -17,8 +17,7 @@ def lost(streams: int, at_random: float, full_from: int) -> Counted:
 
 
 def test_until_few_were_counted_all_beyond_the_share_are_too_many() -> None:
-    bearable = Bearable(4)
-    bearable.judge(23, lost(23, 0.001, 8))
+    bearable = Bearable(4, 23)
     assert [bearable.are_too_many(n) for n in (4, 5, 23)] == [False, True, True]
     assert (bearable.least, bearable.most) == (4, 4)
     bearable.judge(11, lost(11, 0.001, 8))  # more than the share: it says nothing of few
@@ -28,8 +27,7 @@ def test_until_few_were_counted_all_beyond_the_share_are_too_many() -> None:
 
 
 def test_half_way_to_too_many_may_be_tried_once_few_were_counted() -> None:
-    bearable = Bearable(4)
-    bearable.judge(23, lost(23, 0.001, 8))
+    bearable = Bearable(4, 23)
     bearable.judge(4, lost(4, 0.001, 8))
     assert (bearable.least, bearable.most) == (4, 10)
     assert not bearable.are_too_many(10) and bearable.are_too_many(23)
@@ -37,8 +35,7 @@ def test_half_way_to_too_many_may_be_tried_once_few_were_counted() -> None:
 
 @pytest.mark.parametrize("full_from", [4, 6, 9, 14, 20])
 def test_it_ends_near_where_more_streams_lose_more(full_from: int) -> None:
-    bearable = Bearable(4)
-    bearable.judge(23, lost(23, 0.001, full_from))
+    bearable = Bearable(4, 23)
     for _ in range(10):
         bearable.judge(bearable.least, lost(bearable.least, 0.001, full_from))
         bearable.judge(bearable.most, lost(bearable.most, 0.001, full_from))
@@ -48,8 +45,8 @@ def test_it_ends_near_where_more_streams_lose_more(full_from: int) -> None:
 
 def test_a_policer_alone_leaves_the_share() -> None:
     """Losses of CUBIC streams grow by the power of 1.33 with their number, from the first on."""
-    bearable = Bearable(4)
-    for n in (16, 4, 8, 6):
+    bearable = Bearable(4, 16)
+    for n in (4, 8, 6):
         bearable.judge(n, lost(n, 0.001, 1))
     assert bearable.are_too_many(6)
     assert (bearable.least, bearable.most) == (4, 4)
@@ -57,8 +54,7 @@ def test_a_policer_alone_leaves_the_share() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_few_losses_are_not_judged(seed: int) -> None:
-    bearable, chance = Bearable(4), random.Random(seed)
-    bearable.judge(23, lost(23, 0.001, 4))
+    bearable, chance = Bearable(4, 23), random.Random(seed)
     bearable.judge(4, lost(4, 0.001, 4))
     bearable.judge(8, Counted(9_000, chance.randrange(20)))  # 18 would be explained
     assert not bearable.are_too_many(8) and bearable.least == 4
