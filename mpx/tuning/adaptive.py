@@ -12,7 +12,7 @@ from mpx.tuning.bearable import Bearable
 from mpx.tuning.constants import AS_MUCH, NEARLY_ALL, PATIENCE, QUICK, RAREST_S, REST, STEP_SHOWS_S
 from mpx.tuning.losses import POLICER, QUEUE, LossJudge
 from mpx.tuning.measurement import Meter
-from mpx.tuning.search import Limits, Search, Step
+from mpx.tuning.search import LossLimits, Search, Step
 from mpx.units import counted
 
 
@@ -89,15 +89,15 @@ class AutoTuner:
         path = max(self._asked, key=lambda each: self._asked[each])
         return [Decision(path, self._asked[path], why)] if why else []
 
-    def _by_losses(self, n: int) -> Limits | None:
+    def _by_losses(self, n: int) -> LossLimits | None:
         """Return how many streams there should be where losses show that the path is full; else None."""
         kind, share = self._losses.kind, self._share
         if kind != POLICER:
             self._bearable = None
-            return Limits(n > share, share, share) if kind == QUEUE else None
+            return LossLimits(n > share, share, share) if kind == QUEUE else None
         bearable = self._bearable = self._bearable or Bearable(share, self._losses.too_many)
         bearable.judge(n, self._losses.counted(n))
-        return Limits(bearable.are_too_many(n), bearable.least, bearable.most)
+        return LossLimits(bearable.are_too_many(n), bearable.least, bearable.most)
 
     def disturbed(self, now_s: float) -> None:
         """See `Tuner`. Streams have to come up to speed again, and another number may be better."""

@@ -48,7 +48,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LossLimits:
     """How many streams there should be where losses show that more fill the path."""
 
     too_many: bool  # there are more: down to `least`
@@ -114,7 +114,7 @@ class Search:
         least: int,
         most: int,
         *,
-        limits: Limits | None = None,
+        limits: LossLimits | None = None,
     ) -> Step | None:
         """Return the next step from `n` streams that have carried data for `age_s`; None: stay.
 

@@ -3,7 +3,7 @@
 import pytest
 from unit.made_up_context import a_file
 
-from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain, certain
+from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain, certain, lost_bytes
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stream import StreamTotals
@@ -34,7 +34,7 @@ def a_retrieve(
     ("start", "proven_to", "is_last", "counts"),
     [
         (0, 0, False, True),
-        (0, 0, True, True),  # where a file begins there is no doubt of the offset
+        (0, 0, True, False),  # its length shows whether it is what was asked for
         (100, 0, False, False),
         (100, 99, False, False),
         (100, 100, False, True),
@@ -58,34 +58,26 @@ def test_nothing_counts_behind_one_that_may_be_refused() -> None:
 
 @pytest.mark.parametrize("by_others_bytes", [699, 700])
 @pytest.mark.parametrize("proven_to", [0, 100])
-def test_a_session_is_needless_when_all_is_here_and_what_it_holds_counts(
-    by_others_bytes: int, proven_to: int
-) -> None:
+def test_what_is_sent_is_in_vain_once_all_of_it_is_here(by_others_bytes: int, proven_to: int) -> None:
     file = a_file(SIZE)
     retrieve = a_retrieve(file, 100, SIZE)
     retrieve.to_write(100, 300)
     file.hold(SIZE - by_others_bytes, SIZE)
-    assert are_in_vain([retrieve], proven_to) == (by_others_bytes == 700 and proven_to == 100)
-
-
-def test_what_others_have_brought_alone_can_be_left_whatever_is_proven() -> None:
-    file = a_file(SIZE)
-    retrieve = a_retrieve(file, 100, SIZE, begun=False)
-    file.landed(100, SIZE)
-    assert are_in_vain([retrieve], 0)
+    assert are_in_vain([retrieve]) == (by_others_bytes == 700)
+    assert lost_bytes([retrieve], proven_to) == (0 if proven_to else 200)
 
 
 def test_a_session_that_has_brought_all_of_it_is_not_left_nor_one_that_reads_a_stream() -> None:
     file = a_file(SIZE)
     retrieve = a_retrieve(file, 0, SIZE)
     retrieve.to_write(0, SIZE)
-    assert not are_in_vain([retrieve], SIZE)
+    assert not are_in_vain([retrieve])
     other = a_retrieve(a_file(SIZE), 0, SIZE)
     other.file.landed(0, SIZE)
-    assert are_in_vain([other], 0)
+    assert are_in_vain([other])
     stream = a_file(SIZE)
     stream.stream()
-    assert not are_in_vain([other, a_retrieve(stream, 0, 0)], 0)
+    assert not are_in_vain([other, a_retrieve(stream, 0, 0)])
 
 
 def test_bytes_that_came_twice_count_as_sent() -> None:

@@ -9,7 +9,7 @@ import pytest
 from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.mode_e import read_ahead
-from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain
+from mpx.endpoints.ftp.mode_e.certain_parts import lost_bytes
 from mpx.endpoints.ftp.mode_e.download_worker import DownloadWorker
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.endpoints.ftp.session import SessionOptions
@@ -69,8 +69,8 @@ class MadeUpSession:
         return sum(each.left_bytes for each in self.retrieves)
 
     @property
-    def is_needless(self) -> bool:
-        return are_in_vain(self.retrieves, 0)
+    def lost_bytes(self) -> int:
+        return lost_bytes(self.retrieves, 0)
 
     def close(self) -> list[PartialRetrieve]:
         left, self.retrieves = list(self.retrieves), ()

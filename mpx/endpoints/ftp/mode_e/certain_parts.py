@@ -14,15 +14,19 @@ def certain(retrieves: Iterable[PartialRetrieve], proven_to: int) -> Iterator[Pa
     for retrieve in retrieves:
         if not (retrieve.begun or retrieve.replied):
             return
-        is_proven = retrieve.start <= proven_to and not retrieve.is_last
-        if not retrieve.is_stream and (is_proven or not retrieve.start):
+        is_proven = not retrieve.start or retrieve.start <= proven_to
+        if is_proven and not retrieve.is_last and not retrieve.is_stream:
             yield retrieve
 
 
-def are_in_vain(retrieves: Sequence[PartialRetrieve], proven_to: int) -> bool:
-    """Tell whether the server sends only what is here, and nothing would be lost with the session."""
+def are_in_vain(retrieves: Sequence[PartialRetrieve]) -> bool:
+    """Tell whether the server still sends, and only what is here."""
     if any(each.is_stream or each.missing().size for each in retrieves):
         return False
+    return any(each.left_bytes for each in retrieves)
+
+
+def lost_bytes(retrieves: Sequence[PartialRetrieve], proven_to: int) -> int:
+    """Return how many bytes that came would not count if their session ended now."""
     counts = list(certain(retrieves, proven_to))
-    left_bytes = sum(each.left_bytes for each in retrieves)
-    return left_bytes > 0 and not any(each.held_bytes for each in retrieves if each not in counts)
+    return sum(each.held_bytes for each in retrieves if each not in counts)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from mpx import choices
 from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
 from mpx.endpoints.ftp.extensions import sink
-from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain, certain
+from mpx.endpoints.ftp.mode_e.certain_parts import certain, lost_bytes
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
@@ -368,9 +368,9 @@ class DownloadSession:
             channel.cut()
 
     @property
-    def is_needless(self) -> bool:
-        """Whether the server sends only what is here, and nothing would be lost with the session."""
-        return are_in_vain(self.retrieves, self._certain_to)
+    def lost_bytes(self) -> int:
+        """How many bytes that came would be lost with the session."""
+        return lost_bytes(self.retrieves, self._certain_to)
 
     @property
     def _certain_to(self) -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.download_watch import DownloadWatch, Needless
@@ -32,7 +33,8 @@ MOST_AHEAD = 64  # retrieves
 TICK_S = 0.02
 LEAVE_S, LOGINS = 1.0, 2  # and that many logins: what takes longer is asked for again, elsewhere
 MOST_FRUITLESS = 2
-QUIET_S = 0.2  # and a round trip: who brings nothing new for so long, and is not needed, is not waited for
+QUIET_S = 0.2  # and a round trip: who brings nothing new for so long is not waited for, if not needed, ...
+SILENT_S = 1.0  # ... nor for so long, if some of what it brought is to be brought again
 
 
 class DownloadWorker(SessionWorker):
@@ -148,6 +150,7 @@ class DownloadWorker(SessionWorker):
                 self._watch.look(session, self._totals())
                 if self._is_overtaken(session):
                     self.drop()
+                    return False  # others may be quicker to bring what was lost
         except Needless:
             self.drop()
         return True
@@ -273,12 +276,17 @@ class DownloadWorker(SessionWorker):
         return self._scheduler.take_over(late, limit, taker)
 
     def _is_overtaken(self, session: DownloadSession) -> bool:
-        """Whether nothing is left to do but to wait for what a session sends in vain."""
-        if self._scheduler.has_more or not session.is_needless:
+        """Whether nothing is left to do but to wait for what a session sends in vain.
+
+        Where some of what it brought would be lost, it must be silent, and that less than what it sends.
+        """
+        if self._scheduler.has_more or not are_in_vain(session.retrieves):
             return False
+        left_bytes, silent_s = session.left_bytes, self._watch.silent_s()
+        if lost := session.lost_bytes:
+            return silent_s > SILENT_S and lost < left_bytes
         soon_s = max(TICK_S, self._ahead.rtt_s)
-        left_s = session.left_bytes / (self._ahead.goodput or AT_FIRST)
-        return left_s > soon_s or self._watch.silent_s() > QUIET_S + soon_s
+        return left_bytes / (self._ahead.goodput or AT_FIRST) > soon_s or silent_s > QUIET_S + soon_s
 
     def _retrieve(self, piece: Piece, connections: int) -> bool:
         """Queue a piece, on this number of connections; False when it is not needed any more."""
