@@ -18,7 +18,7 @@ def test_it_starts_with_its_share(rtt_s: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rtt_s", "second"), [(0.001, 8), (0.01, 16), (0.04, 16), (0.06, 24), (0.08, 31), (0.2, 32)]
+    ("rtt_s", "second"), [(0.001, 8), (0.002, 8), (0.01, 16), (0.04, 16), (0.06, 24), (0.08, 31), (0.2, 32)]
 )
 def test_the_first_step_is_larger_on_a_long_path(rtt_s: float, second: int) -> None:
     """At 1 ms the streams have less than a segment under way, as where a path has no room for them."""
