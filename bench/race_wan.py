@@ -110,6 +110,7 @@ class RaceWan(harness.CellRow[Raced]):
             for tool in by
             for run in by[tool]
         }
+        codes |= {(OURS, str(json.loads(_file(options, *job).read_text())["code"])) for job in took_s}
         raced = Raced(moved, took_s, described(sorted(codes)))
         lines = self.table(raced)
         print("\n".join(lines))
