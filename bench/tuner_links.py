@@ -3,8 +3,8 @@
     python bench/tuner_links.py --simulated [--seed N] [--links 1-60] [--effort full] [--any-code]
 
 In the table: `fewest enough` is the smallest of the fixed numbers that gives 97 % of the best, `streams late`
-the median of the tuner's in the last third, `reached` the time until 90 % of the best. The first run is shown
-as it ends; a link takes two minutes of a processor, three times that with `--effort full`.
+the tuner's mean number in the last third, `reached` the time until 90 % of the best. Each run is named when
+it has ended; a link takes two minutes of a processor, six or more with `--effort full`.
 
 Each link draws its direction, server, congestion control, rate, RTT, queue, loss, windows, neighbours and
 changes half-way (bench/apt/random_links.py). Fixed numbers run once, the best two three times; so does the

@@ -102,11 +102,11 @@ class Meter:
         resent = sum(s.retransmits for s in last.values()) - sum(s.retransmits for s in first.values())
         window_bps = max((s.window_bps for s in last.values() if s.window_bps), default=None)
         longer = 1.0 + (_mean(queues_s) / self.rtt_s if queues_s else 0.0)  # round trips, by queues
-        is_all = bool(window_bps) and goodput_bps * longer >= NEARLY_ALL * (window_bps or 0.0) * streams
+        fills_windows = goodput_bps * longer >= NEARLY_ALL * streams * (window_bps or math.inf)
         return Reading(
             streams=streams,
             goodput_bps=goodput_bps,
-            held_back=1.0 if is_all else _mean(held_back) if held_back else None,
+            held_back=1.0 if fills_windows else _mean(held_back) if held_back else None,
             window_bps=window_bps,
             resent=resent * SEGMENT_BYTES * 8 / bits,
             full=_mean([queue_s > least_s for queue_s in queues_s]) if queues_s else None,

@@ -269,8 +269,8 @@ class Search:
             if before.was_taken or self._is_crowded(slow):
                 self._last = None  # what it cost others have
             return None
-        may_be_enough = quick.goodput_bps > LOST * before.goodput_bps or self._is_crowded(quick)
-        may_be_enough = may_be_enough or before.was_taken
+        keeps_up = quick.goodput_bps > LOST * before.goodput_bps
+        may_be_enough = keeps_up or before.was_taken or self._is_crowded(quick)
         if age_s < longest_s and may_be_enough:
             return None
         self._trial = None

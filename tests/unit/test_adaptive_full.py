@@ -198,6 +198,22 @@ def test_streams_that_windows_hold_back_are_not_closed_for_losses(policed: bool)
     assert counts[-1] > 4
 
 
+def test_where_few_streams_lose_at_random_a_policer_bears_more() -> None:
+    """Each carries a tenth of the rate, as one segment in five hundred is lost; beyond ten many more are."""
+    tuner, streams, arrived, lost = AutoTuner(), 4, 0.0, 0.0
+    counts = []
+    for tick in range(900):
+        segments = 0.1 * 800 * min(streams, 10)
+        arrived += segments * 1448
+        lost += segments * 0.002 * max(1.0, streams / 10) ** 4
+        sample = Sample(streams, round(arrived), 10**13, 0.04, round(lost), 0.0, 0.0, queue_s=0.0)
+        for decision in tuner.observe(0.1 * tick, {"p": sample}):
+            streams = decision.streams
+        counts.append(streams)
+    assert max(counts) >= 16 and 4 in counts[50:]  # too many, and then the share
+    assert 8 <= counts[-1] <= 14
+
+
 def beside_one_with_losses(tuner: AutoTuner, share: int, *, policed: bool, windows: float = 0.0) -> list[int]:
     """Return the streams of a minute beside one of others, where what is lost grows with their number."""
     counts = [share]

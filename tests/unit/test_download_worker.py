@@ -309,3 +309,32 @@ def test_the_ends_that_prove_where_parts_begin_are_no_measure_of_goodput(
     now[0] = 5.2
     ahead.passed(200_002)
     assert ahead.goodput == pytest.approx(1e6)
+
+
+@pytest.mark.parametrize(
+    ("brought_bytes", "silent_s", "is_left"),
+    [(2_000_000, 0.5, False), (2_000_000, 2.0, True), (5_000_000, 2.0, False)],
+)
+def test_what_a_session_would_lose_is_to_be_less_than_it_still_sends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brought_bytes: int, silent_s: float, is_left: bool
+) -> None:
+    worker, session, file = a_worker_with(tmp_path, brought_bytes)
+    session.retrieves[0].begun = False  # so none of it counts
+    file.hold(brought_bytes, 8_000_000)
+    monkeypatch.setattr(worker._watch, "silent_s", lambda: silent_s)
+    worker.step()
+    assert (worker.session is None) == is_left
+
+
+@pytest.mark.parametrize(("login_s", "takes_over"), [(0.1, True), (5.0, False)])
+def test_who_has_to_log_in_first_takes_over_only_what_comes_later(
+    tmp_path: Path, login_s: float, takes_over: bool
+) -> None:
+    worker, _, _ = a_worker_with(tmp_path, 8_000_000)
+    late_file = FileTransfer("g", "g", str(tmp_path / ".g.part"), FileInfo(Kind.FILE, 8_000_000))
+    late = PartialRetrieve(late_file, 0, 8_000_000, -1, NoChannel())
+    other, _, _ = a_worker_with(tmp_path, 0)
+    other.under_way = lambda: [Pending(late, 8.0, 1e6)]  # type: ignore[method-assign]
+    worker._others = lambda _: [other]
+    worker.session, worker._login_s = None, login_s
+    assert (worker._next_piece() is not None) == takes_over

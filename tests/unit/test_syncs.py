@@ -45,9 +45,9 @@ def test_once_one_is_slow_the_others_run_side_by_side(monkeypatch: pytest.Monkey
 def test_quick_again_they_need_no_thread_again(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, several = Clock(monkeypatch), Syncs()
     several.run(clock.some(2, 0.01))
-    several.run(clock.some(16, 0.00001))
+    several.run(clock.some(16, 0.0001))
     clock.here = 0
-    several.run(clock.some(16, 0.00001))
+    several.run(clock.some(16, 0.0001))
     assert clock.here == 16
 
 
