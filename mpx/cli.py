@@ -25,6 +25,7 @@ class _Commands(click.Group):
         "list": ("mpx.commands.listing", "list_command", "List a folder of a server or of this host."),
         "probe": ("mpx.commands.probe", "probe_command", "Measure the round-trip time to a host."),
         "serve": ("mpx.serve.command", "serve", "Serve a folder to GridFTP and FTP clients."),
+        "token": ("mpx.commands.token", "token", "Make and keep tokens for mpx serve."),
         "train": (
             "mpx_train.train_command",
             "train_command",

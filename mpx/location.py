@@ -21,7 +21,7 @@ _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file" or "ftp"
+    scheme: str  # "file", "ftp", or "mpx": mpx serve inside TLS
     name: str
     host: str = ""
     port: int = 0
@@ -49,7 +49,7 @@ class Location:
             return self
         first, slash, rest = self.name.partition("/")
         scheme, colon, host = self.name.partition(":")
-        if colon and scheme.lower() in ("ftp", "gsiftp") and not os.path.lexists(first):
+        if colon and scheme.lower() in ("ftp", "gsiftp", "mpx") and not os.path.lexists(first):
             raise UsageError(
                 f"{self.name}: write ftp://{host.lstrip('/')} for a server, or ./{self.name} for a local file"
             )
@@ -90,9 +90,11 @@ def parse_location(text: str) -> Location:
             f"{text}: gsiftp:// means GSI security, which mpx does not speak yet; "
             "if the server admits clients in the clear, write ftp://"
         )
-    if scheme != "ftp":
-        raise UsageError(f"{text}: mpx does not know {scheme}://; it copies plain names, file: and ftp://")
-    return _ftp(text)
+    if scheme not in ("ftp", "mpx"):
+        raise UsageError(
+            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, ftp:// and mpx://"
+        )
+    return _server(text, scheme)
 
 
 def _has_password(text: str) -> bool:
@@ -114,22 +116,24 @@ def _file_name(text: str) -> str:
     return name
 
 
-def _ftp(text: str) -> Location:
+def _server(text: str, scheme: str) -> Location:
     # urlsplit() drops tabs and newlines and cuts at ? and #, none of which FTP gives a meaning.
     rest = text.split("://", 1)[1]
     authority, slash, path = rest.partition("/")
     if len(authority) > _LONGEST_AUTHORITY:  # urlsplit() takes quadratic time for some
         raise UsageError(
             f"a URL with {len(authority)} characters before its path, which no host and port have; "
-            "write ftp://HOST:PORT/NAME"
+            f"write {scheme}://HOST:PORT/NAME"
         )
     try:
         parts = urlsplit(f"ftp://{authority}")
         host, port = parts.hostname or "", parts.port or FTP_PORT
     except ValueError as error:
-        raise UsageError(f"{text}: {error}; write ftp://HOST:PORT/NAME") from None
+        raise UsageError(f"{text}: {error}; write {scheme}://HOST:PORT/NAME") from None
     if not host or re.search(r"[?#\s\x00-\x1f]", authority):
-        raise UsageError(f"{text}: no host that can be read; write ftp://HOST:PORT/NAME")
+        raise UsageError(f"{text}: no host that can be read; write {scheme}://HOST:PORT/NAME")
+    if scheme == "mpx" and parts.username:
+        raise UsageError(f"{text}: a token says who you are; leave the user out of the URL")
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
@@ -140,4 +144,4 @@ def _ftp(text: str) -> Location:
         name = name[3:]
     elif not name:
         name = "/"
-    return Location("ftp", name, host, port, unquote(parts.username or "", errors="surrogateescape"))
+    return Location(scheme, name, host, port, unquote(parts.username or "", errors="surrogateescape"))

@@ -132,9 +132,16 @@ class Signals:
     and where it may not it raises SIGINT. We need none of these threads.
     """
 
-    def __init__(self, grace_s: float | None = GRACE_S, *, unfinished: str = str(Interrupted())) -> None:
-        """`unfinished`: what is said where it has not ended by then."""
+    def __init__(
+        self,
+        grace_s: float | None = GRACE_S,
+        *,
+        unfinished: str = str(Interrupted()),
+        hung_up: Callable[[], None] | None = None,
+    ) -> None:
+        """`unfinished`: what is said where it has not ended by then. `hung_up`: what SIGHUP does instead."""
         self._grace_s = grace_s
+        self._hung_up = hung_up
         self._unfinished = unfinished
         self.cancel = threading.Event()
         self.received: int | None = None
@@ -158,6 +165,9 @@ class Signals:
         _listen().react = self._react_before
 
     def _received(self, number: int) -> None:
+        if number == signal.SIGHUP and self._hung_up:
+            self._hung_up()
+            return
         if self.received is not None:
             if number == self.received and time.monotonic() - self._received_s < SAME_S:
                 return

@@ -26,6 +26,7 @@ LARGE_BYTES = 100_000  # files beyond that do not stay until the end
 OF_THE_USER = (
     *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
     *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
+    *("MPX_TOKEN", "MPX_TOKEN_FILE", "XDG_CONFIG_HOME"),
 )
 
 # Under nohup, or in the background of a script, they would be ignored by all that tests start.

@@ -17,7 +17,7 @@ class RawClient:
     """One control connection; replies are read one by one, markers kept aside in `markers`."""
 
     def __init__(self, port: int, *, login: bool = True) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+        self.sock = self.connected(port)
         self._reader = wire.ReplyReader()
         self._replies: list[wire.Reply] = []
         self.markers: list[wire.Reply] = []
@@ -25,6 +25,9 @@ class RawClient:
         if login:
             assert self.do("USER anonymous").code == 331
             assert self.do("PASS a@").code == 230
+
+    def connected(self, port: int) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
 
     def __enter__(self) -> Self:
         return self

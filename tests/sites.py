@@ -19,7 +19,9 @@ from mpx.location import parse_location
 from mpx.net import congestion_control
 from mpx.options import CopyOptions
 from mpx.serve import Server
+from mpx.serve.secure_serving import SecureServing
 from mpx.serve.session import Limits
+from mpx.serve.token_store import TokenRights, new_token
 from mpx.transfer.registry import open_endpoint
 
 AWKWARD = [
@@ -68,7 +70,7 @@ class Site:
 
     def url_of(self, relative: str) -> str:
         """How a user names a file of the folder."""
-        remote = self.url.startswith("ftp://")
+        remote = "://" in self.url
         return self.url + (quote(relative, errors="surrogateescape") if remote else relative)
 
     def write(self, relative: str, data: bytes = b"") -> Path:
@@ -121,10 +123,35 @@ def own_site(folder: Path) -> Iterator[Site]:
         yield Site(folder, server.url, links="none", takes_congestion=True, has_xxh3=True)
 
 
+@contextmanager
+def token_site(folder: Path) -> Iterator[Site]:
+    """As own_site, inside TLS, with a token in the environment."""
+    limits = Limits(congestion=congestion_control.usable_congestion())
+    secure = SecureServing()
+    with with_token(secure), Server(folder, writable=True, limits=limits, secure=secure) as server:
+        yield Site(folder, server.url, links="none", takes_congestion=True, has_xxh3=True)
+
+
+@contextmanager
+def with_token(secure: SecureServing, *, writable: bool = True, folder: str = "/") -> Iterator[TokenRights]:
+    """Have a token of that server in the environment."""
+    token, grant = new_token(secure.key_name, folder=folder, writable=writable, until_s=None, note="")
+    secure.access.tokens.add(grant)
+    before = os.environ.get("MPX_TOKEN")
+    os.environ["MPX_TOKEN"] = token.text
+    try:
+        yield grant
+    finally:
+        os.environ.pop("MPX_TOKEN")
+        if before is not None:
+            os.environ["MPX_TOKEN"] = before
+
+
 SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {
     "local": local_site,
     "stock server": stock_site,
     "mpx serve": own_site,
+    "mpx serve with a token": token_site,
 }
 FAR = ("stock server", "mpx serve")
 

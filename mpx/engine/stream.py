@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mpx.engine.round_trips import InQueue, Queueing
-from mpx.net import tcp, tcp_info
+from mpx.net import tcp, tcp_info, tls
 from mpx.net.mptcp import mptcp_info
 
 BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
@@ -157,7 +157,7 @@ class StreamCounters:
             self._count_subflows()
             info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
-                carried_bytes = min(info.bytes_acked, self.passed_bytes)
+                carried_bytes = min(self._acknowledged(info), self.passed_bytes)
                 more_bytes = carried_bytes - self._last.bytes
                 more_lost = info.retransmits - self._last.retransmits
                 place = self._in_queue.place(time.monotonic(), info.rtt_s, info.least_rtt_s, more_bytes)
@@ -180,6 +180,10 @@ class StreamCounters:
                 self._last = self._last.none_open()
             return self._last
 
+    def _acknowledged(self, info: tcp_info.TcpInfo) -> int:
+        """Return the bytes that have arrived, without those that TLS has added."""
+        return max(0, info.bytes_acked - tls.overhead_bytes(self.connection))
+
     def _count_subflows(self) -> None:
         info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None
         if info is not None:
@@ -193,7 +197,7 @@ class StreamCounters:
         with self._guard:
             info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
         now = time.monotonic()
-        if info is None or info.bytes_acked + 1 >= self.offered_bytes:  # some kernels count the SYN
+        if info is None or self._acknowledged(info) + 1 >= self.offered_bytes:  # some kernels count the SYN
             self._owed_since_s = None
             return None
         if self._owed_since_s is None or info.bytes_acked != self._seen_bytes:

@@ -9,8 +9,9 @@ import struct
 from collections.abc import Callable
 from contextlib import closing
 
-from mpx.endpoints.ftp.data_address import connect_data, passive_address
+from mpx.endpoints.ftp.data_address import connect_data, passive_port
 from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.refusals import reply_error
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -44,7 +45,7 @@ class Sink:
     def open(self, congestion: str) -> socket.socket:
         """Return a connection whose data is discarded, and which is reset when it is closed."""
         self._session.send(self._command)
-        connection = connect_data(self._session, self._address, congestion=congestion)
+        connection = connect_data(self._session, self._port, congestion=congestion)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
         return connection
 
@@ -63,7 +64,7 @@ class Sink:
         return command(sink.VERB) if self._is_ours else command("STOR", NULL_DEVICE)
 
     def _prepare(self) -> None:
-        self._address = passive_address(self._session)
+        self._port = passive_port(self._session, (), Direction.UP)
 
     def _check(self) -> None:
         peer = self._session.peer
@@ -79,7 +80,7 @@ class Sink:
         self._prepare()
         self._session.send(self._command)
         try:
-            with closing(connect_data(self._session, self._address)) as connection:
+            with closing(connect_data(self._session, self._port)) as connection:
                 connection.sendall(b"\0")
         except (ConnectionLost, OSError) as error:
             refusal = self._session.poll_reply(tcp.STOP_INTERVAL_S)

@@ -27,10 +27,14 @@ Some = TypeVar("Some", bound=Occupant)
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many sessions there may be, in all and of one party, and how many that have not logged in yet."""
+    """How many sessions there may be, in all, of one party and of one token.
+
+    And how many that have not logged in yet.
+    """
 
     sessions: int = 256
     of_party: int = 64
+    of_token: int = 64
     strangers: int = 256
     strangers_of_party: int = 64
 

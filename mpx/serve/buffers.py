@@ -14,6 +14,7 @@ from mpx.engine.token_bucket import TokenBucket
 
 BLOCK_BYTES = 1024 * 1024  # moved at once: see docs/serve.md for what was measured
 SMALL_BLOCK_BYTES = 128 * 1024  # moved at once by who has many connections already
+MOST_CONNECTIONS = 256  # of one session at a time
 MOST_OF_ADDRESS = 2048  # data connections: eight copies with as many streams as they may have
 MOST_OF_ALL = 8192
 WITH_LARGE_BLOCKS = 128  # of one address

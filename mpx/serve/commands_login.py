@@ -1,6 +1,6 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx.endpoints.ftp.extensions import congestion, echo, sink
+from mpx.endpoints.ftp.extensions import congestion, dialing, echo, sink
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.net import mptcp
 from mpx.serve import commands_site
@@ -16,10 +16,16 @@ _OK = b"200 OK.\r\n"
 
 def _user(session: Session, argument: str) -> bytes:
     session.user = argument.strip()
+    if session.access:
+        return b"331 The secret of the token is required.\r\n"
     return b"331 Password required: any will do for anonymous.\r\n"
 
 
-def _pass(session: Session, _: str) -> bytes:
+def _pass(session: Session, secret: str) -> bytes:
+    if session.access:
+        if not session.logged_in:
+            session.log_in_with(secret)
+        return b"230 Logged in.\r\n"
     if session.user.lower() not in ("anonymous", "ftp"):
         raise RefusalReply(530, "Login incorrect: only USER anonymous is served here.")
     if not session.logged_in:
@@ -42,6 +48,8 @@ def _features(session: Session, _: str) -> bytes:
         lines += [mptcp.FEATURE]
     if place := session.echo_place():
         lines += [place.feature, echo.PULSE_FEATURE]
+    if session.access:
+        lines += [dialing.FEATURE]
     lines += [sink.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 
@@ -93,6 +101,10 @@ def _protection(_: Session, argument: str) -> bytes:
     return b"200 Protection level set to C.\r\n"
 
 
+def _who_am_i(session: Session, _: str) -> bytes:
+    return reply_line(200, session.grant.id if session.grant else "anonymous")
+
+
 def _ok(_: Session, __: str) -> bytes:
     return _OK
 
@@ -108,7 +120,7 @@ COMMANDS = {
     "AUTH": Command(lambda _, __: b"502 Only logins in the clear are served.\r\n", login=False),
     "OPTS": Command(_options, argument=True, login=False),
     "SITE": Command(commands_site.site, argument=True, login=False),
-    "WHOAMI": Command(lambda _, __: b"200 anonymous\r\n"),
+    "WHOAMI": Command(_who_am_i),
     "TYPE": Command(_type, argument=True),
     "MODE": Command(_mode, argument=True),
     "STRU": Command(_structure, argument=True),

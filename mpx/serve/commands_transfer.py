@@ -8,7 +8,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 
-from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.extensions import dialing, sink
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.engine.holes import lost_from
 from mpx.engine.ranges import RangeSet
@@ -70,6 +71,14 @@ def _striped_active(session: Session, argument: str) -> bytes:
     # Of several addresses (a striped receiver) the first takes all the data, as with a stock server.
     first = (argument.split() or [""])[0]
     return _extended_active(session, first) if first.startswith("|") else _active(session, first)
+
+
+def _data(session: Session, argument: str) -> bytes:
+    try:
+        direction = Direction(argument.strip().upper())
+    except ValueError:
+        raise RefusalReply(501, "DATA takes UP or DOWN.") from None
+    return reply_line(200, session.channel.issue_ticket(direction).text)
 
 
 def _only_ipv4(session: Session, instead: str) -> None:
@@ -299,6 +308,7 @@ COMMANDS = {
     "PORT": Command(_active, argument=True),
     "EPRT": Command(_extended_active, argument=True),
     "SPOR": Command(_striped_active, argument=True),
+    dialing.VERB: Command(_data, argument=True),
     "RETR": Command(_retrieve, argument=True),
     "ERET": Command(_extended_retrieve, argument=True),
     "STOR": Command(_store, argument=True, writes=True),

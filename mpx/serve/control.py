@@ -117,7 +117,7 @@ class Control:
         queued, self._queued = self._queued, b""
         view, until_s = memoryview(queued + reply), 0.0
         try:
-            view = view[self._sock.send(view, socket.MSG_DONTWAIT) :]
+            view = view[self._send(view, socket.MSG_DONTWAIT) :]
         except BlockingIOError:
             pass
         except OSError as error:
@@ -126,7 +126,7 @@ class Control:
             until_s = until_s or min(time.monotonic() + _SEND_TIMEOUT_S, self._login_by_s)
             self._wait_at_most(socket.SO_SNDTIMEO, until_s)
             try:
-                view = view[self._sock.send(view) :]
+                view = view[self._send(view) :]
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -135,16 +135,16 @@ class Control:
     def say_farewell(self, reply: bytes) -> None:
         """Send a last reply without waiting, and see to it that it arrives."""
         with suppress(OSError):  # the client may have gone already
-            self._sock.send(self._queued + reply, socket.MSG_DONTWAIT)
+            self._send(memoryview(self._queued + reply), socket.MSG_DONTWAIT)
             self._sock.shutdown(socket.SHUT_WR)
             drained = 0  # else the kernel answers what nobody read with a reset, which may overtake the reply
-            while drained < _MOST_DRAINED_BYTES and (data := self._sock.recv(65536, socket.MSG_DONTWAIT)):
+            while drained < _MOST_DRAINED_BYTES and (data := self._recv(socket.MSG_DONTWAIT)):
                 drained += len(data)
 
     def dismiss(self, reply: bytes) -> None:
         """Send a last reply without waiting and end the session, from another thread."""
         with suppress(OSError):
-            self._sock.send(reply, socket.MSG_DONTWAIT)
+            self._send(memoryview(reply), socket.MSG_DONTWAIT)
         self.shutdown()
 
     def shutdown(self) -> None:
@@ -162,16 +162,26 @@ class Control:
 
     def _wait_at_most(self, option: int, until_s: float) -> None:
         """Have the kernel wait no longer than that; it costs a client one call less than to poll first."""
+        seconds, rest = divmod(math.ceil(self._left_s(until_s) * 1e6), 1_000_000)
+        self._sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, rest))
+
+    def _left_s(self, until_s: float) -> float:
+        """Return for how long the kernel may wait; raises ControlClosed if it is late already."""
         left_s = min(until_s - time.monotonic(), _ONE_WAIT_S)
         if left_s <= 0:
             raise ControlClosed("too slow", (421, "Idle Timeout: closing control connection."))
-        seconds, rest = divmod(math.ceil(left_s * 1e6), 1_000_000)
-        self._sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, rest))
+        return left_s
+
+    def _recv(self, flags: int) -> bytes:
+        return self._sock.recv(_ONE_READ_BYTES, flags)
+
+    def _send(self, view: memoryview, flags: int = 0) -> int:
+        return self._sock.send(view, flags)
 
     def _receive(self, flags: int = 0) -> None:
         """Take what has arrived. Raises ControlClosed when a limit is broken."""
         try:
-            data = self._sock.recv(_ONE_READ_BYTES, flags)
+            data = self._recv(flags)
         except BlockingIOError:
             return
         except OSError:

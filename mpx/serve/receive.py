@@ -4,7 +4,7 @@ import os
 import threading
 
 from mpx.endpoints.ftp.framing import CLOSE, EOF, HEADER_BYTES, BlockHeader, ReceivedEnds, unpack_header
-from mpx.serve.data import Connection
+from mpx.serve.connection import Connection
 from mpx.serve.progress import TransferCounters
 from mpx.serve.replies import DataChannelError
 from mpx.serve.turns import LONG_PATIENCE_S, Share, Turn, Turns

@@ -42,8 +42,14 @@ class Root:
     Names are absolute within the tree and normal (see `join`).
     """
 
-    def __init__(self, directory: str | Path) -> None:
-        self._fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    def __init__(self, directory: str | Path, *, within: "Root | None" = None) -> None:
+        """`within`: `directory` is a name in that tree."""
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        if within is None:
+            self._fd = os.open(directory, flags)
+        else:
+            with within._parent(str(directory), follow=True) as (parent, name):
+                self._fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=parent)
         try:
             os.stat(".", dir_fd=self._fd)  # O_PATH does not ask whether it may be entered
         except OSError:

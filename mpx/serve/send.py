@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from mpx.endpoints.ftp.framing import HEADER_BYTES, BlockHeader, end_of_data
 from mpx.engine.ranges import RangeSet
-from mpx.serve.data import Connection
+from mpx.serve.connection import Connection
 from mpx.serve.progress import TransferCounters
 from mpx.serve.turns import Turn, in_turns
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from mpx.engine.token_bucket import TokenBucket
 from mpx.errors import UsageError
+from mpx.net import mptcp
+from mpx.net.tls import TlsSocket
 from mpx.serve import admission
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS
@@ -19,11 +21,14 @@ from mpx.serve.control import Control, ControlClosed
 from mpx.serve.echo import Echo
 from mpx.serve.pacing_requests import PulseService
 from mpx.serve.root import Root
+from mpx.serve.secure_control import SecureControl
+from mpx.serve.secure_serving import SecureServing
 from mpx.serve.session import Limits, Session
 from mpx.serve.turns import Share, Turn, Turns
 from mpx.text import quoted
 
 _CLOSE_TIMEOUT_S = 1.0
+_DRAIN_TICK_S = 0.05
 _BACKLOG = 512
 _CONNECTIONS_RATE, _CONNECTIONS_BURST = 300.0, 20  # a flood of connections is to leave time for others
 _FULL = b"421 Too many sessions, try later.\r\n"
@@ -34,9 +39,10 @@ _log = logging.getLogger(__name__)
 class Server:
     """Serves one directory over GridFTP from the moment it is made until `close` (or the end of `with`).
 
-    It runs in threads of its own. `port` 0 takes a free one. A `host` that is not a loopback address
-    needs `insecure` and the networks in `allow_from` (CIDR): there is no encryption and no password.
-    Raises UsageError when that is missing, or the directory or the port cannot be had.
+    It runs in threads of its own. `port` 0 takes a free one. `secure` serves inside TLS who has a token.
+    Without it a `host` that is not a loopback address needs `insecure` and the networks in `allow_from`
+    (CIDR): there is no encryption and no password. Raises UsageError when that is missing, or the directory
+    or the port cannot be had. `secure` is closed with the server.
     """
 
     def __init__(
@@ -49,8 +55,10 @@ class Server:
         insecure: bool = False,
         allow_from: Iterable[str] = (),
         limits: Limits | None = None,
+        secure: SecureServing | None = None,
     ) -> None:
-        self._allowed = _who_may_connect(host, insecure, tuple(allow_from))
+        self._secure = secure
+        self._allowed = _who_may_connect(host, insecure, tuple(allow_from), is_secure=secure is not None)
         self._writable = writable
         self._limits = limits or Limits()
         try:
@@ -58,7 +66,7 @@ class Server:
         except OSError as error:
             raise UsageError(f"cannot serve {quoted(str(root))}: {error.strerror}") from error
         try:
-            self._listener = _listen(host, port)
+            self._listener = _listen(host, port, over_mptcp=secure is not None)
         except OSError as error:
             self._root.close()
             raise UsageError(f"cannot listen at {host} port {port}: {error.strerror}") from error
@@ -70,6 +78,8 @@ class Server:
         self.host, self.port = self._listener.getsockname()[:2]
         self._pulses = PulseService(self._sending_to)
         self._echo = self._open_echo()
+        if secure:
+            secure.start(self._limits.room, self._start)
         self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
         self._thread.start()
 
@@ -77,7 +87,7 @@ class Server:
     def url(self) -> str:
         """Where the root of the tree is served."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"ftp://{host}:{self.port}/"
+        return f"{'mpx' if self._secure else 'ftp'}://{host}:{self.port}/"
 
     def __enter__(self) -> "Server":
         return self
@@ -85,8 +95,11 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Stop: no new sessions, running ones are cut off, what they received so far stays."""
+    def close(self, *, drain_s: float = 0.0) -> None:
+        """Stop: no new sessions, running ones are cut off, what they received so far stays.
+
+        `drain_s`: for so long a command that is being done, as a transfer, may go on to its end.
+        """
         if self._stopping.is_set():
             return
         self._stopping.set()
@@ -94,6 +107,7 @@ class Server:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
+        self._drain(time.monotonic() + drain_s)
         with self._lock:
             left = dict(self._sessions)
         for session in left:
@@ -103,7 +117,21 @@ class Server:
             thread.join(max(0.0, until_s - time.monotonic()))
         if self._echo:
             self._echo.close()
+        if self._secure:
+            self._secure.close()
         self._root.close()
+
+    def _drain(self, until_s: float) -> None:
+        """Wait until no session does a command; those that do none are ended."""
+        while (left_s := until_s - time.monotonic()) > 0:
+            with self._lock:
+                left = dict(self._sessions)
+            for session in left:
+                if not session.busy:
+                    session.stop()
+            if not left:
+                return
+            next(iter(left.values())).join(min(left_s, _DRAIN_TICK_S))
 
     def _open_echo(self) -> Echo | None:
         try:
@@ -133,7 +161,16 @@ class Server:
                 sock.close()
                 continue
             with turn:
-                self._start(sock)
+                self._take(sock, address[0])
+
+    def _take(self, sock: socket.socket, host: str) -> None:
+        if self._secure is None:
+            self._start(sock)
+            return
+        try:
+            self._secure.take(sock, host)
+        except (OSError, MemoryError):
+            sock.close()  # the client has gone already, or there is no room for it
 
     def _start(self, sock: socket.socket) -> None:
         try:
@@ -141,7 +178,8 @@ class Server:
                 sock.send(_FULL, socket.MSG_DONTWAIT)
                 sock.close()
                 return
-            control = Control(sock, self._limits.login_s)
+            login_s = self._limits.login_s
+            control = SecureControl(sock, login_s) if isinstance(sock, TlsSocket) else Control(sock, login_s)
             session = Session(
                 control,
                 self._root,
@@ -151,6 +189,7 @@ class Server:
                 admit_to_echo=self._admit_to_echo,
                 budget=self._budget,
                 turns=self._turns,
+                access=self._secure.access if self._secure else None,
             )
         except (OSError, MemoryError):
             sock.close()  # the client has gone already, or there is no room for it
@@ -184,7 +223,10 @@ class Server:
         """Have a session logged in, for which another one may leave. Raises ControlClosed."""
         with self._lock:
             others = [other for other in self._sessions if other.logged_in and not other.gave_way]
+            of_token = sum(other.grant == session.grant for other in others) if session.grant else 0
             try:
+                if of_token >= self._limits.room.of_token:
+                    raise admission.Full
                 leaves = admission.session_to_drop(others, session.party, self._limits.room, time.monotonic())
             except admission.Full:
                 raise ControlClosed("too many sessions", (421, "Too many sessions, try later.")) from None
@@ -223,12 +265,18 @@ class Server:
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _who_may_connect(host: str, insecure: bool, allow_from: tuple[str, ...]) -> list[_Network]:
+def _who_may_connect(
+    host: str, insecure: bool, allow_from: tuple[str, ...], *, is_secure: bool
+) -> list[_Network]:
     try:
         address = ipaddress.ip_address(host)
         allowed = [ipaddress.ip_network(network) for network in allow_from]
     except ValueError as error:
         raise UsageError(f"not an IP address or network: {error}") from error
+    if is_secure:
+        if insecure:
+            raise UsageError("--insecure is for a server in the clear; this one is inside TLS")
+        return allowed or [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]
     if address.is_loopback:
         if insecure or allow_from:
             raise UsageError(
@@ -238,7 +286,7 @@ def _who_may_connect(host: str, insecure: bool, allow_from: tuple[str, ...]) -> 
     if not insecure or not allowed:
         raise UsageError(
             f"{host} can be reached from other machines, and there is no password and no encryption: "
-            "serve on 127.0.0.1, or say both --insecure and --allow-from NETWORK"
+            "serve with --tls and tokens, or on 127.0.0.1, or say both --insecure and --allow-from NETWORK"
         )
     return allowed
 
@@ -248,9 +296,10 @@ def _contains(networks: list[_Network], host: str) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, *, over_mptcp: bool) -> socket.socket:
+    """Listen; `over_mptcp`: data comes to this port, too, and that may be of Multipath TCP."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = mptcp.socket_for(family) if over_mptcp else socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

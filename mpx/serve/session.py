@@ -8,20 +8,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.endpoints.ftp.wire import reply_line
-from mpx.serve import admission
+from mpx.serve import admission, audit
 from mpx.serve.admission import Room
+from mpx.serve.audit import Audit
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import DataChannel
 from mpx.serve.replies import DataChannelError, RefusalReply, reply_for
 from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
+from mpx.serve.tickets import Tickets
+from mpx.serve.token_store import TokenRights, TokenStore
 from mpx.serve.turns import Share, Turn, Turns
 
 _COMMANDS_OF_A_TURN = 8
 _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
+
+_SECRET = frozenset(("PASS", "DATA"))  # what they say and are answered is not logged
+_REFUSED_AFTER_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +42,15 @@ class Limits:
     stall_s: float = 120.0  # for a first data connection, and for a transfer in which nothing moves
     room: Room = field(default_factory=Room)
     congestion: tuple[str, ...] | None = None  # what clients may have us send with; None: what all users may
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a server inside TLS knows of its clients."""
+
+    tokens: TokenStore
+    tickets: Tickets
+    audit: Audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +77,12 @@ class Session:
         admit_to_echo: "Callable[[Session], None]",
         budget: ConnectionBudget,
         turns: Turns,
+        access: Access | None = None,
     ) -> None:
+        """`access`: inside TLS, where a token lets in; else anybody is anonymous."""
         self.control = control
+        self.access = access
+        self.grant: TokenRights | None = None  # of the token
         self.turns = turns
         self.share = Share()  # of the turns
         self.turn = Turn(turns, self.share)  # to do commands; whatever may take long ends it first
@@ -76,11 +96,13 @@ class Session:
         self.gave_way = False
         self._admit = admit
         self._admit_to_echo = admit_to_echo
-        self.channel = DataChannel(control.local, control.peer, control.family, budget)
+        tickets = access.tickets if access else None
+        self.channel = DataChannel(control.local, control.peer, control.family, budget, tickets)
         self.settings = Settings(congestions=limits.congestion, kernels=control.congestion)
         self.directory = "/"
         self.user = ""
         self.logged_in = False
+        self._look_s = 0.0  # when the token is looked at next
 
     def run(self, commands: dict[str, Command]) -> None:
         """Greet, then do commands until the client leaves, is idle for too long, or breaks a limit."""
@@ -99,6 +121,35 @@ class Session:
             with self.turn:
                 self.channel.close()
                 self.control.close()
+                if self.grant:
+                    self.root.close()
+
+    def log_in_with(self, secret: str) -> None:
+        """Let in who has a token; raises ControlClosed for others, after a while that makes guessing slow."""
+        assert self.access
+        grant = self.access.tokens.find(secret) if self.user == TOKEN_USER else None
+        if grant is None:
+            self.access.audit.log("login refused", self.control.peer, "")
+            time.sleep(_REFUSED_AFTER_S)
+            raise ControlClosed("no valid token", (530, "Login incorrect: no valid token for this server."))
+        try:
+            root = Root(grant.folder, within=self.root)
+        except OSError as error:
+            raise ControlClosed(
+                f"the folder {grant.folder} of token {grant.id}: {error.strerror}",
+                (530, "Login failed: the folder of this token is not there."),
+            ) from None
+        self.root, self.grant = root, grant
+        self.writable = self.writable and grant.writable
+        self.access.audit.log("login", self.control.peer, grant.id)
+        self.log_in()
+
+    def _check_grant(self) -> None:
+        """Raise ControlClosed once the token was revoked or has expired; looks once a second."""
+        if self.grant and self.access and time.monotonic() >= self._look_s:
+            self._look_s = time.monotonic() + 1
+            if not self.access.tokens.still_holds(self.grant):
+                raise ControlClosed("the token holds no more", (421, "The token was revoked or has expired."))
 
     def log_in(self) -> None:
         """Let the client in; raises ControlClosed if there is no room."""
@@ -162,7 +213,8 @@ class Session:
         if not command:
             return reply_line(500, f"{verb[:20]!a}: command not understood.")
         if command.login and not self.logged_in:
-            return b"530 Log in with USER anonymous and PASS.\r\n"
+            return reply_line(530, f"Log in with USER {TOKEN_USER if self.access else 'anonymous'} and PASS.")
+        self._check_grant()
         if command.argument and not argument.strip():
             return reply_line(501, f"{verb} needs an argument.")
         try:
@@ -176,7 +228,10 @@ class Session:
         except Exception as error:
             _log.exception("%s: %s failed", self.control.peer, verb)
             reply = reply_for(error, f"{verb} failed")
-        if verb != "PASS":
+        if verb not in _SECRET:
             words = reply.partition(b"\r\n")[0].decode("ascii", "replace")
             _log.info("%s: %s %r: %s", self.control.peer, verb, argument, words)
+        if self.access and self.grant and verb in audit.WORTH:
+            code = int(reply[:3])
+            self.access.audit.log(verb, self.control.peer, self.grant.id, argument=argument, reply=code)
         return reply

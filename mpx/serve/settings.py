@@ -6,7 +6,7 @@ from mpx import choices
 from mpx.engine.ranges import RangeSet
 from mpx.net import congestion_control, mptcp
 from mpx.serve import arguments
-from mpx.serve.data import MOST_CONNECTIONS
+from mpx.serve.buffers import MOST_CONNECTIONS
 from mpx.serve.listing import FACTS
 from mpx.serve.replies import RefusalReply
 

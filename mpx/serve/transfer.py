@@ -14,8 +14,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mpx.endpoints.ftp.framing import performance_marker, restart_marker
+from mpx.serve.buffers import MOST_CONNECTIONS
+from mpx.serve.connection import Connection
 from mpx.serve.control import Control, ControlClosed
-from mpx.serve.data import MOST_CONNECTIONS, Connection, DataChannel
+from mpx.serve.data import DataChannel
 from mpx.serve.progress import TransferCounters
 from mpx.serve.replies import DataChannelError, NoDataConnection, RefusalReply
 from mpx.serve.turns import LONG_PATIENCE_S, Turn

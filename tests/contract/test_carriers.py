@@ -16,7 +16,7 @@ import pytest
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
-from sites import own_site
+from sites import own_site, token_site
 
 import mpx
 from mpx.errors import IntegrityError, Interrupted
@@ -24,8 +24,8 @@ from mpx.errors import IntegrityError, Interrupted
 MIB = 1024 * 1024
 SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
-CARRIERS = ("local", "MODE E up", "MODE E down", "MODE S up", "MODE S down")
-OVER_A_NETWORK = CARRIERS[1:]
+IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
+CARRIERS = ("local", *IN_THE_CLEAR, "TLS up", "TLS down")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def between(carrier: str, folder: Path) -> Iterator[Way]:
         yield Way(carrier, near, far, f"{near}/", f"{far}/")
         return
     with contextlib.ExitStack() as stack:
-        url = stack.enter_context(own_site(far)).url
+        url = stack.enter_context((token_site if "TLS" in carrier else own_site)(far)).url
         if "MODE S" in carrier:
             port = int(url.split(":")[2].split("/")[0])
             relay = stack.enter_context(ControlRelay(port, to_server=without_mode_e))
@@ -230,7 +230,7 @@ class Scripted:
             del dialogue.content
 
 
-@pytest.fixture(params=OVER_A_NETWORK)
+@pytest.fixture(params=IN_THE_CLEAR)
 def scripted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Scripted]]:
     with contextlib.ExitStack() as stack:
 

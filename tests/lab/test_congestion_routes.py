@@ -16,7 +16,7 @@ from mpx.errors import UsageError
 from mpx.net import congestion_control, tcp
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES
-from mpx.serve.data import Connection
+from mpx.serve.connection import Connection
 
 PAIR = Topology("pair", ("src",), ("dst",), (wan("src", "dst", 50_000_000, 0.01),))
 PORT = 5000

@@ -8,6 +8,7 @@ import pytest
 from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.framing import EOD, EOF, HEADER_BYTES, BlockHeader
+from mpx.endpoints.ftp.mode_e.channel_opening import listening
 from mpx.endpoints.ftp.mode_e.data_listener import MOST_STRANGERS
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel, PartialRetrieve
 from mpx.engine.endpoint import FileInfo, Kind
@@ -28,8 +29,8 @@ class Download:
         self.file = FileTransfer("source", str(path), str(path), FileInfo(Kind.FILE, len(CONTENT)))
         path.write_bytes(b"")
         self.fd = self.file.open(str(path), 2)
-        self.channel = DownloadDataChannel(a_context(), streams, tcp.listen(SERVER, None), SERVER)
-        self.channel.start()
+        self.channel = DownloadDataChannel(a_context(), streams, SERVER)
+        self.channel.start(listening(self.channel, tcp.listen(SERVER, None), SERVER))
         self.retrieves: list[PartialRetrieve] = []
         self.callers: list[socket.socket] = []
 

@@ -28,6 +28,7 @@ class MadeUpSession:
     retrieves: tuple[PartialRetrieve, ...] = ()
     congestion = ""
     is_changing = False
+    is_worn = False
 
     def __init__(self) -> None:
         self.connections = 0

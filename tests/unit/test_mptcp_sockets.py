@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.mode_e.channel_opening import listening
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.engine.carrier import StreamSettings
 from mpx.engine.stream import StreamCounters
@@ -92,8 +93,8 @@ def test_a_kernel_without_it(monkeypatch: pytest.MonkeyPatch, at_the_end: contex
 def test_a_port_stays_open_for_further_subflows_only(*, over_mptcp: bool) -> None:
     """The kernel lets them in at a port that listens; nobody else is accepted there."""
     context = replace(a_context(), streams=StreamSettings(over_mptcp=over_mptcp))
-    channel = DownloadDataChannel(context, 0, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE)
-    channel.start()
+    channel = DownloadDataChannel(context, 0, HERE)
+    channel.start(listening(channel, tcp.listen(HERE, None, over_mptcp=over_mptcp), HERE))
     try:
         if not over_mptcp:
             channel._inbound.join(20)

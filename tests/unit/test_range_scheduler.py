@@ -13,7 +13,6 @@ from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import STUCK_S, Pending, Piece, RangeScheduler, Taker
 from mpx.engine.stream import StreamTotals
-from mpx.net import tcp
 
 
 def a_scheduler(most: int | None) -> tuple[RangeScheduler, list[FileTransfer]]:
@@ -65,7 +64,7 @@ def test_whole_files_are_bounded_too() -> None:
 def test_what_comes_late_is_taken_over_once_and_forgotten_with_its_file() -> None:
     scheduler = RangeScheduler(a_context())
     file = a_file(1000)
-    channel = DownloadDataChannel(a_context(), 1, tcp.listen("127.0.0.1", None), "127.0.0.1")
+    channel = DownloadDataChannel(a_context(), 1, "127.0.0.1")
     late = [Pending(PartialRetrieve(file, 200, 500, -1, channel), in_s=60, goodput=5.0)]
     file.landed(200, 300)
     piece = scheduler.take_over(late, 1000, IDLE)

@@ -4,7 +4,7 @@ import socket
 
 from mpx.engine.stream import FIRST_BLOCK, SMALLEST_BLOCK, UNSENT_S, BlockSize
 from mpx.serve.buffers import BLOCK_BYTES
-from mpx.serve.data import Connection
+from mpx.serve.connection import Connection
 
 _TCP_NOTSENT_LOWAT = 25
 

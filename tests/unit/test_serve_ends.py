@@ -186,9 +186,11 @@ def test_a_signal_that_the_kernel_gives_to_another_thread_ends_it(root):
     ("arguments", "complaint"),
     [
         (["/none"], "cannot serve"),
-        ([".", "--host", "0.0.0.0"], "--allow-from"),
         ([".", "--host", "0.0.0.0", "--insecure"], "--allow-from"),
-        ([".", "--host", "0.0.0.0", "--allow-from", "10.0.0.0/8"], "--allow-from"),
+        ([".", "--tls", "--host", "0.0.0.0", "--insecure"], "inside TLS"),
+        ([".", "--certificate", "c.pem"], "add --tls"),
+        ([".", "--tls", "--key", "k.pem"], "give both"),
+        ([".", "--tls", "--certificate", "/none"], "cannot read the certificate"),
         (
             [".", "--host", "0.0.0.0", "--insecure", "--allow-from", "10.0.0.1/8"],
             "not an IP address or network",

@@ -10,7 +10,7 @@ from raw_client import CONTENT, RawClient, block, connect, drain, end, read_bloc
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader, range_marker
 from mpx.engine.ranges import RangeSet
-from mpx.serve.data import MOST_CONNECTIONS
+from mpx.serve.buffers import MOST_CONNECTIONS
 
 # --- MODE E, storing -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from raw_client import CONTENT, RawClient, connect, drain
 from mpx.endpoints.ftp import wire
 from mpx.serve import Server
 from mpx.serve.buffers import BLOCK_BYTES
-from mpx.serve.data import Connection
+from mpx.serve.connection import Connection
 from mpx.serve.listing import Item
 from mpx.serve.progress import TransferCounters
 from mpx.serve.send import PORTION_BYTES, LineSender

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mpx.endpoints.ftp.data_address import DataPort
 from mpx.endpoints.ftp.mode_e import upload_watch
 from mpx.endpoints.ftp.mode_e.upload_watch import UploadWatch
 from mpx.engine.path_set import DEFAULT_PATH
@@ -16,7 +17,7 @@ from mpx.errors import TransferTimeout
 class Port:
     """Two streams: one that moves, and one whose data nobody answers from the begin on."""
 
-    address = ("192.0.2.7", 2811)
+    port = DataPort(("192.0.2.7", 2811))
 
     def __init__(self, bps: float) -> None:
         self.now_s, self.failed_s = 1000.0, 0.0

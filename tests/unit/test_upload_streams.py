@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from unit.made_up_context import a_context
 
+from mpx.endpoints.ftp.data_address import DataPort
 from mpx.endpoints.ftp.framing import CLOSE, HEADER_BYTES, unpack_header
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
@@ -107,7 +108,7 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
     receiver = Receiver(sizes)
     receiver.start()
     context = a_context(block_size_bytes=BLOCK_BYTES)
-    channel = UploadDataChannel(receiver.address, context, KERNELS)
+    channel = UploadDataChannel(DataPort(receiver.address), context, KERNELS)
     number = 0
     while number < len(sizes):
         batch = []
@@ -154,7 +155,7 @@ def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> No
     if state == "gate shut":
         context.controls[DEFAULT_PATH].gate.open(200_000)
     with socket.create_server(("127.0.0.1", 0), backlog=0 if state == "connecting" else 8) as deaf:
-        channel = UploadDataChannel(deaf.getsockname()[:2], context, KERNELS)
+        channel = UploadDataChannel(DataPort(deaf.getsockname()[:2]), context, KERNELS)
         channel.add(transfer)
         eventually(
             lambda: (
@@ -179,7 +180,7 @@ def test_a_stream_that_starts_after_its_port_was_closed_is_not_waited_for(tmp_pa
     context = a_context(block_size_bytes=BLOCK_BYTES)
     file = FileTransfer(str(tmp_path / "file"), "final", "partial", FileInfo(Kind.FILE, 1))
     transfer = Store(file, file.open(file.source, os.O_RDONLY))
-    channel = UploadDataChannel(("127.0.0.1", 1), context, KERNELS)
+    channel = UploadDataChannel(DataPort(("127.0.0.1", 1)), context, KERNELS)
     channel.add(transfer)
     assert transfer.ends.reserve()
     channel.close()
@@ -201,7 +202,7 @@ def test_a_transfer_is_complete_only_when_every_byte_was_sent_in_it_or_had_arriv
 
 def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(UploadStream, "start", lambda _: None)
-    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
+    channel = UploadDataChannel(DataPort(("127.0.0.1", 1)), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
     files = [
         FileTransfer("source", f"final{i}", f"part{i}", FileInfo(Kind.FILE, size))
         for i, size in enumerate((5, 5, 5 << 20))
@@ -226,7 +227,7 @@ def test_an_end_that_nobody_announced_gets_a_connection_of_its_own(tmp_path: Pat
 
 
 def test_streams_that_leave_count_no_more_and_tell_of_no_queue() -> None:
-    channel = UploadDataChannel(("127.0.0.1", 1), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
+    channel = UploadDataChannel(DataPort(("127.0.0.1", 1)), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
     file = FileTransfer("source", "final", "part", FileInfo(Kind.FILE, 1))
     streams = [UploadStream(channel, Store(file, NO_FILE), DEFAULT_PATH) for _ in range(2)]
     channel._streams.extend(streams)

@@ -1,12 +1,20 @@
-"""Data connections that we open: the address that a server names, and how we connect to it."""
+"""Data connections that we open: the port that a server names, and how we connect to it.
+
+Inside TLS (`mpx://`) there is no further port: what the server names is a ticket, see extensions/dialing.py.
+"""
 
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from mpx.endpoints.ftp import wire
+from mpx.endpoints.ftp.extensions import dialing
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import reply_error
+from mpx.endpoints.ftp.security import Dialer
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout
@@ -15,23 +23,45 @@ from mpx.net import tcp
 FIRST_PORT = 1024  # that data may go to
 
 
-def passive_address(session: ClientSession, settings: Sequence[bytes] = ()) -> tcp.Address:
+Connect = Callable[[tcp.Address], socket.socket]
+
+
+@dataclass(frozen=True, slots=True)
+class DataPort:
+    """Where the data connections of a channel go, and how each begins; `dialer`: not in the clear."""
+
+    address: tcp.Address
+    dialer: Dialer | None = None
+
+    def open(self, connect: Connect, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        """Return a connection that is ready for data; `connect` reaches an address.
+
+        Raises as `connect` and Dialer.open.
+        """
+        if self.dialer is None:
+            return connect(self.address)
+        return self.dialer.open(self.address, connect, timeout_s, stop)
+
+
+def passive_port(session: ClientSession, settings: Sequence[bytes], direction: Direction) -> DataPort:
     """Ask for a port to connect to, and send `settings` in the same write, whatever the answers to these.
 
     They come behind, as firewalls and translators of addresses look for the port where a segment begins.
     Raises ConnectionLost, TransferTimeout.
     """
     with asking(session):
-        reply, *_ = session.pipeline([passive_command(session), *settings])
-    return passive_reply(session, reply)
+        reply, *_ = session.pipeline([passive_command(session, direction), *settings])
+    return passive_reply(session, reply, direction)
 
 
-def passive_command(session: ClientSession) -> bytes:
+def passive_command(session: ClientSession, direction: Direction) -> bytes:
     """Return the command that asks for a port: the first of the usual ones that was not refused before.
 
     EPSV names no address, so nobody can send us elsewhere with it; PASV is for what has no EPSV, and for
     a server whose word on the address of its data is taken.
     """
+    if session.security:
+        return command(dialing.VERB, direction.value)
     if not session.passive:
         in_vain = session.options.unreached
         session.passive = tuple(sorted(_ways(session), key=lambda way: way in in_vain))
@@ -56,20 +86,23 @@ def asking(session: ClientSession) -> Iterator[None]:
         yield
     except (ConnectionLost, TransferTimeout):
         in_vain = session.options.unreached
-        in_vain.add(passive_command(session))
+        if not session.security:
+            in_vain.add(passive_command(session, Direction.UP))  # in the clear it is the same for both
         if in_vain.issuperset(_ways(session)):
             in_vain.clear()
         raise
 
 
-def passive_reply(session: ClientSession, reply: Reply) -> tcp.Address:
+def passive_reply(session: ClientSession, reply: Reply, direction: Direction) -> DataPort:
     """Read the answer to `passive_command`; where that is refused, or senseless, ask in the other ways.
 
     Raises ConnectionLost.
     """
+    if session.security:
+        return ticket_port(session, reply, direction)
     while True:
         try:
-            return _named_address(session, reply)
+            return DataPort(_named_address(session, reply))
         except _NoneNamed as error:
             session.passive = session.passive[1:]
             if not session.passive:
@@ -78,22 +111,34 @@ def passive_reply(session: ClientSession, reply: Reply) -> tcp.Address:
             reply = session.call(session.passive[0])
 
 
-def address_from(session: ClientSession, offset: int) -> tcp.Address:
-    """Ask for a port and, in the same write, to begin at an offset; return the port's address.
+def ticket_port(session: ClientSession, reply: Reply, direction: Direction) -> DataPort:
+    """Read the answer to DATA; raises ConnectionLost."""
+    if not session.security or not reply.is_ok:
+        raise reply_error(reply, f"{session.peer} offers no data connections", ConnectionLost)
+    try:
+        ticket = dialing.parse_ticket(reply.text)
+    except ValueError as error:
+        raise ConnectionLost(f"{session.peer} offers {error}") from None
+    address = (session.peer_host, session.location.port)
+    return DataPort(address, session.security.dialer(ticket, direction))
+
+
+def port_from(session: ClientSession, offset: int, direction: Direction) -> DataPort:
+    """Ask for a port and, in the same write, to begin at an offset; return the port.
 
     Raises ConnectionLost, TransferTimeout, and OffsetsUnproven where the server cannot begin there.
     """
     session.has_restarted |= offset > 0  # some servers keep an offset for all that follows
-    ask_passive, restart = passive_command(session), command("REST", offset)
+    ask_passive, restart = passive_command(session, direction), command("REST", offset)
     with asking(session):
         replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
-    address = passive_reply(session, replies[0])
+    port = passive_reply(session, replies[0], direction)
     if session.has_restarted:
-        is_last = passive_command(session) == ask_passive  # nothing else was asked meanwhile
+        is_last = passive_command(session, direction) == ask_passive  # nothing else was asked meanwhile
         reply = replies[1] if is_last else session.call(restart)
         if not reply.is_accepted:
             raise OffsetsUnproven(f"{session.peer} cannot start at an offset: {reply.reason}")
-    return address
+    return port
 
 
 class _NoneNamed(Exception):
@@ -148,7 +193,7 @@ def _reach(host: str) -> int:
 
 
 def connect_data(
-    session: ClientSession, address: tcp.Address, *, congestion: str | None = None, over_mptcp: bool = False
+    session: ClientSession, port: DataPort, *, congestion: str | None = None, over_mptcp: bool = False
 ) -> socket.socket:
     """Connect to a port that the server named, as the options of its session say.
 
@@ -157,18 +202,23 @@ def connect_data(
     options = session.options
     try:
         with asking(session):
-            return tcp.connect(
-                address,
+            return port.open(
+                partial(
+                    tcp.connect,
+                    timeout_s=options.connect_timeout_s,
+                    source_ports=options.source_ports,
+                    source_host=options.data_address,
+                    congestion=congestion,
+                    paced=True,
+                    over_mptcp=over_mptcp,
+                    stop=options.stop,
+                ),
                 options.connect_timeout_s,
-                source_ports=options.source_ports,
-                source_host=options.data_address,
-                congestion=congestion,
-                paced=True,
-                over_mptcp=over_mptcp,
-                stop=options.stop,
+                options.stop,
             )
     except ConnectionLost as error:
-        raise unreachable(error, from_server=options.data_address_from_server) from None
+        from_server = options.data_address_from_server or port.dialer is not None
+        raise unreachable(error, from_server=from_server) from None
 
 
 def unreachable(error: ConnectionLost, *, from_server: bool) -> ConnectionLost:

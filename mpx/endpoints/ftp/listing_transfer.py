@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from mpx.endpoints.ftp.data_address import asking, connect_data, passive_command, passive_reply
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import says_failed
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
@@ -57,14 +58,14 @@ class ListingTransfer:
         Raises TransferTimeout, ConnectionLost, Interrupted, and what `refused` makes of a refusal.
         """
         session = self._session
-        ask = [command("MODE", "S"), passive_command(session)]
+        ask = [command("MODE", "S"), passive_command(session, Direction.DOWN)]
         with asking(session):
             replies = session.pipeline(ask)
-        address = passive_reply(session, replies[1])
+        port = passive_reply(session, replies[1], Direction.DOWN)
         session.send(self._line)
         unreachable = None
         try:
-            self._connection = connect_data(session, address)
+            self._connection = connect_data(session, port)
         except ConnectionLost as error:
             unreachable = error
         rest = bytearray()

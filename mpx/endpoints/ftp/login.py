@@ -17,6 +17,7 @@ from functools import partial
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
+from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER
 from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.session import ClientSession
@@ -46,6 +47,10 @@ def log_in(
     if known and server not in _slow and (how := known.is_slow(server)):
         _slow[server] = how is Login.SINGLE
     try:
+        if session.security:  # it is mpx serve, and its key is known
+            if failed := _early(session, greeting_s, ahead):
+                raise failed
+            return session
         user, password = credentials(session.location)
         # With a secret that was asked for before, one write after the greeting takes no longer.
         is_sooner = password == ANONYMOUS or (server, user) not in _ask_for_password
@@ -136,9 +141,9 @@ def _at_once(
     A password that is a secret goes only to a server that has asked for it: one that wants encryption refuses
     the name already. And it is not sent again because the answer takes long, as it may be wrong.
     """
-    user, password = credentials(session.location)
+    user, password = _credentials(session)
     is_secret = password != ANONYMOUS
-    is_known = (_server(session), user) in _ask_for_password
+    is_known = session.security is not None or (_server(session), user) in _ask_for_password
     login = [] if session.is_in else [command("USER", user), command("PASS", password)]
     asked = None
     if login and is_secret and not is_known:
@@ -167,6 +172,10 @@ def _at_once(
     _settle(session, [answers.next() for _ in _SETTINGS])
     session.ahead.keep(ahead, [answers.next() for _ in ahead])
     return None
+
+
+def _credentials(session: ClientSession) -> tuple[str, str]:
+    return (TOKEN_USER, session.security.secret) if session.security else credentials(session.location)
 
 
 def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool = False) -> MpxError | None:

@@ -12,11 +12,13 @@ from mpx import choices
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
+from mpx.endpoints.ftp.control_connection import ControlWay, connect_control
 from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.refusals import ended_by
+from mpx.endpoints.ftp.security import Security
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, Interrupted, MpxError, SessionEnded, TransferTimeout, UsageError
+from mpx.errors import ConnectionLost, Interrupted, SessionEnded, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp, tcp_info
 from mpx.text import quoted
@@ -95,6 +97,7 @@ class ClientSession:
         self._early: Reply | None = None  # the reply that was put back
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
+        self.security = Security(location) if location.scheme == "mpx" else None  # None: in the clear
         self._socket = self._connect()
         self._peer_host = str(self._socket.getpeername()[0])
 
@@ -127,22 +130,11 @@ class ClientSession:
         return self._socket.family == socket.AF_INET6 and not self.peer_host.startswith("::ffff:")
 
     def _connect(self) -> socket.socket:
-        lost: MpxError | None = None
-        stop, bound = self.options.stop, self.options.bound
-        if self.options.address:
-            return tcp.connect(self.options.address, self.options.connect_timeout_s, bound=bound, stop=stop)
-        for family, address in tcp.resolve(self.location.host, self.location.port, self.options.family, stop):
-            if self.options.data_address and family != tcp.family_of(self.options.data_address):
-                lost = lost or UsageError(
-                    f"--data-address {self.options.data_address} is not possible here: {self.location.host} "
-                    f"has no address of that family"
-                )
-                continue
-            try:
-                return tcp.connect(address, self.options.connect_timeout_s, bound=bound, stop=stop)
-            except ConnectionLost as error:
-                lost = error
-        raise lost or ConnectionLost(f"{self.location.host} has no address")
+        options = self.options
+        way = ControlWay(
+            options.connect_timeout_s, options.family, options.data_address, options.bound, options.stop
+        )
+        return connect_control(self.location, way, options.address, self.security)
 
     @property
     def connection(self) -> socket.socket:

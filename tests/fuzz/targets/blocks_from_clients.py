@@ -7,7 +7,7 @@ import socket
 import tempfile
 
 from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, BlockHeader
-from mpx.serve.data import Connection
+from mpx.serve.connection import Connection
 from mpx.serve.progress import MOST_NEW_RANGES, TransferCounters
 from mpx.serve.receive import BlockReceiver
 from mpx.serve.replies import DataChannelError

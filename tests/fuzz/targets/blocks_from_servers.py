@@ -17,7 +17,6 @@ from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, PartialRetrieve
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
-from mpx.net import tcp
 from targets.blocks_from_clients import block
 
 HERE = "127.0.0.1"
@@ -50,7 +49,7 @@ def parse(data: bytes) -> None:
         "source", "final", str(_path), FileInfo(Kind.FILE, None if is_stream else SIZE, 1.0, 0o644), sums=True
     )
     fd = os.open(_path, os.O_RDWR)
-    channel = DownloadDataChannel(a_context(), 1, tcp.listen(HERE, None), HERE)
+    channel = DownloadDataChannel(a_context(), 1, HERE)
     retrieves = (
         [PartialRetrieve(file, 0, 0, fd, channel)]
         if is_stream

@@ -44,6 +44,7 @@ class DataListener(threading.Thread):
         super().__init__(name="mpx-inbound", daemon=True)
         host, port = listener.getsockname()[:2]
         self.address: tcp.Address = (str(host), int(port))
+        self.ports = (int(port),)
         self._listener = listener
         self._most = most
         self._server_host = server_host

@@ -1,15 +1,18 @@
-"""Downloads in MODE E, the streams: connections that the server opens to our listening port.
+"""Downloads in MODE E, the streams: connections that the server opens to our port, or we to its inside TLS.
 
-The server fixes their number when it answers PORT; a channel has these connections to its end. It is fed
-with partial retrieves (ERET) that are queued ahead, and all its connections serve one after the other: each
-says by EOD that it is done with a retrieve, and goes on to the next. Each channel listens on a port of its
-own, so that none gets a connection that was meant for another.
+Their number is fixed when the server answers PORT or DATA; a channel has these connections to its end. It
+is fed with partial retrieves (ERET) that are queued ahead, and all its connections serve one after the other:
+each says by EOD that it is done with a retrieve, and goes on to the next. Each channel listens on a port of
+its own, so that none gets a connection that was meant for another.
 """
 
 import socket
 import threading
+from collections.abc import Sequence
 
+from mpx.endpoints.ftp.data_address import DataPort
 from mpx.endpoints.ftp.framing import BlockHeader
+from mpx.endpoints.ftp.mode_e.data_dialer import DataDialer
 from mpx.endpoints.ftp.mode_e.data_listener import DataListener
 from mpx.endpoints.ftp.mode_e.download_stream import DownloadStream
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
@@ -27,7 +30,6 @@ class DownloadDataChannel:
         self,
         context: CarrierContext,
         parallelism: int,
-        listener: socket.socket,
         server_host: str,
         *,
         path: str = DEFAULT_PATH,
@@ -41,14 +43,7 @@ class DownloadDataChannel:
         self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
         self.reached = False  # a connection has come in, most likely the server's
         self._server_host = server_host
-        self._inbound = DataListener(
-            listener,
-            parallelism,
-            server_host=server_host,
-            connected=self._was_reached,
-            admit=self.admit,
-            stays_open=context.streams.over_mptcp,
-        )
+        self._inbound: DataListener | DataDialer | None = None  # once it has started
         self._changed = threading.Condition()
         self._retrieves: dict[int, PartialRetrieve] = {}
         self._added = 0
@@ -64,16 +59,28 @@ class DownloadDataChannel:
             self._added += 1
             self._changed.notify_all()
 
-    def start(self) -> None:
-        """Let connections in, before PORT is sent."""
-        self._inbound.start()
+    def start(self, inbound: DataListener | DataDialer) -> None:
+        """Let connections come about as `inbound` makes them, before the server is told."""
+        self._inbound = inbound
+        inbound.start()
+
+    def dial(self, port: DataPort) -> None:
+        """Open the connections, where that is up to us: the server has answered."""
+        assert isinstance(self._inbound, DataDialer)
+        self._inbound.dial(port)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the server is to connect to."""
-        return self._inbound.address
+        """Where the server is to connect to, or we are."""
+        return self._inbound.address if self._inbound else ("", 0)
 
-    def _was_reached(self, host: str) -> None:
+    @property
+    def ports(self) -> Sequence[int]:
+        """Our ports that data may have come to."""
+        return self._inbound.ports if self._inbound else ()
+
+    def was_reached(self, host: str) -> None:
+        """Note that a connection has come in from that host."""
         self.reached = True
         if host == self._server_host:
             self.context.events.inbound.set()
@@ -94,20 +101,32 @@ class DownloadDataChannel:
             waiting = [number for number, retrieve in self._retrieves.items() if not retrieve.is_done]
             if self._closed or not waiting or not self._retrieves[min(waiting)].admits(header):
                 return False
-            self.context.events.inbound.set()
-            try:
-                self.context.streams.paths.lead_to(str(connection.getpeername()[0]))
-            except ControllerError as error:
-                self.fail(error)
-                return False
-            stream = DownloadStream(self, connection, first=min(waiting))
-            try:
-                stream.start()  # within the lock: it must run before anybody may join it
-            except RuntimeError as error:
-                self.fail(ConnectionLost(f"cannot start a thread for a data connection: {error}"))
-                return False
-            self._streams.append(stream)
-            return True
+            return self._begin(connection, min(waiting))
+
+    def join_dialed(self, connection: socket.socket) -> bool:
+        """Start a stream on a connection that we have opened: it takes part in every retrieve."""
+        self.was_reached(self._server_host)
+        with self._changed:
+            return not self._closed and self._begin(connection, 0)
+
+    def _begin(self, connection: socket.socket, first: int) -> bool:
+        self.context.events.inbound.set()
+        try:
+            self.context.streams.paths.lead_to(str(connection.getpeername()[0]))
+        except ControllerError as error:
+            self.fail(error)
+            return False
+        except OSError:  # it has ended already
+            self.fail(ConnectionLost("a data connection was lost as soon as it was open"))
+            return False
+        stream = DownloadStream(self, connection, first=first)
+        try:
+            stream.start()  # within the lock: it must run before anybody may join it
+        except RuntimeError as error:
+            self.fail(ConnectionLost(f"cannot start a thread for a data connection: {error}"))
+            return False
+        self._streams.append(stream)
+        return True
 
     def retrieve_at(self, index: int) -> PartialRetrieve | None:
         """Return the retrieve number `index`, waiting for it; None when the channel is closed.
@@ -154,7 +173,8 @@ class DownloadDataChannel:
 
     def cut(self) -> None:
         """Reset every connection and let no more in; their threads end soon."""
-        self._inbound.close()
+        if self._inbound:
+            self._inbound.close()
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -164,7 +184,8 @@ class DownloadDataChannel:
 
     def join(self) -> None:
         """Wait until the threads have ended."""
-        self._inbound.join()
+        if self._inbound:
+            self._inbound.join()
         with self._changed:
             streams = list(self._streams)
         for stream in streams:

@@ -10,23 +10,25 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from mpx import choices
 from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
+from mpx.endpoints.ftp.data_address import ticket_port
 from mpx.endpoints.ftp.extensions import sink
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.certain_parts import certain, lost_bytes
+from mpx.endpoints.ftp.mode_e.channel_opening import open_channel
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.refusals import cannot_send, is_missing, reply_error
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
-from mpx.endpoints.ftp.wire import Reply, command, in_writes, port_command
+from mpx.endpoints.ftp.wire import Reply, command, in_writes
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
-from mpx.net import mptcp, tcp
+from mpx.net import tcp, tls
 
 _MODE_E = command("MODE", "E")
 _CONGESTION = "a congestion control"
@@ -67,7 +69,7 @@ class DownloadSession:
         # The last one is current; earlier ones still have retrieves to finish. See above.
         self._channels: tuple[DownloadDataChannel, ...] = ()
         # What the next replies are about; text: what it may refuse.
-        self._answers: deque[PartialRetrieve | ChecksumBehind | str] = deque()
+        self._answers: deque[PartialRetrieve | ChecksumBehind | DownloadDataChannel | str] = deque()
         self._unsent: list[bytes] = []
         self._past = StreamTotals()
         self._guard = threading.Lock()
@@ -109,6 +111,11 @@ class DownloadSession:
         return len(self._channels) > 1
 
     @property
+    def is_worn(self) -> bool:
+        """Whether the connections that further retrieves would use are to be replaced."""
+        return bool(self._channels) and any(map(tls.is_worn, self._channels[-1].connections()))
+
+    @property
     def data_port(self) -> str:
         """Where the server is to connect to, as shown to people."""
         return tcp.show(self._channels[0].address) if self._channels else "(closed)"
@@ -119,25 +126,12 @@ class DownloadSession:
         Raises UsageError when no port is free to listen on.
         """
         control = self._control
-        host = self._context.options.data_address or control.local_host
-        listener = tcp.listen(
-            host, self._context.streams.listen_ports, over_mptcp=self._context.streams.over_mptcp
-        )
-        if steer := self._context.streams.paths.register(self._path, "sink"):
-            steer(int(listener.getsockname()[1]))
-        channel = DownloadDataChannel(
-            self._context, connections, listener, control.peer_host, path=self._path
-        )
-        channel.start()
+        channel, tells = open_channel(control, self._context, self._path, connections)
         with self._guard:
             self._channels += (channel,)
-        over_mptcp = self._context.streams.over_mptcp and mptcp.FEATURE in control.features
-        transport = f"Transport={choices.TRANSPORT};" if over_mptcp else ""
-        self._answers.extend([_ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS, _OUR_PORT])
-        self._unsent += [
-            command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};{transport}"),
-            port_command(channel.address),
-        ]
+        number = _ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS
+        self._answers.extend([number, channel if control.security else _OUR_PORT])
+        self._unsent += tells
 
     def congest(self, name: str) -> None:
         """Have the server send further retrieves with that congestion control, over the same connections."""
@@ -148,7 +142,8 @@ class DownloadSession:
     def _retire(self, channel: DownloadDataChannel) -> None:
         channel.cut()
         channel.join()
-        self._context.streams.paths.ended(channel.address[1], "sink")
+        for port in channel.ports:
+            self._context.streams.paths.ended(port, "sink")
         with self._guard:
             self._past.add(channel.totals())
             self._past.streams = 0
@@ -271,6 +266,9 @@ class DownloadSession:
         retrieve = self._answers.popleft()
         if isinstance(retrieve, ChecksumBehind):
             retrieve.heard(reply)
+            return
+        if isinstance(retrieve, DownloadDataChannel):
+            retrieve.dial(ticket_port(self._control, reply, Direction.DOWN))
             return
         if reply.is_ok:
             if isinstance(retrieve, PartialRetrieve):

@@ -245,7 +245,7 @@ class DownloadWorker(SessionWorker):
             self._is_between = True
 
     def _is_due(self, session: DownloadSession, connections: int) -> bool:
-        return session.connections != connections or self._renewals != self._renewed
+        return session.connections != connections or self._renewals != self._renewed or session.is_worn
 
     def _next_piece(self) -> Piece | None:
         gate, scheduler = self.context.controls[self.path].gate, self._scheduler

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mpx.endpoints.ftp.data_address import DataPort
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, MpxError, UsageError
-from mpx.net import tcp
 
 LEAVE_S = 1.0
 REJOIN_S = 1.0  # between a refused connection and the next attempt
@@ -27,13 +27,13 @@ class UploadDataChannel:
     """A passive port of the server and our connections to it, for one transfer after the other."""
 
     def __init__(
-        self, address: tcp.Address, context: CarrierContext, congestions: Mapping[str, str | None]
+        self, port: DataPort, context: CarrierContext, congestions: Mapping[str, str | None]
     ) -> None:
         """`congestions`: by path; the control loop may change one at any time."""
-        self.address = address
+        self.port = port
         self.context = context
         self.congestions = congestions
-        self.is_steered = context.streams.paths.lead_to(address[0])
+        self.is_steered = context.streams.paths.lead_to(port.address[0])
         # Written with `_lock` held, each read by itself:
         self.broken: MpxError | None = None  # why a transfer, and those behind it, cannot be completed
         self.refused: MpxError | None = None  # why the latest connection could not be opened

@@ -4,9 +4,10 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
-from mpx.endpoints.ftp.data_address import unreachable
+from mpx.endpoints.ftp.data_address import DataPort, unreachable
 from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.engine.carrier import CarrierContext
@@ -14,7 +15,7 @@ from mpx.engine.source_stream import SourceStream
 from mpx.engine.stream import BUFFER_BYTES, UNSENT_S, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error
-from mpx.net import congestion_control, pacing, tcp, tcp_info
+from mpx.net import congestion_control, pacing, tcp, tcp_info, tls
 
 DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
@@ -23,7 +24,7 @@ DRAIN_S = 30.0
 class UploadChannel(Protocol):
     """What a connection needs of the passive port that it belongs to (upload_channel.py)."""
 
-    address: tcp.Address
+    port: DataPort
     context: CarrierContext
     congestions: Mapping[str, str | None]  # by path
     is_steered: bool
@@ -102,7 +103,7 @@ class UploadStream(Stream):
         except MpxError as error:
             channel.fail(error, transfer)
         except OSError as error:
-            lost = ConnectionLost(f"a data connection to {tcp.show(channel.address)} was lost: {error}")
+            lost = ConnectionLost(f"a data connection to {tcp.show(channel.port.address)} was lost: {error}")
             channel.fail(lost, transfer)
         except Exception as error:
             channel.fail(MpxError(f"unexpected: {type(error).__name__}: {error}"), transfer)
@@ -132,22 +133,27 @@ class UploadStream(Stream):
             return False
         congestion = channel.congestions[self.path]
         try:
-            connection = tcp.connect(
-                channel.address,
+            connection = channel.port.open(
+                partial(
+                    tcp.connect,
+                    timeout_s=options.connect_timeout_s,
+                    source_ports=channel.context.streams.source_ports,
+                    source_host=options.data_address,
+                    congestion=congestion,
+                    paced=True,
+                    over_mptcp=channel.context.streams.over_mptcp,
+                    bound=self._bound if self._steer else None,
+                    stop=lambda: channel.is_closed,
+                ),
                 options.connect_timeout_s,
-                source_ports=channel.context.streams.source_ports,
-                source_host=options.data_address,
-                congestion=congestion,
-                paced=True,
-                over_mptcp=channel.context.streams.over_mptcp,
-                bound=self._bound if self._steer else None,
-                stop=lambda: channel.is_closed,
+                lambda: channel.is_closed,
             )
             pacing.limit_unsent(connection, self._block.share_bytes(UNSENT_S))
         except BaseException as error:
             transfer.ends.not_joined()
             if isinstance(error, ConnectionLost):
-                error = unreachable(error, from_server=options.data_address_from_server)
+                from_server = options.data_address_from_server or channel.port.dialer is not None
+                error = unreachable(error, from_server=from_server)
             if isinstance(error, MpxError):
                 channel.was_refused(error)
                 return False
@@ -169,6 +175,7 @@ class UploadStream(Stream):
                 raise broken
             if self._channel.is_closed:
                 raise ConnectionLost("session closed")
+            self.retire = self.retire or tls.is_worn(self.connection)
         finished = self._channel.may_announce(index) and (finished or transfer.is_taken)
         close = self._channel.may_close(self, index)
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])

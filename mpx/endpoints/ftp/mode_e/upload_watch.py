@@ -62,7 +62,8 @@ class UploadWatch:
             if transfer.file.todo_bytes:
                 limit_s = min(self._timeout_s, PATIENCE * limit_s)
             if here > limit_s and (others_move or not transfer.file.todo_bytes):
-                what = f"no progress on a data connection to {tcp.show(channel.address)} for {limit_s:g} s"
+                where = tcp.show(channel.port.address)
+                what = f"no progress on a data connection to {where} for {limit_s:g} s"
                 channel.fail(ConnectionLost(what), transfer)
                 for stream in channel.live_streams():
                     stream.cut()
@@ -73,7 +74,7 @@ class UploadWatch:
         if now - self._heard_s > self._timeout_s:
             raise TransferTimeout(
                 f"no data accepted for {self._timeout_s:g} s (--timeout) while storing {transfer.file.final} "
-                f"at {tcp.show(channel.address)}"
+                f"at {tcp.show(channel.port.address)}"
             )
 
     def _note_passed(self, channel: UploadDataChannel, now_s: float) -> None:

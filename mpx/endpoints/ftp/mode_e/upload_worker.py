@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mpx.endpoints.ftp.data_address import passive_address
+from mpx.endpoints.ftp.data_address import passive_port
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
@@ -263,8 +264,8 @@ class UploadWorker(SessionWorker):
         if self._channel is not None and self._channel.is_deserted:
             self._leave_channel(politely=True)  # nothing could begin the next transfer there
         if self._channel is None:
-            address = passive_address(session, _MARKERS)
-            self._channel = UploadDataChannel(address, self.context, self.congestions)
+            port = passive_port(session, _MARKERS, Direction.UP)
+            self._channel = UploadDataChannel(port, self.context, self.congestions)
         return session, self._channel
 
     def pause(self) -> None:

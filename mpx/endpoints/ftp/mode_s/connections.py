@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from mpx.endpoints.ftp import telnet_escape
-from mpx.endpoints.ftp.data_address import address_from, connect_data
+from mpx.endpoints.ftp.data_address import connect_data, port_from
 from mpx.endpoints.ftp.early_end import await_first, brings_nothing, early_reply
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
@@ -72,7 +73,7 @@ class DataConnections:
         """
         verb, name = ("STOR", file.partial) if self._upload else ("RETR", file.source)
         telnet_escape.learn(session, name)
-        address = address_from(session, offset)
+        port = port_from(session, offset, Direction.UP if self._upload else Direction.DOWN)
         session.send(command(verb, session.name(name)))
         context = self._context
         data = _Connection(context.supervisor.stream_ended if context.streams.over_mptcp else None)
@@ -80,7 +81,7 @@ class DataConnections:
             congestion = context.streams.congestion_of(DEFAULT_PATH) if self._upload else None
             try:
                 connection = connect_data(
-                    session, address, congestion=congestion, over_mptcp=context.streams.over_mptcp
+                    session, port, congestion=congestion, over_mptcp=context.streams.over_mptcp
                 )
             except ConnectionLost as error:
                 connection = self._unconnected(session, file, offset, error)

@@ -1,0 +1,51 @@
+"""The control channel of a session, opened: which address of the server answers, and whether inside TLS."""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpx.endpoints.ftp.security import Security
+from mpx.errors import ConnectionLost, MpxError, UsageError
+from mpx.location import Location
+from mpx.net import tcp
+
+
+@dataclass(frozen=True, slots=True)
+class ControlWay:
+    """How the control channel is opened; see SessionOptions."""
+
+    timeout_s: float
+    family: int
+    data_address: str | None
+    bound: Callable[[int], None] | None
+    stop: Callable[[], bool]
+
+
+def connect_control(
+    location: Location, way: ControlWay, address: tcp.Address | None, security: Security | None
+) -> socket.socket:
+    """Return the connection, ready for commands; `address`: of the server, where it is known already.
+
+    Raises ConnectionLost, UsageError where no address of the server is of the family that is asked for,
+    Interrupted, and AuthenticationError inside TLS.
+    """
+    if address:
+        return _open(address, way, security)
+    lost: MpxError | None = None
+    for family, found in tcp.resolve(location.host, location.port, way.family, way.stop):
+        if way.data_address and family != tcp.family_of(way.data_address):
+            lost = lost or UsageError(
+                f"--data-address {way.data_address} is not possible here: {location.host} "
+                f"has no address of that family"
+            )
+            continue
+        try:
+            return _open(found, way, security)
+        except ConnectionLost as error:
+            lost = error
+    raise lost or ConnectionLost(f"{location.host} has no address")
+
+
+def _open(address: tcp.Address, way: ControlWay, security: Security | None) -> socket.socket:
+    connection = tcp.connect(address, way.timeout_s, bound=way.bound, stop=way.stop)
+    return connection if security is None else security.control(connection, way.timeout_s, way.stop)

@@ -1,0 +1,284 @@
+"""TLS 1.3 over connections of ours: handshakes, names of keys, and a socket that streams use as any other.
+
+A stream is used in one direction by one thread, others only shut it down. Calls of OpenSSL never block: what
+waits is a poll of the socket, which ends when another thread shuts the connection down.
+"""
+
+import base64
+import hashlib
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpx.errors import AuthenticationError, ConnectionLost, Interrupted
+from mpx.net.der import public_key_info
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+RECORD_BYTES = 16384  # of content, at most (RFC 8446, section 5.1)
+RECORD_OVERHEAD_BYTES = 22  # header, type of content and tag, with each cipher of TLS 1.3 that we use
+# With AES-GCM no more than 2^24.5 full records under one key (section 5.5); OpenSSL does not take a new one.
+MOST_RECORDS = 1 << 24
+_REPLACED_AT_RECORDS = MOST_RECORDS - MOST_RECORDS // 16  # what is under way then still fits
+_TICK_S = 0.1  # a receive that is to fill its buffer hands over what it has when nothing comes for so long
+_STOP_INTERVAL_S = 0.2
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "PACKET_LENGTH_TOO_LONG")
+
+
+class TlsSocket(ssl.SSLSocket):
+    """A connection inside TLS with the calls that our streams make of a socket; made by `secured`.
+
+    A missing close_notify is an error (ssl.SSLEOFError), not an end.
+    """
+
+    # Python makes the object without calling __init__, so these are its first values:
+    _wait_s: float | None = None  # as settimeout() of a socket: None waits for ever
+    records = 0  # sent or received under one key, whichever are more
+    overhead_bytes = 0  # sent, that are no content
+    _received = 0
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether its key has protected nearly as much as it may, so that another is to take its place."""
+        return max(self.records, self._received) >= _REPLACED_AT_RECORDS
+
+    def settimeout(self, value: float | None, /) -> None:
+        """How long each call may wait."""
+        self._wait_s = value
+        super().settimeout(0.0)
+
+    def setblocking(self, flag: bool, /) -> None:
+        """See socket.setblocking."""
+        self.settimeout(None if flag else 0.0)
+
+    def gettimeout(self) -> float | None:
+        """See settimeout."""
+        return self._wait_s
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Receive what one record holds, `buflen` bytes at most; empty at the end that the peer declared."""
+        buffer = bytearray(buflen)
+        return bytes(buffer[: self.recv_into(buffer, buflen, flags)])
+
+    def recv_into(self, buffer: "WriteableBuffer", nbytes: int | None = None, flags: int = 0) -> int:
+        """Receive as a socket with SO_RCVTIMEO does, with the flags 0, MSG_WAITALL and MSG_DONTWAIT.
+
+        Raises TimeoutError, BlockingIOError where flags are given, ssl.SSLError.
+        """
+        view = memoryview(buffer)
+        wanted, got = nbytes or len(view), 0
+        while got < wanted:
+            try:
+                size = self.read(wanted - got, view[got:])
+            except ssl.SSLWantReadError:
+                if not self._more_comes(flags, has_some=got > 0):
+                    break
+                continue
+            except ssl.SSLWantWriteError:  # an answer to a change of keys
+                self._wait(select.POLLOUT)
+                continue
+            if not size:
+                break
+            self._received += 1
+            got += int(size)
+            if not flags:
+                break
+        return got
+
+    def _more_comes(self, flags: int, *, has_some: bool) -> bool:
+        """Wait for more as the flags say; False if what there is suffices."""
+        if flags & socket.MSG_WAITALL and _comes(self, select.POLLIN, _TICK_S):
+            return True
+        if not flags:
+            self._wait(select.POLLIN)
+            return True
+        if not has_some:
+            raise BlockingIOError
+        return False
+
+    def send(self, data: "ReadableBuffer", flags: int = 0) -> int:
+        """Send as much as the kernel takes now, and something at least; BlockingIOError if that may not wait.
+
+        What is refused so is to be sent again as it is, or nothing any more.
+        """
+        view, sent = memoryview(data), 0
+        while sent < len(view):
+            try:
+                size = self.write(view[sent:])
+            except ssl.SSLWantWriteError:
+                if sent:
+                    break
+                if flags & socket.MSG_DONTWAIT:
+                    raise BlockingIOError from None
+                self._wait(select.POLLOUT)
+                continue
+            records = -(-int(size) // RECORD_BYTES)
+            self.records += records
+            self.overhead_bytes += records * RECORD_OVERHEAD_BYTES
+            sent += int(size)
+        return sent
+
+    def sendall(self, data: "ReadableBuffer", flags: int = 0) -> None:
+        """Send all of it."""
+        view = memoryview(data)
+        while view:
+            view = view[self.send(view, flags) :]
+
+    def sendmsg(self, buffers: "Iterable[ReadableBuffer]", *_: Any) -> int:  # type: ignore[override]  # see below
+        """Send the beginning of what stands one after the other: one record, so that a header gets none."""
+        record = bytearray()
+        for each in buffers:
+            record += memoryview(each)[: RECORD_BYTES - len(record)]
+        self.sendall(record)
+        return len(record)
+
+    def shutdown(self, how: int) -> None:
+        """End the connection: for writing with a close_notify, from any thread if for both."""
+        if how == socket.SHUT_WR:
+            self.say_end()
+        socket.socket.shutdown(self, how)
+
+    def say_end(self) -> None:
+        """Send a close_notify, if the kernel takes it; what the peer says is not waited for."""
+        try:
+            self.unwrap()
+        except (OSError, ValueError):
+            return
+
+    def _wait(self, event: int) -> None:
+        """Wait until the socket can go on; raises TimeoutError after the time of `settimeout`."""
+        if not _comes(self, event, self._wait_s):
+            raise TimeoutError("timed out")
+
+
+def _comes(connection: socket.socket, event: int, wait_s: float | None) -> bool:
+    poll = select.poll()
+    poll.register(connection, event)
+    return bool(poll.poll(None if wait_s is None else wait_s * 1000))
+
+
+def overhead_bytes(connection: socket.socket | None) -> int:
+    """Return how many bytes were sent over a connection that TLS has added to what was given to it."""
+    return connection.overhead_bytes if isinstance(connection, TlsSocket) else 0
+
+
+def is_worn(connection: socket.socket | None) -> bool:
+    """Tell whether a connection is to be replaced; see TlsSocket."""
+    return isinstance(connection, TlsSocket) and connection.is_worn
+
+
+def context(*, server: bool, protocols: Sequence[str]) -> ssl.SSLContext:
+    """Return a context for TLS 1.3 and nothing older, in which nobody is trusted yet.
+
+    `protocols`: what may be spoken inside (ALPN).
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    made.sslsocket_class = TlsSocket
+    if server:
+        made.num_tickets = (
+            0  # a sender would never read them, and what nobody reads turns a close into a reset
+        )
+    else:
+        made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+    made.set_alpn_protocols(protocols)
+    return made
+
+
+def wrapped(connection: socket.socket, made: ssl.SSLContext, *, server: bool, name: str = "") -> TlsSocket:
+    """Return a connection inside TLS, before its handshake; it takes the place of `connection`."""
+    found = made.wrap_socket(
+        connection,
+        server_side=server,
+        do_handshake_on_connect=False,
+        suppress_ragged_eofs=False,
+        server_hostname=name or None,
+    )
+    assert isinstance(found, TlsSocket)
+    return found
+
+
+def secured(
+    connection: socket.socket,
+    made: ssl.SSLContext,
+    peer: str,
+    timeout_s: float,
+    *,
+    name: str = "",
+    stop: Callable[[], bool] = lambda: False,
+) -> TlsSocket:
+    """Begin TLS over a connection that we have opened; closed if that fails.
+
+    `name`: of the host, where its certificate is to bear it. Raises AuthenticationError for a certificate
+    that is not valid and for who does not speak TLS, ConnectionLost, Interrupted.
+    """
+    found = wrapped(connection, made, server=False, name=name)
+    try:
+        finish_handshake(found, timeout_s, stop)
+        return found
+    except ssl.SSLCertVerificationError as error:
+        found.close()
+        raise AuthenticationError(f"the certificate of {peer} is not valid: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        found.close()
+        if error.reason in _NO_TLS:
+            raise AuthenticationError(
+                f"{peer} does not answer in TLS, so nothing was sent; ftp:// is for servers in the clear"
+            ) from None
+        raise ConnectionLost(f"no TLS with {peer}: {error.reason or error.strerror}") from None
+    except TimeoutError:
+        found.close()
+        raise ConnectionLost(f"no TLS with {peer} within {timeout_s:g} s") from None
+    except OSError as error:
+        found.close()
+        raise ConnectionLost(f"no TLS with {peer}: {error.strerror or error}") from None
+    except BaseException:
+        found.close()
+        raise
+
+
+def finish_handshake(
+    connection: TlsSocket, timeout_s: float, stop: Callable[[], bool] = lambda: False
+) -> None:
+    """Do a handshake, as client or server; the connection blocks afterwards.
+
+    Raises TimeoutError, Interrupted soon after `stop` says so, and OSError.
+    """
+    until_s = time.monotonic() + timeout_s
+    connection.settimeout(0.0)
+    while True:
+        event = select.POLLIN
+        try:
+            connection.do_handshake()
+            connection.settimeout(None)
+            return
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLWantWriteError:
+            event = select.POLLOUT
+        while not _comes(connection, event, min(_STOP_INTERVAL_S, max(0.0, until_s - time.monotonic()))):
+            if stop():
+                raise Interrupted
+            if time.monotonic() >= until_s:
+                raise TimeoutError
+
+
+def key_name(certificate: bytes) -> str:
+    """Return the name of the public key of a certificate (DER): SHA-256 in URL-safe base64, 43 characters.
+
+    Raises ValueError for what is no certificate.
+    """
+    digest = hashlib.sha256(public_key_info(certificate)).digest()
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+def peer_key_name(connection: ssl.SSLSocket) -> str:
+    """Return the name of the key that the peer has proven to have; ConnectionLost if it showed none."""
+    try:
+        return key_name(connection.getpeercert(binary_form=True) or b"")
+    except ValueError as error:
+        raise ConnectionLost(f"the peer's certificate cannot be read: {error}") from None

@@ -1,0 +1,316 @@
+"""`mpx serve` inside TLS: who gets in, what a token allows, and which data connections count."""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from raw_client import CONTENT
+from secure_client import SecureClient, inside_tls, is_refused, secure_server, token_of
+
+from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, Direction, Ticket
+from mpx.errors import UsageError
+from mpx.serve import Server
+from mpx.serve.admission import Room
+from mpx.serve.secure_serving import SecureServing
+from mpx.serve.session import Limits
+
+UP, DOWN = Direction.UP, Direction.DOWN
+
+
+@pytest.fixture
+def serving(root: Path, tmp_path: Path) -> Iterator[tuple[Server, SecureServing]]:
+    with secure_server(root, audit=tmp_path / "audit") as made:
+        yield made
+
+
+@pytest.fixture
+def client(serving: tuple[Server, SecureServing]) -> Iterator[SecureClient]:
+    server, secure = serving
+    with token_of(secure), SecureClient(server.port) as client:
+        yield client
+
+
+def test_a_file_goes_both_ways(client: SecureClient, root: Path) -> None:
+    assert client.retrieve_over("RETR file", client.ticket(DOWN)) == CONTENT
+    ticket = client.ticket(UP)
+    with client.dial(ticket.opening(UP, 5, 0.0)) as data:
+        assert client.do("STOR new").code == 150
+        data.sendall(CONTENT)
+        data.shutdown(socket.SHUT_WR)
+        assert client.reply().code == 226
+    assert (root / "new").read_bytes() == CONTENT
+
+
+def test_a_stream_that_is_cut_is_not_stored_as_whole(client: SecureClient) -> None:
+    ticket = client.ticket(UP)
+    with client.dial(ticket.opening(UP, 0, 0.0)) as data:
+        assert client.do("STOR new").code == 150
+        data.sendall(CONTENT)
+        socket.socket.shutdown(data, socket.SHUT_WR)  # without close_notify: by whoever is in between
+        assert client.reply().code == 426
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("USER anonymous", "PASS a@"),
+        ("USER token", "PASS " + "x" * 43),
+        ("USER token", "PASS "),
+        ("USER root", "PASS \udcff\udcfe"),
+    ],
+)
+def test_nobody_gets_in_without_a_token(
+    serving: tuple[Server, SecureServing], tmp_path: Path, lines: tuple[str, str]
+) -> None:
+    server, secure = serving
+    with token_of(secure), SecureClient(server.port, login=False) as client:
+        assert client.do("RETR file").code == 530
+        assert client.do("DATA DOWN").code == 530
+        assert client.do(lines[0]).code == 331
+        assert client.do(lines[1]).code == 530
+        with pytest.raises(EOFError):
+            client.reply()
+    events = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    assert [(event["event"], event["peer"]) for event in events] == [("login refused", "127.0.0.1")]
+
+
+@pytest.mark.parametrize("line", ["PASV", "EPSV", "SPAS", "PORT 127,0,0,1,200,1", "EPRT |1|127.0.0.1|51201|"])
+def test_no_data_goes_in_the_clear(client: SecureClient, line: str) -> None:
+    assert client.do(line).code == 522
+    assert client.do("RETR file").code == 425
+
+
+def test_in_the_clear_there_are_no_tickets(root: Path) -> None:
+    from raw_client import RawClient
+
+    with Server(root) as server, RawClient(server.port) as client:
+        assert client.do("DATA DOWN").code == 504
+        assert "MPX-DATA" not in client.do("FEAT").text
+
+
+# --- data connections ------------------------------------------------------------------------------
+
+
+def test_an_opening_counts_once(client: SecureClient) -> None:
+    opening = client.ticket(DOWN).opening(DOWN, 0, 0.0)
+    with client.dial(opening) as first, client.dial(opening) as second:
+        assert is_refused(second)
+        assert client.do("RETR file").code == 150
+        assert first.recv(10) == CONTENT[:10]
+
+
+@pytest.mark.parametrize("age_s", [31.0, 1e6])
+def test_an_opening_is_not_valid_for_long(client: SecureClient, age_s: float) -> None:
+    with client.dial(client.ticket(DOWN).opening(DOWN, 0, age_s)) as data:
+        assert is_refused(data)
+
+
+def test_an_opening_has_one_direction(client: SecureClient) -> None:
+    ticket = client.ticket(DOWN)
+    with client.dial(ticket.opening(UP, 0, 0.0)) as data:
+        assert is_refused(data)
+    assert client.do("STOR new").code == 500  # nor does its ticket
+    client.ticket(UP)
+    assert client.do("RETR file").code == 500
+
+
+def test_only_who_has_the_ticket_opens(client: SecureClient) -> None:
+    ticket = client.ticket(DOWN)
+    forged = Ticket(ticket.id, bytes(32))
+    unknown = Ticket(bytes(16), ticket.key)
+    for opening in (forged.opening(DOWN, 0, 0.0), unknown.opening(DOWN, 0, 0.0), b"GET / HTTP/1.1\r\n" * 4):
+        with client.dial(opening) as data:
+            assert is_refused(data)
+    assert client.retrieve_over("RETR file", ticket) == CONTENT
+
+
+def test_a_ticket_ends_with_the_next_and_with_its_session(client: SecureClient) -> None:
+    old = client.ticket(DOWN)
+    client.ticket(DOWN)
+    with client.dial(old.opening(DOWN, 0, 0.0)) as data:
+        assert is_refused(data)
+    last = client.ticket(UP)
+    client.do("QUIT")
+    with pytest.raises(EOFError):
+        client.reply()
+    with client.dial(last.opening(UP, 0, 0.0)) as data:
+        assert is_refused(data)
+
+
+def test_connections_of_one_session_serve_no_other(
+    serving: tuple[Server, SecureServing], client: SecureClient
+) -> None:
+    server, _ = serving
+    with SecureClient(server.port) as other:
+        other.ticket(DOWN)
+        theirs = client.ticket(DOWN)
+        with client.dial(theirs.opening(DOWN, 0, 0.0)) as data:
+            other.send("RETR file")
+            assert client.do("RETR file").code == 150
+            assert data.recv(10) == CONTENT[:10]
+            other.send("ABOR")
+            assert other.reply().code in (425, 426)
+
+
+# --- what a token allows ---------------------------------------------------------------------------
+
+
+def test_a_token_to_read(serving: tuple[Server, SecureServing], root: Path) -> None:
+    server, secure = serving
+    with token_of(secure, writable=False), SecureClient(server.port) as client:
+        for line in ("DELE file", "MKD new", "STOR new", "SITE CHMOD 600 file", "RNFR file"):
+            assert client.do(line).code == 550, line
+        assert client.retrieve_over("RETR file", client.ticket(DOWN)) == CONTENT
+    assert [entry.name for entry in root.iterdir()] == ["file"]
+
+
+def test_a_read_only_server_stays_so(root: Path) -> None:
+    with (
+        secure_server(root, writable=False) as (server, secure),
+        token_of(secure),
+        SecureClient(server.port) as client,
+    ):
+        assert client.do("DELE file").code == 550
+
+
+def test_a_token_for_a_folder(serving: tuple[Server, SecureServing], root: Path) -> None:
+    server, secure = serving
+    (root / "sub").mkdir()
+    (root / "sub" / "mine").write_bytes(b"abc")
+    (root / "sub" / "out").symlink_to("../file")
+    with token_of(secure, folder="/sub"), SecureClient(server.port) as client:
+        assert client.do("SIZE mine").text == "3"
+        for name in ("file", "../file", "/../file", "/sub/mine", "out"):
+            assert client.do(f"SIZE {name}").code == 550, name
+        assert client.do("DELE mine").code == 250
+    assert not (root / "sub" / "mine").exists()
+
+
+@pytest.mark.parametrize("folder", ["/missing", "/file", "/link"])
+def test_a_folder_that_is_none(serving: tuple[Server, SecureServing], root: Path, folder: str) -> None:
+    server, secure = serving
+    (root / "link").symlink_to("/etc")
+    with token_of(secure, folder=folder), SecureClient(server.port, login=False) as client:
+        from mpx.endpoints.ftp.token import token_for
+        from mpx.location import parse_location
+
+        client.do("USER token")
+        assert client.do(f"PASS {token_for(parse_location('mpx://h/')).secret}").code == 530
+
+
+def test_a_revoked_token_ends_its_sessions(serving: tuple[Server, SecureServing]) -> None:
+    server, secure = serving
+    with token_of(secure) as grant, SecureClient(server.port) as client:
+        assert client.do("WHOAMI").text == grant.id
+        secure.access.tokens.revoke(grant.id)
+        for _ in range(1000):
+            if client.do("NOOP").code == 421:
+                return
+            threading.Event().wait(0.01)
+        pytest.fail("it went on")
+
+
+def test_so_many_sessions_of_one_token(root: Path) -> None:
+    limits = Limits(room=Room(of_token=2))
+    with (
+        secure_server(root, limits=limits) as (server, secure),
+        token_of(secure),
+        SecureClient(server.port),
+        SecureClient(server.port),
+    ):
+        with pytest.raises(AssertionError):
+            SecureClient(server.port)
+        with token_of(secure), SecureClient(server.port):
+            pass  # another one's
+
+
+def test_what_is_logged(serving: tuple[Server, SecureServing], tmp_path: Path) -> None:
+    server, secure = serving
+    with token_of(secure) as grant, SecureClient(server.port) as client:
+        client.retrieve_over("RETR file", client.ticket(DOWN))
+        client.do("DELE nothing\udcff")
+    events = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    assert [(event["event"], event.get("reply")) for event in events] == [
+        ("login", None),
+        ("RETR", 226),
+        ("DELE", 550),
+    ]
+    assert {event["token"] for event in events} == {grant.id}
+    assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_audit_log_can_be_moved(serving: tuple[Server, SecureServing], tmp_path: Path) -> None:
+    _, secure = serving
+    secure.access.audit.log("before", "a", "b")
+    (tmp_path / "audit").rename(tmp_path / "old")
+    secure.reload()
+    secure.access.audit.log("after", "a", "b")
+    assert '"before"' in (tmp_path / "old").read_text()
+    assert '"after"' in (tmp_path / "audit").read_text()
+
+
+# --- handshakes ------------------------------------------------------------------------------------
+
+
+def test_who_never_finishes_a_handshake_is_in_nobodys_way(root: Path) -> None:
+    limits = Limits(room=Room(strangers=20, strangers_of_party=20))
+    with secure_server(root, limits=limits) as (server, secure), token_of(secure):
+        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
+        with SecureClient(server.port) as client:
+            assert client.retrieve_over("RETR file", client.ticket(DOWN)) == CONTENT
+        for sock in silent:
+            sock.close()
+
+
+@pytest.mark.parametrize(
+    "said", [b"USER anonymous\r\n", b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\x16\x03\x01\xff\xff"]
+)
+def test_who_does_not_speak_tls_is_dropped(serving: tuple[Server, SecureServing], said: bytes) -> None:
+    server, _ = serving
+    with socket.create_connection(("127.0.0.1", server.port), 60) as sock:
+        sock.sendall(said)
+        sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionResetError):
+            while sock.recv(1000):  # an alert at most
+                pass
+
+
+def test_a_connection_of_neither_kind_is_a_control_connection(serving: tuple[Server, SecureServing]) -> None:
+    server, _ = serving
+    with inside_tls(server.port, "h2") as connection:  # OpenSSL goes on where nothing is shared
+        assert connection.selected_alpn_protocol() != CONTROL_PROTOCOL
+        assert connection.recv(3) in (b"", b"220")
+
+
+# --- keys and certificates -------------------------------------------------------------------------
+
+
+def test_the_key_stays(root: Path) -> None:
+    with secure_server(root) as (_, secure):
+        name = secure.key_name
+    with secure_server(root) as (_, secure):
+        assert secure.key_name == name
+
+
+def test_what_is_no_certificate(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no certificate\n")
+    (tmp_path / "bad").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    for name in ("text", "bad", "missing"):
+        with pytest.raises(UsageError, match="certificate"):
+            SecureServing(certificate=tmp_path / name)
+
+
+def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot write the audit log"):
+        SecureServing(audit=tmp_path / "missing" / "audit")
+
+
+def test_insecure_is_not_inside_tls(root: Path) -> None:
+    secure = SecureServing()
+    with pytest.raises(UsageError, match="inside TLS"):
+        Server(root, secure=secure, insecure=True)
+    secure.close()
