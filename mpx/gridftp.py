@@ -22,6 +22,7 @@ from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
+from mpx.net import tcp
 from mpx.report import Note, OnNote, no_note
 
 if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
@@ -108,14 +109,16 @@ class GridFtpEndpoint:
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
         session = self.session
-        address = (session.peer_host, session.location.port)
+        address: tcp.Address | None = (session.peer_host, session.location.port)
+        if session.security and not session.local_host:  # through ssh
+            address = session.security.address()
         return Rtt(
             session.measure_rtt(),
             session.socket_rtt_s,
             session.socket_congestion,
             congestion_is_fixed=session.is_congestion_fixed,
             address=address,
-            local_host=session.local_host,
+            local_host=session.local_host or None,
         )
 
     # --- describing ----------------------------------------------------------------------------------

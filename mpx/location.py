@@ -10,10 +10,14 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from mpx.errors import UsageError
-from mpx.text import quoted
+from mpx.text import quoted, shown
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
+_SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
+_SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
+_SERVERS = ("ftp", "mpx", "ssh")
+_SCHEMES = (*_SERVERS, "file", "gsiftp")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 
 
@@ -21,10 +25,10 @@ _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file", "ftp", or "mpx": mpx serve inside TLS
+    scheme: str  # "file", "ftp", "mpx" (mpx serve inside TLS) or "ssh"
     name: str
     host: str = ""
-    port: int = 0
+    port: int = 0  # 0: as the settings of ssh say
     user: str = ""
 
     def __str__(self) -> str:
@@ -33,7 +37,8 @@ class Location:
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
         path = self.name if self.name.startswith("/") else f"/~/{self.name}"
-        return f"{self.scheme}://{user}{host}:{self.port}{quote(path, errors='surrogateescape')}"
+        port = f":{self.port}" if self.port else ""
+        return f"{self.scheme}://{user}{host}{port}{quote(path, errors='surrogateescape')}"
 
     @property
     def endpoint(self) -> tuple[str, str, str, int]:
@@ -41,23 +46,9 @@ class Location:
         return self.scheme, self.user, self.host, self.port
 
     def absolute(self) -> "Location":
-        """Return the same file under a name that means it from any working directory.
-
-        Raises UsageError for HOST:/NAME, as scp takes it, unless there is a folder `HOST:` here.
-        """
+        """Return the same file under a name that means it from any working directory; raises UsageError."""
         if self.scheme != "file" or self.name.startswith("/"):
             return self
-        first, slash, rest = self.name.partition("/")
-        scheme, colon, host = self.name.partition(":")
-        if colon and scheme.lower() in ("ftp", "gsiftp", "mpx") and not os.path.lexists(first):
-            raise UsageError(
-                f"{self.name}: write ftp://{host.lstrip('/')} for a server, or ./{self.name} for a local file"
-            )
-        if slash and first.endswith(":") and not os.path.lexists(first):
-            raise UsageError(
-                f"{self.name}: write ftp://{first[:-1]}/{rest} for a server, "
-                f"or ./{self.name} for a local file"
-            )
         try:
             name = str(Path.cwd() / self.name)  # keeps "..": links may be on the way
         except OSError as error:
@@ -76,7 +67,7 @@ def parse_location(text: str) -> Location:
         raise UsageError(f"the name {quoted(text)} contains a NUL byte; no file can have it")
     found = _SCHEME.match(text)
     if not found:
-        return Location("file", text)
+        return _of_scp(text) or Location("file", text)
     scheme = (found.group(1) or found.group(2)).lower()
     if scheme == "file":
         return Location("file", _file_name(text))
@@ -90,9 +81,9 @@ def parse_location(text: str) -> Location:
             f"{text}: gsiftp:// means GSI security, which mpx does not speak yet; "
             "if the server admits clients in the clear, write ftp://"
         )
-    if scheme not in ("ftp", "mpx"):
+    if scheme not in _SERVERS:
         raise UsageError(
-            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, ftp:// and mpx://"
+            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, ftp://, mpx:// and ssh://"
         )
     return _server(text, scheme)
 
@@ -144,4 +135,46 @@ def _server(text: str, scheme: str) -> Location:
         name = name[3:]
     elif not name:
         name = "/"
-    return Location(scheme, name, host, port, unquote(parts.username or "", errors="surrogateescape"))
+    user = unquote(parts.username or "", errors="surrogateescape")
+    if scheme == "ssh":
+        at = authority.lower().rfind(host)
+        return _over_ssh(text, user, authority[at : at + len(host)], parts.port or 0, name)
+    return Location(scheme, name, host, port, user)
+
+
+def _of_scp(text: str) -> Location | None:
+    """Read `[user@]host:path`, as scp takes it: a colon before the first slash, a path relative to home."""
+    bracket = text.find("]:")  # of an IPv6 address
+    end = text.find(":") if bracket < 0 or not text.rpartition("@")[2].startswith("[") else bracket + 1
+    before, path = text[: max(0, end)], text[end + 1 :]
+    if not before or "/" in before:
+        return None
+    user, _, host = before.rpartition("@")
+    host = host.removeprefix("[").removesuffix("]")
+    if host.lower() in _SCHEMES and path.startswith("/"):
+        raise UsageError(
+            f"{text}: write {host.lower()}://{path.lstrip('/')} for a server, or ./{text} for a local file"
+        )
+    if os.path.lexists(text):
+        url = Location("ssh", path, host, 0, user)
+        raise UsageError(
+            f"{text}: this is a local file, and a file of the host {shown(host)}, too; "
+            f"write ./{text} for the local one, {url} for the other"
+        )
+    for char, what in (("\r", "a carriage return"), ("\n", "a line feed")):
+        if char in path:
+            raise UsageError(f"{quoted(text)}: the name contains {what}, which cannot be sent; rename it")
+    if path.startswith("~/"):
+        path = path[2:]
+    return _over_ssh(text, user, host, 0, path or ".")
+
+
+def _over_ssh(text: str, user: str, host: str, port: int, name: str) -> Location:
+    """Return a location that ssh is asked for; raises UsageError for what it could take for an option."""
+    for what, part, allowed in (("user", user, _SSH_USER), ("host", host, _SSH_HOST)):
+        if (part or what == "host") and not allowed.fullmatch(part):
+            raise UsageError(
+                f"{quoted(text)}: the {what} {quoted(part)} is not one that ssh is given: letters, digits, "
+                f"{'. _ - + @' if what == 'user' else '. _ - : %'} and no - at its beginning"
+            )
+    return Location("ssh", name, host, port, user)

@@ -179,6 +179,12 @@ class CopyOptions:
         "flag",
         "use the data address the server announces, as striped servers need (unset: that of the session)",
     )
+    remote_mpx: str | None = _option(
+        None, "text", "with ssh: the mpx at the other end (unset: the one found there)"
+    )
+    data_ports: str | None = _option(
+        None, "text", "with ssh: ports of the other end for direct connections, as 50000-51000"
+    )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(
@@ -200,7 +206,7 @@ class CopyOptions:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if value is not None:
                 _check_range(shown, value, about)
-        for name in ("port_range", "source_ports"):
+        for name in ("port_range", "source_ports", "data_ports"):
             ports = getattr(self, name)
             if ports is not None:
                 try:

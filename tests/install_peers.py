@@ -20,6 +20,8 @@ PROGRAMS = {
     "lftp": "lftp",
     "curl": "curl",
     "vsftpd": "vsftpd",
+    "sshd": "openssh-server",
+    "rsync": "rsync",
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",
     "cc": "gcc libc6-dev",

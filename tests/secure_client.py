@@ -20,7 +20,7 @@ from mpx.location import parse_location
 from mpx.net import tls
 from mpx.net.tls import TlsSocket
 from mpx.serve import Server
-from mpx.serve.secure_serving import SecureServing
+from mpx.serve.secure_serving import TokenServing
 from mpx.serve.session import Limits
 from mpx.serve.token_store import TokenRights
 
@@ -77,13 +77,13 @@ def is_refused(connection: TlsSocket) -> bool:
 @contextlib.contextmanager
 def secure_server(
     root: Path, *, writable: bool = True, audit: Path | None = None, limits: Limits | None = None
-) -> Iterator[tuple[Server, SecureServing]]:
-    secure = SecureServing(audit=audit)
+) -> Iterator[tuple[Server, TokenServing]]:
+    secure = TokenServing(audit=audit)
     with Server(root, writable=writable, secure=secure, limits=limits) as server:
         yield server, secure
 
 
 @contextlib.contextmanager
-def token_of(secure: SecureServing, *, writable: bool = True, folder: str = "/") -> Iterator[TokenRights]:
+def token_of(secure: TokenServing, *, writable: bool = True, folder: str = "/") -> Iterator[TokenRights]:
     with with_token(secure, writable=writable, folder=folder) as grant:
         yield grant

@@ -19,7 +19,7 @@ from mpx.location import parse_location
 from mpx.net import congestion_control
 from mpx.options import CopyOptions
 from mpx.serve import Server
-from mpx.serve.secure_serving import SecureServing
+from mpx.serve.secure_serving import TokenServing
 from mpx.serve.session import Limits
 from mpx.serve.token_store import TokenRights, new_token
 from mpx.transfer.registry import open_endpoint
@@ -127,16 +127,16 @@ def own_site(folder: Path) -> Iterator[Site]:
 def token_site(folder: Path) -> Iterator[Site]:
     """As own_site, inside TLS, with a token in the environment."""
     limits = Limits(congestion=congestion_control.usable_congestion())
-    secure = SecureServing()
+    secure = TokenServing()
     with with_token(secure), Server(folder, writable=True, limits=limits, secure=secure) as server:
         yield Site(folder, server.url, links="none", takes_congestion=True, has_xxh3=True)
 
 
 @contextmanager
-def with_token(secure: SecureServing, *, writable: bool = True, folder: str = "/") -> Iterator[TokenRights]:
+def with_token(secure: TokenServing, *, writable: bool = True, folder: str = "/") -> Iterator[TokenRights]:
     """Have a token of that server in the environment."""
     token, grant = new_token(secure.key_name, folder=folder, writable=writable, until_s=None, note="")
-    secure.access.tokens.add(grant)
+    secure.tokens.add(grant)
     before = os.environ.get("MPX_TOKEN")
     os.environ["MPX_TOKEN"] = token.text
     try:

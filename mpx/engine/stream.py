@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mpx.engine.round_trips import InQueue, Queueing
-from mpx.net import tcp, tcp_info, tls
+from mpx.net import tcp, tcp_info
+from mpx.net.beyond_sockets import is_local, overhead_bytes
 from mpx.net.mptcp import mptcp_info
 
 BUFFER_BYTES = 256 * 1024  # passed, summed and read or written at once; stays in the processor's cache
@@ -178,11 +179,14 @@ class StreamCounters:
                 )
             elif self.connection is None:
                 self._last = self._last.none_open()
+            elif is_local(self.connection):  # what its ssh has taken is on its way
+                taken_bytes = self.passed_bytes - tcp_info.unacknowledged_bytes(self.connection)
+                self._last = StreamTotals(streams=1, bytes=max(self._last.bytes, taken_bytes))
             return self._last
 
     def _acknowledged(self, info: tcp_info.TcpInfo) -> int:
         """Return the bytes that have arrived, without those that TLS has added."""
-        return max(0, info.bytes_acked - tls.overhead_bytes(self.connection))
+        return max(0, info.bytes_acked - overhead_bytes(self.connection))
 
     def _count_subflows(self) -> None:
         info = mptcp_info(self.connection) if self._tell_subflows and self.connection is not None else None

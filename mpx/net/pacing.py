@@ -4,6 +4,7 @@ import contextlib
 import socket
 import struct
 
+from mpx.net.beyond_sockets import is_local
 from mpx.net.tcp_info import tcp_info
 
 _TCP_NOTSENT_LOWAT = 25  # Linux; not in the socket module
@@ -14,7 +15,8 @@ PACED_RTT_S = 0.005  # at a shorter RTT bursts are small, and the timers cost mo
 
 def limit_unsent(connection: socket.socket, size_bytes: int) -> None:
     """Let the kernel hold at most about `size_bytes` that are not sent yet (TCP_NOTSENT_LOWAT)."""
-    connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, size_bytes)
+    if not is_local(connection):
+        connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, size_bytes)
 
 
 def pace(connection: socket.socket) -> None:

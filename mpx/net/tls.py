@@ -6,6 +6,7 @@ waits is a poll of the socket, which ends when another thread shuts the connecti
 
 import base64
 import hashlib
+import os
 import select
 import socket
 import ssl
@@ -161,16 +162,6 @@ def _comes(connection: socket.socket, event: int, wait_s: float | None) -> bool:
     return bool(poll.poll(None if wait_s is None else wait_s * 1000))
 
 
-def overhead_bytes(connection: socket.socket | None) -> int:
-    """Return how many bytes were sent over a connection that TLS has added to what was given to it."""
-    return connection.overhead_bytes if isinstance(connection, TlsSocket) else 0
-
-
-def is_worn(connection: socket.socket | None) -> bool:
-    """Tell whether a connection is to be replaced; see TlsSocket."""
-    return isinstance(connection, TlsSocket) and connection.is_worn
-
-
 def context(*, server: bool, protocols: Sequence[str]) -> ssl.SSLContext:
     """Return a context for TLS 1.3 and nothing older, in which nobody is trusted yet.
 
@@ -187,6 +178,21 @@ def context(*, server: bool, protocols: Sequence[str]) -> ssl.SSLContext:
         made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
     made.set_alpn_protocols(protocols)
     return made
+
+
+def load_pem(made: ssl.SSLContext, pem: str) -> None:
+    """Have a context show this certificate with its key (PEM), and take no peer that does not show the same.
+
+    They are in memory only. Raises OSError, ssl.SSLError among them.
+    """
+    fd = os.memfd_create("mpx-key", os.MFD_CLOEXEC)
+    try:
+        os.write(fd, pem.encode("ascii"))
+        made.load_cert_chain(f"/proc/self/fd/{fd}")  # which takes names of files only
+    finally:
+        os.close(fd)
+    made.load_verify_locations(cadata=pem)
+    made.verify_mode = ssl.CERT_REQUIRED
 
 
 def wrapped(connection: socket.socket, made: ssl.SSLContext, *, server: bool, name: str = "") -> TlsSocket:

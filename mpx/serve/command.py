@@ -10,14 +10,16 @@ import click
 from mpx.errors import UsageError
 from mpx.net import congestion_control
 from mpx.serve import process
-from mpx.serve.secure_serving import SecureServing
+from mpx.serve.secure_serving import TokenServing
 from mpx.serve.server import Server
 from mpx.serve.session import Limits
+from mpx.serve.stdio import run as run_stdio
 from mpx.signals import Signals
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", required=False)
+@click.option("--stdio", is_flag=True, help="As mpx copy starts it over ssh; takes nothing else.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="IP address to listen at.")
 @click.option(
     "--port", default=2811, show_default=True, type=click.IntRange(0, 65535), help="0: any free port."
@@ -48,7 +50,8 @@ from mpx.signals import Signals
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log each session, command and transfer to stderr.")
 def serve(
-    directory: str,
+    directory: str | None,
+    stdio: bool,
     host: str,
     port: int,
     writable: bool,
@@ -73,6 +76,11 @@ def serve(
         level=logging.INFO if verbose else logging.ERROR, format="%(asctime)s mpx serve: %(message)s"
     )
     process.prepare()
+    if stdio:
+        run_stdio()
+        return
+    if directory is None:
+        raise click.UsageError("name the folder that is to be served")
     try:
         for name in congestion:
             congestion_control.check_congestion(name)
@@ -101,20 +109,20 @@ def serve(
         server.close(drain_s=drain)
 
 
-def _reload(secure: SecureServing) -> None:
+def _reload(secure: TokenServing) -> None:
     try:
         secure.reload()
     except UsageError as error:  # what there was goes on
         logging.getLogger(__name__).error("not reloaded: %s", error)
 
 
-def _secure(certificate: str | None, key: str | None, audit: str | None) -> SecureServing:
+def _secure(certificate: str | None, key: str | None, audit: str | None) -> TokenServing:
     """Return what serves inside TLS; raises UsageError."""
     if key and not certificate:
         raise UsageError("--key is that of --certificate: give both")
     paths = [Path(name) if name else None for name in (certificate, key, audit)]
-    secure = SecureServing(certificate=paths[0], key=paths[1], audit=paths[2])
-    if not secure.has_tokens:
+    secure = TokenServing(certificate=paths[0], key=paths[1], audit=paths[2])
+    if not secure.tokens.grants():
         logging.getLogger(__name__).error("no client can log in yet: mpx token create makes a token")
     return secure
 

@@ -53,7 +53,8 @@ class Connection:
 
     def _take(self, sock: socket.socket) -> None:
         self._sock = sock
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:  # as it is through ssh
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
 
     @property
@@ -94,7 +95,7 @@ class Connection:
         """
         self._congestion = name
         if self.is_here:
-            with suppress(UsageError):
+            with suppress(UsageError, OSError):
                 set_congestion(self._sock, name)
 
     def connect(self) -> None:

@@ -40,8 +40,11 @@ class ControlClosed(Exception):
 class Control:
     """One control connection. Used by its session's thread alone, but for `shutdown`."""
 
-    def __init__(self, sock: socket.socket, login_s: float) -> None:
-        """`login_s`: how long the client may take until `admit` is called."""
+    def __init__(self, sock: socket.socket, login_s: float, place: tuple[str, str] | None = None) -> None:
+        """`login_s`: how long the client may take until `admit` is called.
+
+        `place`: our address and the client's, where the connection itself has none, as it goes through ssh.
+        """
         self._sock = sock
         self._buffer = bytearray()
         self._queued = b""
@@ -52,14 +55,14 @@ class Control:
         self._longest_line_bytes = LONGEST_BEFORE_LOGIN_BYTES
         self.closed = False
         self.received_bytes = 0
-        self.local: str = sock.getsockname()[0]
-        self.peer: str = sock.getpeername()[0]
-        self.family = sock.family
-        self.congestion = congestion_control.congestion_of(
-            sock
-        )  # what the kernel, or the route, has for this client
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.local: str = place[0] if place else sock.getsockname()[0]
+        self.peer: str = place[1] if place else sock.getpeername()[0]
+        self.family = socket.AF_INET6 if ":" in self.local else socket.AF_INET
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)  # Telnet's data mark comes urgent
+        self.congestion = ""  # what the kernel, or the route, has for this client
+        if place is None:
+            self.congestion = congestion_control.congestion_of(sock)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def fileno(self) -> int:
         """Return the descriptor, for poll."""

@@ -7,13 +7,14 @@ says nothing beside the key, and a renewed one of an authority keeps its tokens 
 import os
 import ssl
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
 from mpx.net import tls
+from mpx.net.self_signed import self_signed
 
 _CERTIFICATE, _KEY = "serve.pem", "serve.key"
 _LASTS_DAYS = 36500  # nobody looks: a token names the key
@@ -80,31 +81,6 @@ def _make(state: StateFolder) -> None:
             state.rename(f"{name}.new", name)
     except OSError as error:
         raise UsageError(f"cannot keep a key in {state.path}: {error.strerror}") from None
-
-
-def self_signed(common_name: str, lasts: timedelta) -> tuple[bytes, bytes]:
-    """Make a key (ECDSA, P-256) and its certificate, both in PEM form."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + lasts)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    form = serialization.PrivateFormat.PKCS8
-    pem = serialization.Encoding.PEM
-    return certificate.public_bytes(pem), key.private_bytes(pem, form, serialization.NoEncryption())
 
 
 def _no_password() -> str:

@@ -3,7 +3,8 @@
 A name is walked component by component with openat() and O_NOFOLLOW, from a descriptor of the root, so that
 neither `..` nor a link nor a rename at the wrong moment leads elsewhere; as far as no link is on the way the
 kernel does the same in one call (beneath.py). Relative symbolic links are followed by the same walk as long
-as they stay inside; an absolute link, and one that climbs out, is listed but never followed. Nor is one in
+as they stay inside; an absolute link, and one that climbs out, is listed but never followed, unless the
+whole file system is served. Nor is one in
 the place of a partial file of mpx, as mpx makes none there. Only regular files are opened: a fifo would
 block, a device acts.
 """
@@ -51,7 +52,8 @@ class Root:
             with within._parent(str(directory), follow=True) as (parent, name):
                 self._fd = os.open(name, flags | os.O_NOFOLLOW, dir_fd=parent)
         try:
-            os.stat(".", dir_fd=self._fd)  # O_PATH does not ask whether it may be entered
+            found = os.stat(".", dir_fd=self._fd)  # O_PATH does not ask whether it may be entered
+            self._is_everything = os.path.samestat(found, os.stat("/"))
         except OSError:
             self.close()
             raise
@@ -98,7 +100,10 @@ class Root:
                         step, target = -1, _link_target(here, name) if follow else None
                     if target is not None:
                         if target.startswith("/"):
-                            raise _error(errno.EACCES, "An absolute symbolic link is not followed")
+                            if not self._is_everything:
+                                raise _error(errno.EACCES, "An absolute symbolic link is not followed")
+                            os.close(here)
+                            here, behind = os.dup(self._fd), []
                         ahead += [part for part in reversed(target.split("/")) if part]
                         hops += 1
                     elif not ahead:

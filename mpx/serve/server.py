@@ -56,7 +56,12 @@ class Server:
         allow_from: Iterable[str] = (),
         limits: Limits | None = None,
         secure: SecureServing | None = None,
+        over_ssh: str = "",
+        home: str = "/",
     ) -> None:
+        """`over_ssh`: the address of a client whose ssh sessions are adopted; `home`: where they begin."""
+        self._place = (host, over_ssh)
+        self._home = home
         self._secure = secure
         self._allowed = _who_may_connect(host, insecure, tuple(allow_from), is_secure=secure is not None)
         self._writable = writable
@@ -79,7 +84,7 @@ class Server:
         self._pulses = PulseService(self._sending_to)
         self._echo = self._open_echo()
         if secure:
-            secure.start(self._limits.room, self._start)
+            secure.start(self._limits.room, self._begin)
         self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
         self._thread.start()
 
@@ -140,6 +145,10 @@ class Server:
             _log.warning("no echo for probes: %s", error)
             return None
 
+    def adopt(self, sock: socket.socket) -> threading.Thread | None:
+        """Begin a session over a connection that there is; return its thread, None if there is no room."""
+        return self._start(sock)
+
     def _accept(self) -> None:
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
@@ -163,6 +172,9 @@ class Server:
             with turn:
                 self._take(sock, address[0])
 
+    def _begin(self, sock: TlsSocket) -> None:
+        self._start(sock)
+
     def _take(self, sock: socket.socket, host: str) -> None:
         if self._secure is None:
             self._start(sock)
@@ -172,14 +184,19 @@ class Server:
         except (OSError, MemoryError):
             sock.close()  # the client has gone already, or there is no room for it
 
-    def _start(self, sock: socket.socket) -> None:
+    def _start(self, sock: socket.socket) -> threading.Thread | None:
         try:
-            if not self._make_room(admission.party(sock.getpeername()[0])):
+            place = self._place if sock.family == socket.AF_UNIX else None
+            if not self._make_room(admission.party(place[1] if place else sock.getpeername()[0])):
                 sock.send(_FULL, socket.MSG_DONTWAIT)
                 sock.close()
-                return
+                return None
             login_s = self._limits.login_s
-            control = SecureControl(sock, login_s) if isinstance(sock, TlsSocket) else Control(sock, login_s)
+            control: Control
+            if isinstance(sock, TlsSocket):
+                control = SecureControl(sock, login_s)
+            else:
+                control = Control(sock, login_s, place)
             session = Session(
                 control,
                 self._root,
@@ -190,10 +207,11 @@ class Server:
                 budget=self._budget,
                 turns=self._turns,
                 access=self._secure.access if self._secure else None,
+                home=self._home,
             )
         except (OSError, MemoryError):
             sock.close()  # the client has gone already, or there is no room for it
-            return
+            return None
         thread = threading.Thread(target=self._run, args=(session,), name="mpx-serve-session", daemon=True)
         with self._lock:
             self._sessions[session] = thread
@@ -203,6 +221,8 @@ class Server:
             _log.warning("cannot start a session: %s", error)
             self._forget(session)
             sock.close()
+            return None
+        return thread
 
     def _make_room(self, party: str) -> bool:
         """Make room for one more connection of a party; return False if it could not even log in."""
@@ -259,7 +279,8 @@ class Server:
         """Return the connections over which data go to a client."""
         with self._lock:
             theirs = [session for session in self._sessions if session.control.peer == host]
-        return [connection for session in theirs for connection in session.channel.sending()]
+        sending = [connection for session in theirs for connection in session.channel.sending()]
+        return [connection for connection in sending if connection.family != socket.AF_UNIX]
 
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network

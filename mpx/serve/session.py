@@ -21,7 +21,7 @@ from mpx.serve.replies import DataChannelError, RefusalReply, reply_for
 from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 from mpx.serve.tickets import Tickets
-from mpx.serve.token_store import TokenRights, TokenStore
+from mpx.serve.token_store import OneSecret, TokenRights, TokenStore
 from mpx.serve.turns import Share, Turn, Turns
 
 _COMMANDS_OF_A_TURN = 8
@@ -48,7 +48,7 @@ class Limits:
 class Access:
     """What a server inside TLS knows of its clients."""
 
-    tokens: TokenStore
+    tokens: TokenStore | OneSecret
     tickets: Tickets
     audit: Audit
 
@@ -78,8 +78,9 @@ class Session:
         budget: ConnectionBudget,
         turns: Turns,
         access: Access | None = None,
+        home: str = "/",
     ) -> None:
-        """`access`: inside TLS, where a token lets in; else anybody is anonymous."""
+        """`access`: inside TLS, where a token lets in; else anybody is anonymous. `home`: where it begins."""
         self.control = control
         self.access = access
         self.grant: TokenRights | None = None  # of the token
@@ -99,7 +100,7 @@ class Session:
         tickets = access.tickets if access else None
         self.channel = DataChannel(control.local, control.peer, control.family, budget, tickets)
         self.settings = Settings(congestions=limits.congestion, kernels=control.congestion)
-        self.directory = "/"
+        self.directory = home
         self.user = ""
         self.logged_in = False
         self._look_s = 0.0  # when the token is looked at next

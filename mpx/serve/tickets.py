@@ -67,18 +67,13 @@ class DialedConnections:
             self._changed.notify()
 
     def accept(self) -> tuple[socket.socket, tuple[str, int]]:
-        """Take one that waits, and its address, as a listening socket does; BlockingIOError if there is none.
+        """Take one that waits, as a listening socket does; its address is of no interest.
 
-        Raises OSError for one that has gone already.
+        Raises BlockingIOError if there is none.
         """
         with self._changed:
             connection = self._take()
-        try:
-            host, port = connection.getpeername()[:2]
-        except OSError:
-            connection.close()
-            raise
-        return connection, (host, port)
+        return connection, ("", 0)
 
     def wait(self, is_over: Callable[[], bool]) -> socket.socket | None:
         """Take one, waiting for it; None once `is_over`, too late for an opening, or closed."""

@@ -33,6 +33,8 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "source_ports",
     "data_address",
     "data_address_from_server",
+    "remote_mpx",
+    "data_ports",
     "controller",
 )
 NO_CHECKSUMS = "unverified: the server computes no checksums"
@@ -49,6 +51,9 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
                     f"{flag_of(name)} is not possible here: a copy within this host has no connections"
                 )
         return
+    for name in ("remote_mpx", "data_ports"):
+        if options.was_given(name) and far_end.location.scheme != "ssh":
+            raise UsageError(f"{flag_of(name)} is not possible here: it is for ssh://")
     if options.data_address:
         tcp.check_address(options.data_address)
     source_ports = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")

@@ -6,8 +6,11 @@ Carriers are imported once they are needed: those of files within this host and 
 import socket
 from collections.abc import Callable, Sequence
 
+from mpx.choices import parse_ports
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
+from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
@@ -41,7 +44,15 @@ def session_options(
         pool=pool,
         unreached=set() if pool is None else pool.unreached,
         known=None if pool is None else pool.known,
+        ssh=ssh_options(options, pool),
     )
+
+
+def ssh_options(options: CopyOptions, pool: SessionPool | None) -> SshOptions:
+    """Return how the other end of an ssh is reached; sessions of a pool share one server there."""
+    ports = parse_ports(options.data_ports) if options.data_ports else None
+    servers = pool.remote_servers if pool else None
+    return SshOptions(RemoteProgram(options.remote_mpx), ports, servers)
 
 
 def open_endpoint(

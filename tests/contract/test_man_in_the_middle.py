@@ -23,8 +23,9 @@ from mpx.endpoints.ftp.token import saved_file, token_for
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.location import parse_location
 from mpx.net import tls
-from mpx.serve.identity import Identity, self_signed
-from mpx.serve.secure_serving import SecureServing
+from mpx.net.self_signed import self_signed
+from mpx.serve.identity import Identity
+from mpx.serve.secure_serving import TokenServing
 
 CONTENT = os.urandom(300_000)
 QUICK = SessionOptions(connect_timeout_s=2.0, timeout_s=2.0)
@@ -204,7 +205,7 @@ def test_a_certificate_of_an_authority_that_is_trusted(
     from mpx.serve import Server
 
     for name, is_fine in (("controller", True), ("stranger", False)):
-        secure = SecureServing(certificate=tmp_path / f"{name}.pem", key=tmp_path / f"{name}.key")
+        secure = TokenServing(certificate=tmp_path / f"{name}.pem", key=tmp_path / f"{name}.key")
         with Server(tmp_path / "served", secure=secure) as server, token_of(secure):
             location = parse_location(f"mpx://127.0.0.1:{server.port}/")
             log_in(ClientSession(location, QUICK)).close()  # by its key
@@ -219,7 +220,7 @@ def test_a_certificate_of_an_authority_that_is_trusted(
 def test_a_server_in_the_clear_gets_no_token(tmp_path: Path) -> None:
     from mpx.serve import Server
 
-    secure = SecureServing()
+    secure = TokenServing()
     clear = pytest.raises(AuthenticationError, match="does not answer in TLS, so nothing was sent")
     with Server(tmp_path) as server, token_of(secure), clear:
         ClientSession(parse_location(f"mpx://127.0.0.1:{server.port}/"), QUICK)

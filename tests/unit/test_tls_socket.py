@@ -14,6 +14,7 @@ from tls_pairs import PROTOCOL, identity, plain_pair, tls_pair
 
 from mpx.errors import AuthenticationError, ConnectionLost, Interrupted
 from mpx.net import tcp, tls
+from mpx.net.beyond_sockets import is_worn, overhead_bytes
 from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 from mpx.net.tls import RECORD_BYTES, TlsSocket
 
@@ -166,15 +167,15 @@ def test_goodput_is_counted_without_what_tls_adds(
     assert info
     assert info.bytes_acked - acked == 200_000 + client.overhead_bytes - before
     assert client.records == -(-200_000 // RECORD_BYTES)
-    assert tls.overhead_bytes(None) == 0
+    assert overhead_bytes(None) == 0
 
 
 def test_a_key_wears_out(pair: tuple[TlsSocket, TlsSocket]) -> None:
     client, _ = pair
-    assert not tls.is_worn(client)
+    assert not is_worn(client)
     client.records = tls.MOST_RECORDS
-    assert tls.is_worn(client)
-    assert not tls.is_worn(None)
+    assert is_worn(client)
+    assert not is_worn(None)
 
 
 # --- handshakes ------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from mpx.net import tls
+from mpx.net.self_signed import self_signed
 from mpx.net.tls import TlsSocket
-from mpx.serve.identity import Identity, self_signed
+from mpx.serve.identity import Identity
 
 PROTOCOL = "mpx-data"
 

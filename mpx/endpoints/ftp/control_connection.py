@@ -1,4 +1,4 @@
-"""The control channel of a session, opened: which address of the server answers, and whether inside TLS."""
+"""The control channel of a session, opened: which address of the server answers, and what comes between."""
 
 import socket
 from collections.abc import Callable
@@ -27,10 +27,16 @@ def connect_control(
     """Return the connection, ready for commands; `address`: of the server, where it is known already.
 
     Raises ConnectionLost, UsageError where no address of the server is of the family that is asked for,
-    Interrupted, and AuthenticationError inside TLS.
+    Interrupted, and as Security.control.
     """
+    if security is None:
+        return _reach(location, way, address)
+    return security.control(lambda: _reach(location, way, address), way.timeout_s, way.stop)
+
+
+def _reach(location: Location, way: ControlWay, address: tcp.Address | None) -> socket.socket:
     if address:
-        return _open(address, way, security)
+        return tcp.connect(address, way.timeout_s, bound=way.bound, stop=way.stop)
     lost: MpxError | None = None
     for family, found in tcp.resolve(location.host, location.port, way.family, way.stop):
         if way.data_address and family != tcp.family_of(way.data_address):
@@ -40,12 +46,7 @@ def connect_control(
             )
             continue
         try:
-            return _open(found, way, security)
+            return tcp.connect(found, way.timeout_s, bound=way.bound, stop=way.stop)
         except ConnectionLost as error:
             lost = error
     raise lost or ConnectionLost(f"{location.host} has no address")
-
-
-def _open(address: tcp.Address, way: ControlWay, security: Security | None) -> socket.socket:
-    connection = tcp.connect(address, way.timeout_s, bound=way.bound, stop=way.stop)
-    return connection if security is None else security.control(connection, way.timeout_s, way.stop)

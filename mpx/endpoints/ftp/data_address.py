@@ -14,16 +14,13 @@ from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import dialing
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import reply_error
-from mpx.endpoints.ftp.security import Dialer
+from mpx.endpoints.ftp.security import Connect, Dialer
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout
 from mpx.net import tcp
 
 FIRST_PORT = 1024  # that data may go to
-
-
-Connect = Callable[[tcp.Address], socket.socket]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ def ticket_port(session: ClientSession, reply: Reply, direction: Direction) -> D
         ticket = dialing.parse_ticket(reply.text)
     except ValueError as error:
         raise ConnectionLost(f"{session.peer} offers {error}") from None
-    address = (session.peer_host, session.location.port)
+    address = session.security.address() or (session.peer_host, session.location.port)
     return DataPort(address, session.security.dialer(ticket, direction))
 
 

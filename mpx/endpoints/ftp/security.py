@@ -1,102 +1,71 @@
-"""How connections to a server begin that are not in the clear: TLS 1.3, to a key that is known beforehand."""
+"""How connections to a server begin that are not in the clear: what a session needs of it, by the scheme."""
 
-import itertools
 import socket
-import ssl
-import time
 from collections.abc import Callable
+from typing import Protocol
 
-from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, Direction, Ticket
-from mpx.endpoints.ftp.token import accepted_key, place, token_for
-from mpx.errors import AuthenticationError
+from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
+from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.location import Location
-from mpx.net import tcp, tls
+from mpx.net import tcp
+
+Connect = Callable[[tcp.Address], socket.socket]
 
 
-class Security:
-    """What the connections of one session with `mpx serve` have in common: its key, and our token."""
-
-    def __init__(self, location: Location) -> None:
-        """Raises AuthenticationError where no token is to be had, UsageError where it cannot be used."""
-        self._location = location
-        self._token = token_for(location)
-        self._known = {key for key in (self._token.key, accepted_key(location)) if key}
-        self._key = ""  # that the control channel was opened to
-
-    @property
-    def secret(self) -> str:
-        """What the login says, once `control` has returned."""
-        return self._token.secret
-
-    def control(self, connection: socket.socket, timeout_s: float, stop: Callable[[], bool]) -> tls.TlsSocket:
-        """Begin TLS on the control channel; closed if the server is not the one that the token is for.
-
-        Raises AuthenticationError, ConnectionLost, Interrupted.
-        """
-        made, name = tls.context(server=False, protocols=[CONTROL_PROTOCOL]), ""
-        if not self._known:
-            made.load_default_certs()
-            made.verify_mode, made.check_hostname = ssl.CERT_REQUIRED, True
-            name = self._location.host
-        secured = tls.secured(connection, made, self._peer, timeout_s, name=name, stop=stop)
-        try:
-            self._key = tls.peer_key_name(secured)
-            self._check(secured)
-        except BaseException:
-            secured.close()
-            raise
-        return secured
-
-    def _check(self, secured: tls.TlsSocket) -> None:
-        if self._known and self._key not in self._known:
-            raise AuthenticationError(
-                f"{self._peer} has the key {self._key}, and the token is for {' or '.join(self._known)}: "
-                "it is another server, or it has a new key; the token was not sent. If its operator "
-                f"confirms the new key: mpx token accept {self._peer} {self._key}"
-            )
-        if secured.selected_alpn_protocol() != CONTROL_PROTOCOL:
-            raise AuthenticationError(f"{self._peer} speaks TLS but is not mpx serve; nothing was sent")
-
-    def dialer(self, ticket: Ticket, direction: Direction) -> "Dialer":
-        """Return what begins the data connections of one channel."""
-        return Dialer(self._peer, self._key, ticket, direction)
-
-    @property
-    def _peer(self) -> str:
-        return place(self._location)
-
-
-class Dialer:
-    """Begins data connections of one channel, each with TLS and an opening of its own; from any thread."""
-
-    def __init__(self, peer: str, key: str, ticket: Ticket, direction: Direction) -> None:
-        """`key`: that the control channel was opened to."""
-        self._peer, self._key = peer, key
-        self._ticket, self._direction = ticket, direction
-        self._since_s = time.monotonic()
-        self._numbers = itertools.count()
-        self._context = tls.context(server=False, protocols=[DATA_PROTOCOL])
+class Dialer(Protocol):
+    """Opens the data connections of one channel; from any thread."""
 
     def open(
-        self,
-        address: tcp.Address,
-        connect: Callable[[tcp.Address], socket.socket],
-        timeout_s: float,
-        stop: Callable[[], bool],
+        self, address: tcp.Address, connect: Connect, timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
-        """Connect, begin TLS, and say to which channel the connection belongs; closed if that fails.
+        """Return a connection that is ready for data; `connect` reaches an address.
 
         Raises AuthenticationError where another server answers, ConnectionLost, Interrupted, as `connect`.
         """
-        secured = tls.secured(connect(address), self._context, self._peer, timeout_s, stop=stop)
-        try:
-            if tls.peer_key_name(secured) != self._key:
-                raise AuthenticationError(
-                    f"another server answers for {self._peer} than the one that let us in; no data was sent"
-                )
-            age_s = time.monotonic() - self._since_s
-            secured.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
-        except BaseException:
-            secured.close()
-            raise
-        return secured
+        ...
+
+
+class Security(Protocol):
+    """What the connections of one session have in common."""
+
+    @property
+    def secret(self) -> str:
+        """What the login says, once the control channel is open."""
+        ...
+
+    def control(
+        self, reach: Callable[[], socket.socket], timeout_s: float, stop: Callable[[], bool]
+    ) -> socket.socket:
+        """Return the control channel, ready for commands; `reach` connects to the server.
+
+        Raises AuthenticationError where it is not the server that is meant, ConnectionLost, Interrupted.
+        """
+        ...
+
+    def dialer(self, ticket: Ticket, direction: Direction) -> Dialer:
+        """Return what opens the data connections of a channel."""
+        ...
+
+    def address(self) -> tcp.Address | None:
+        """Return where the server is reached without what is in between, if that is known here."""
+        ...
+
+    def close(self) -> None:
+        """End what only this session needs."""
+        ...
+
+
+def security_for(location: Location, ssh: SshOptions) -> Security | None:
+    """Return how connections to a location begin; None: in the clear.
+
+    Raises AuthenticationError where there is nothing to log in with, UsageError where it cannot be used.
+    """
+    if location.scheme == "mpx":
+        from mpx.endpoints.ftp.token_security import TokenSecurity
+
+        return TokenSecurity(location)
+    if location.scheme == "ssh":
+        from mpx.endpoints.ftp.ssh.security import SshSecurity
+
+        return SshSecurity(location, ssh)
+    return None

@@ -16,11 +16,13 @@ from mpx.endpoints.ftp.control_connection import ControlWay, connect_control
 from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.refusals import ended_by
-from mpx.endpoints.ftp.security import Security
+from mpx.endpoints.ftp.security import security_for
+from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, Interrupted, SessionEnded, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp, tcp_info
+from mpx.net.beyond_sockets import is_local, peer_host
 from mpx.text import quoted
 
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
@@ -71,6 +73,7 @@ class SessionOptions:
     pool: "Sessions | None" = None  # of the sessions of one copy, where it has one
     unreached: set[bytes] = field(default_factory=set, compare=False)  # asked for ports in vain
     known: KnownServers | None = None  # from earlier runs
+    ssh: SshOptions = field(default_factory=SshOptions)
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
@@ -97,9 +100,9 @@ class ClientSession:
         self._early: Reply | None = None  # the reply that was put back
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
-        self.security = Security(location) if location.scheme == "mpx" else None  # None: in the clear
+        self.security = security_for(location, options.ssh)  # None: in the clear
         self._socket = self._connect()
-        self._peer_host = str(self._socket.getpeername()[0])
+        self._peer_host = peer_host(self._socket) or location.host
 
     def __enter__(self) -> "ClientSession":
         return self
@@ -112,7 +115,8 @@ class ClientSession:
     @property
     def peer(self) -> str:
         """The server, as shown to people."""
-        return f"{self.location.scheme}://{tcp.show((self.location.host, self.location.port))}"
+        host, port = self.location.host, self.location.port
+        return f"{self.location.scheme}://{tcp.show((host, port)) if port else host}"
 
     @property
     def peer_host(self) -> str:
@@ -121,8 +125,8 @@ class ClientSession:
 
     @property
     def local_host(self) -> str:
-        """The address of our end of the control channel."""
-        return str(self._socket.getsockname()[0])
+        """The address of our end of the control channel; empty if it goes through ssh."""
+        return "" if is_local(self._socket) else str(self._socket.getsockname()[0])
 
     @property
     def is_ipv6(self) -> bool:
@@ -381,6 +385,8 @@ class ClientSession:
         except OSError:
             pass  # it was gone already
         self._socket.close()
+        if self.security:
+            self.security.close()
         closed, self.closed = self.closed, lambda: None
         closed()
 

@@ -16,6 +16,7 @@ from functools import partial
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
+from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.retry import SessionsFull
 from mpx.errors import (
@@ -69,6 +70,7 @@ class SessionPool:
     def __init__(self, note: OnNote = no_note, *, remembers: bool = True) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.known = KnownServers() if remembers else None
+        self.remote_servers = RemoteServers()
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
         self._changed = threading.Condition()
@@ -126,10 +128,11 @@ class SessionPool:
         session.close()
 
     def close(self) -> None:
-        """Close the sessions that nobody uses."""
+        """Close the sessions that nobody uses, and end servers that were started for them."""
         while self._spare:
             session, _ = self._spare.popleft()
             session.close()
+        self.remote_servers.close()
 
     # --- turns ---------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, ControllerError, MpxError
+from mpx.net.beyond_sockets import peer_host
 
 
 class DownloadDataChannel:
@@ -112,7 +113,7 @@ class DownloadDataChannel:
     def _begin(self, connection: socket.socket, first: int) -> bool:
         self.context.events.inbound.set()
         try:
-            self.context.streams.paths.lead_to(str(connection.getpeername()[0]))
+            self.context.streams.paths.lead_to(peer_host(connection))
         except ControllerError as error:
             self.fail(error)
             return False

@@ -28,7 +28,8 @@ from mpx.engine.range_scheduler import Pending
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, NoSpace
 from mpx.location import Location
-from mpx.net import tcp, tls
+from mpx.net import tcp
+from mpx.net.beyond_sockets import is_worn
 
 _MODE_E = command("MODE", "E")
 _CONGESTION = "a congestion control"
@@ -113,7 +114,7 @@ class DownloadSession:
     @property
     def is_worn(self) -> bool:
         """Whether the connections that further retrieves would use are to be replaced."""
-        return bool(self._channels) and any(map(tls.is_worn, self._channels[-1].connections()))
+        return bool(self._channels) and any(map(is_worn, self._channels[-1].connections()))
 
     @property
     def data_port(self) -> str:

@@ -15,7 +15,8 @@ from mpx.engine.source_stream import SourceStream
 from mpx.engine.stream import BUFFER_BYTES, UNSENT_S, BlockSize, Stream
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error
-from mpx.net import congestion_control, pacing, tcp, tcp_info, tls
+from mpx.net import congestion_control, pacing, tcp, tcp_info
+from mpx.net.beyond_sockets import is_worn
 
 DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
@@ -175,7 +176,7 @@ class UploadStream(Stream):
                 raise broken
             if self._channel.is_closed:
                 raise ConnectionLost("session closed")
-            self.retire = self.retire or tls.is_worn(self.connection)
+            self.retire = self.retire or is_worn(self.connection)
         finished = self._channel.may_announce(index) and (finished or transfer.is_taken)
         close = self._channel.may_close(self, index)
         self._write([transfer.ends.leave(finished=finished, close=close).pack()])

@@ -1,0 +1,77 @@
+"""The command line of ssh: what is asked of the user's own client, and what runs at the other end.
+
+Names of files never stand in it, nor does anything secret: they travel inside.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpx.errors import UsageError
+from mpx.location import Location
+from mpx.text import quoted
+
+_PATH = re.compile(
+    r"[A-Za-z0-9_.~+/@%:=,-]+", re.ASCII
+)  # nothing that a shell, whichever it is, would act on
+# No agent, no windows and no forwarding: the other end gets nothing but this session.
+_OPTIONS = (
+    *("-T", "-x", "-a", "-oClearAllForwardings=yes", "-oPermitLocalCommand=no", "-oRemoteCommand=none"),
+    *("-oRequestTTY=no", "-oForkAfterAuthentication=no", "-oStdinNull=no"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteProgram:
+    """What runs at the other end: mpx where it is found or named, or a Python that gets it sent."""
+
+    mpx: str | None = None  # a path there; None: the first of those where it usually is
+    python: str = "python3"
+    bootstrap: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for what a shell could take for something else."""
+        for flag, text in (("--remote-mpx", self.mpx), ("--remote-python", self.python)):
+            if text is not None and (not _PATH.fullmatch(text) or text.startswith("-")):
+                raise UsageError(
+                    f"{flag} is the name of a program, without blanks or quotes, not {quoted(text)}"
+                )
+
+
+def arguments(location: Location, control_path: str | None, *, batch: bool = False) -> list[str]:
+    """Return the words of an ssh to a location, without the command that runs there.
+
+    `control_path`: where sessions share one connection; None leaves that to the user's settings. `batch`: ask
+    the user nothing.
+    """
+    words = ["ssh", *_OPTIONS]
+    if control_path is not None:
+        words += ["-oControlMaster=auto", f"-oControlPath={control_path}", "-oControlPersist=no"]
+    if batch:
+        words += ["-oBatchMode=yes"]
+    if location.port:
+        words += ["-p", str(location.port)]
+    if location.user:
+        words += ["-l", location.user]
+    return [*words, "--", location.host]
+
+
+def serve_command(program: RemoteProgram, loader: Sequence[str] = ()) -> str:
+    """Return the command that starts the server there; `loader`: the Python that gets it sent, and its words.
+
+    It is one word for the shell of the user, whichever that is: the rest is done by sh.
+    """
+    tilde = "" if program.mpx is None else re.sub(r"^~/", '"$HOME"/', program.mpx)
+    found = [tilde] if tilde else ["mpx", '"$HOME"/.local/bin/mpx']
+    script = [f"command -v {name} >/dev/null 2>&1 && exec {name} serve --stdio" for name in found]
+    if program.bootstrap:
+        python = re.sub(r"^~/", '"$HOME"/', program.python)
+        words = " ".join(shlex.quote(word) for word in loader)
+        script = [
+            f"command -v {python} >/dev/null 2>&1 && exec {python} {words}",
+            'echo; echo "mpx-stdio no python"',
+        ]
+    else:
+        script.append('echo; echo "mpx-stdio none"')
+    return f"exec sh -c {shlex.quote('; '.join(script))}"

@@ -1,0 +1,63 @@
+"""A connection that goes through ssh: for control, and for data until direct ones answer."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+
+_READ_BYTES = 65536
+_ENDS_SESSION = b"ABOR\r\nQUIT\r\n"
+
+
+class LaneSocket(socket.socket):
+    """One end of a pair, the other end of which an ssh has as its input and output."""
+
+    def __init__(
+        self, end: socket.socket, is_needless: Callable[[], bool], closed: Callable[[], None]
+    ) -> None:
+        """Takes `end` over. `closed` is called once it is closed."""
+        super().__init__(fileno=end.detach())
+        self._is_needless = is_needless
+        self._tell_closed = closed
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether a direct connection could take its place."""
+        return self._is_needless()
+
+    def close(self) -> None:
+        """Close it, and tell so."""
+        super().close()
+        tell, self._tell_closed = self._tell_closed, _nothing
+        tell()
+
+
+def first_session(through: socket.socket) -> socket.socket:
+    """Return a socket for the first session of a server that lives as long as `through` is open.
+
+    Whoever cuts that session is not to end the server, which others use.
+    """
+    ours, theirs = socket.socketpair()
+    for run in (_pass_up, _pass_down):
+        threading.Thread(target=run, args=(theirs, through), name="mpx-first-session", daemon=True).start()
+    return ours
+
+
+def _pass_up(session: socket.socket, through: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := session.recv(_READ_BYTES):
+            through.sendall(data)
+    with contextlib.suppress(OSError):
+        through.sendall(_ENDS_SESSION)
+
+
+def _pass_down(session: socket.socket, through: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := through.recv(_READ_BYTES):
+            with contextlib.suppress(OSError):  # it may have been cut; then nobody wants what comes
+                session.sendall(data)
+    session.close()
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -1,0 +1,16 @@
+"""What `ssh://` is told by hand."""
+
+from dataclasses import dataclass, field
+
+from mpx.choices import PortRange
+from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
+from mpx.endpoints.ftp.ssh.servers import RemoteServers
+
+
+@dataclass(frozen=True, slots=True)
+class SshOptions:
+    """How to reach the other end of an ssh. `servers`: those of one copy; None: one of its own."""
+
+    program: RemoteProgram = field(default_factory=RemoteProgram)
+    data_ports: PortRange | None = None  # there, for direct connections
+    servers: RemoteServers | None = None

@@ -1,0 +1,287 @@
+"""Our server at the other end of the user's ssh, shared by all sessions of a copy with that host.
+
+The first session goes through ssh, and so do data at first; meanwhile it is tried whether the server can be
+reached directly. From then on connections are direct, inside TLS, in which both ends show the one certificate
+that was made for this copy and sent through ssh.
+"""
+
+import contextlib
+import secrets
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from mpx.choices import PortRange
+from mpx.endpoints.ftp.extensions import stdio
+from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
+from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
+from mpx.endpoints.ftp.ssh.command_line import RemoteProgram, arguments, serve_command
+from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
+from mpx.endpoints.ftp.ssh.process import SshProcess
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.location import Location
+from mpx.net import tcp, tls
+from mpx.net.self_signed import self_signed
+
+_LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
+_CERTIFICATE_DAYS = 7
+_SETTINGS_S = 10.0
+_LANE_ENDS_S = 60.0
+_SHARES = ("auto", "autoask", "yes", "ask", "true")
+
+
+class RemoteServer:
+    """One server at one host, for one copy. For any thread."""
+
+    def __init__(self, location: Location, program: RemoteProgram, ports: PortRange | None) -> None:
+        self._location = location
+        self._program = program
+        self._ports = ports
+        self.secret = secrets.token_urlsafe(32)
+        self._lock = threading.Lock()
+        self._folder = ""
+        self._control_path: str | None = None
+        self._host = location.host  # as ssh knows it
+        self._first: SshProcess | None = None  # the server lives as long as this; guarded, as what follows
+        self._path = ""  # where it takes lanes
+        self._lanes: list[SshProcess] = []
+        self._pem = ""
+        self._spare: socket.socket | None = None  # a direct control channel that nobody has yet
+        self._closed = threading.Event()
+        self._was_tried = threading.Event()  # whether it can be reached directly
+        self.direct: tcp.Address | None = None  # where the server answers
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether connections need not go through ssh."""
+        return self.direct is not None
+
+    def control(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        """Return a control channel; the first starts the server, anew where it has ended.
+
+        Raises as SshProcess.begin.
+        """
+        with self._lock:
+            if self._first is None or self._first.has_ended:
+                return self._start(timeout_s, stop)
+            spare, self._spare = self._spare, None
+        if spare is not None:
+            return spare
+        if self.direct is not None:
+            try:
+                return self._secured(self.direct, CONTROL_PROTOCOL, timeout_s, stop)
+            except ConnectionLost:
+                self.direct = None
+        return self.lane(stdio.CONTROL, timeout_s, stop)
+
+    def data(
+        self, connect: Callable[[tcp.Address], socket.socket], timeout_s: float, stop: Callable[[], bool]
+    ) -> socket.socket:
+        """Return a connection for data, before its opening: directly, else through ssh; see `control`."""
+        direct = self.direct
+        if direct is not None:
+            try:
+                made = self._context(DATA_PROTOCOL)
+                return self._checked(tls.secured(connect(direct), made, self._name, timeout_s, stop=stop))
+            except ConnectionLost:
+                self.direct = None
+        return self.lane(stdio.DATA, timeout_s, stop)
+
+    def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        """Return a connection through ssh, for control or data. Raises as SshProcess.begin."""
+        if self._was_tried.is_set() and use == stdio.DATA:  # several connections carry more
+            with contextlib.suppress(AuthenticationError, ConnectionLost):
+                return self._lane(use, "none", timeout_s, stop)
+        return self._lane(use, self._control_path, timeout_s, stop)
+
+    def _lane(
+        self, use: str, control_path: str | None, timeout_s: float, stop: Callable[[], bool]
+    ) -> socket.socket:
+        words = arguments(self._location, control_path, batch=True)
+        process = SshProcess(words, self._command(), self._name)
+        with self._lock:
+            path = self._path
+            self._lanes.append(process)
+        try:
+            process.begin(LaneRequest(path, use), timeout_s, stop)
+        except BaseException:
+            self._end(process)
+            raise
+        is_data = use == stdio.DATA
+        return LaneSocket(process.socket, lambda: is_data and self.is_direct, lambda: self._end(process))
+
+    def close(self) -> None:
+        """End the server and each ssh to it."""
+        self._closed.set()
+        with self._lock:
+            lanes, self._lanes = self._lanes, []
+            self._end_first()
+        for lane in lanes:
+            lane.close()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    # --- starting ------------------------------------------------------------------------------------
+
+    def _start(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        """Start the server, and return its first control channel. The lock is held."""
+        self._end_first()
+        making = None if self._pem else _Making()
+        if making:
+            making.start()
+            self._share_connections()
+        words = arguments(self._location, self._control_path)
+        process = SshProcess(words, self._command(), self._name)
+        try:
+            if making:
+                self._pem = making.pem()
+            request = ServeRequest(self._pem, self.secret, self._ports)
+            ready = process.begin(request, max(timeout_s, _LOGIN_S), stop)
+            if ready is None:
+                raise ConnectionLost(f"{self._name} started something else than mpx serve --stdio")
+        except BaseException:
+            process.close()
+            raise
+        self._first, self._path = process, ready.path
+        self._was_tried.clear()
+        trying = threading.Thread(target=self._try_directly, args=(ready, timeout_s), name="mpx-direct")
+        trying.daemon = True
+        trying.start()
+        return first_session(process.socket)  # the server ends with that
+
+    def _end_first(self) -> None:
+        """End the server; the lock is held."""
+        spare, self._spare, self.direct = self._spare, None, None
+        if spare is not None:
+            spare.close()
+        if self._first is not None:
+            self._first.close()
+            self._first = None
+
+    def _share_connections(self) -> None:
+        """Have all sessions share one connection, as one login is enough: the user's own where there is one."""
+        told = _settings(self._location)
+        self._host = told.get("hostname", self._location.host)
+        if told.get("controlpath", "none") != "none" and told.get("controlmaster", "no") in _SHARES:
+            return
+        if told.get("controlpath", "none") != "none" and _is_shared(self._location):
+            return
+        self._folder = tempfile.mkdtemp(prefix="mpx-ssh-")
+        self._control_path = str(Path(self._folder) / "c")
+
+    def _command(self) -> str:
+        return serve_command(self._program)
+
+    @property
+    def _name(self) -> str:
+        user = f"{self._location.user}@" if self._location.user else ""
+        return f"{user}{self._location.host}"
+
+    # --- direct connections --------------------------------------------------------------------------
+
+    def _try_directly(self, ready: Ready, timeout_s: float) -> None:
+        """Find out where the server can be reached, if anywhere."""
+        for host in dict.fromkeys((ready.host, self._host)) if ready.port else ():
+            with contextlib.suppress(MpxError):
+                for _, address in tcp.resolve(host, ready.port, socket.AF_UNSPEC, self._closed.is_set):
+                    if self._answers(address, timeout_s):
+                        return
+        self._was_tried.set()
+
+    def _answers(self, address: tcp.Address, timeout_s: float) -> bool:
+        try:
+            spare = self._secured(address, CONTROL_PROTOCOL, timeout_s, self._closed.is_set)
+        except MpxError:
+            return False
+        with self._lock:
+            if self._closed.is_set() or self._first is None:
+                spare.close()
+            else:
+                self.direct, self._spare = address, spare
+        return True
+
+    def _secured(
+        self, address: tcp.Address, protocol: str, timeout_s: float, stop: Callable[[], bool]
+    ) -> tls.TlsSocket:
+        connection = tcp.connect(address, timeout_s, stop=stop)
+        return self._checked(
+            tls.secured(connection, self._context(protocol), self._name, timeout_s, stop=stop)
+        )
+
+    def _context(self, protocol: str) -> ssl.SSLContext:
+        made = tls.context(server=False, protocols=[protocol])
+        tls.load_pem(made, self._pem)
+        return made
+
+    def _checked(self, connection: tls.TlsSocket) -> tls.TlsSocket:
+        if connection.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
+            connection.close()
+            raise AuthenticationError(f"another server answers for {self._name}; nothing was sent")
+        return connection
+
+    def _end(self, process: SshProcess) -> None:
+        """Have a lane end in its own time: it may still have to send what it was given."""
+        with self._lock:
+            if process not in self._lanes:
+                return
+            self._lanes.remove(process)
+        threading.Thread(target=process.close, args=(_LANE_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
+
+
+class _Making(threading.Thread):
+    """Makes the certificate while ssh logs in."""
+
+    def __init__(self) -> None:
+        super().__init__(name="mpx-certificate", daemon=True)
+        self._pem = ""
+        self._failed: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            certificate, key = self_signed("mpx copy", timedelta(days=_CERTIFICATE_DAYS))
+            self._pem = (certificate + key).decode("ascii")
+        except Exception as error:  # told by `pem`
+            self._failed = error
+
+    def pem(self) -> str:
+        """Return it."""
+        self.join()
+        if self._failed is not None:
+            raise MpxError(f"cannot make a certificate: {self._failed}")
+        return self._pem
+
+
+def _certificate(pem: str) -> str:
+    end = "-----END CERTIFICATE-----"
+    return pem[: pem.index(end) + len(end)]
+
+
+def _settings(location: Location) -> dict[str, str]:
+    """Return the settings of the user's ssh for a host, as far as they can be had."""
+    words = arguments(location, None)
+    try:
+        done = subprocess.run(
+            [words[0], "-G", *words[1:]], capture_output=True, text=True, timeout=_SETTINGS_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    pairs = (line.partition(" ") for line in done.stdout.splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def _is_shared(location: Location) -> bool:
+    """Tell whether a connection of the user's is there to be shared."""
+    words = arguments(location, None)
+    try:
+        checked = subprocess.run(
+            [words[0], "-Ocheck", *words[1:]], capture_output=True, timeout=_SETTINGS_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return checked.returncode == 0

@@ -1,0 +1,77 @@
+"""Connections to our own server at the other end of ssh."""
+
+import itertools
+import socket
+import time
+from collections.abc import Callable
+
+from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
+from mpx.endpoints.ftp.security import Connect
+from mpx.endpoints.ftp.ssh.options import SshOptions
+from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
+from mpx.endpoints.ftp.ssh.servers import RemoteServers
+from mpx.location import Location
+from mpx.net import tcp
+
+
+class SshSecurity:
+    """See Security: who has an account there has started the server, and is let in by it."""
+
+    def __init__(self, location: Location, options: SshOptions) -> None:
+        self._own = RemoteServers() if options.servers is None else None
+        servers = self._own or options.servers
+        assert servers
+        self._remote = servers.at(location, options.program, options.data_ports)
+
+    @property
+    def secret(self) -> str:
+        """See Security."""
+        return self._remote.secret
+
+    def control(
+        self,
+        reach: Callable[[], socket.socket],  # noqa: ARG002  ssh does
+        timeout_s: float,
+        stop: Callable[[], bool],
+    ) -> socket.socket:
+        """See Security: ssh reaches the server."""
+        return self._remote.control(timeout_s, stop)
+
+    def dialer(self, ticket: Ticket, direction: Direction) -> "_SshDialer":
+        """See Security."""
+        return _SshDialer(self._remote, ticket, direction)
+
+    def address(self) -> tcp.Address | None:
+        """See Security: where it answers directly."""
+        return self._remote.direct
+
+    def close(self) -> None:
+        """See Security."""
+        if self._own:
+            self._own.close()
+
+
+class _SshDialer:
+    """See Dialer."""
+
+    def __init__(self, remote: RemoteServer, ticket: Ticket, direction: Direction) -> None:
+        self._remote, self._ticket, self._direction = remote, ticket, direction
+        self._since_s = time.monotonic()
+        self._numbers = itertools.count()
+
+    def open(
+        self,
+        address: tcp.Address,  # noqa: ARG002  the server has told
+        connect: Connect,
+        timeout_s: float,
+        stop: Callable[[], bool],
+    ) -> socket.socket:
+        """See Dialer: directly, where the server answers so, else through ssh."""
+        connection = self._remote.data(connect, timeout_s, stop)
+        try:
+            age_s = time.monotonic() - self._since_s
+            connection.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
+        except BaseException:
+            connection.close()
+            raise
+        return connection

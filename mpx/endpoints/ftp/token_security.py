@@ -1,0 +1,101 @@
+"""Connections to `mpx serve` for who has a token: TLS 1.3, to a key that is known beforehand."""
+
+import itertools
+import socket
+import ssl
+import time
+from collections.abc import Callable
+
+from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, Direction, Ticket
+from mpx.endpoints.ftp.security import Connect
+from mpx.endpoints.ftp.token import accepted_key, place, token_for
+from mpx.errors import AuthenticationError
+from mpx.location import Location
+from mpx.net import tcp, tls
+
+
+class TokenSecurity:
+    """What the connections of one session with `mpx serve` have in common: its key, and our token."""
+
+    def __init__(self, location: Location) -> None:
+        """Raises AuthenticationError where no token is to be had, UsageError where it cannot be used."""
+        self._location = location
+        self._token = token_for(location)
+        self._known = {key for key in (self._token.key, accepted_key(location)) if key}
+        self._key = ""  # that the control channel was opened to
+
+    @property
+    def secret(self) -> str:
+        """What the login says, once `control` has returned."""
+        return self._token.secret
+
+    def control(
+        self, reach: Callable[[], socket.socket], timeout_s: float, stop: Callable[[], bool]
+    ) -> tls.TlsSocket:
+        """See Security; closed if the server is not the one that the token is for."""
+        made, name = tls.context(server=False, protocols=[CONTROL_PROTOCOL]), ""
+        if not self._known:
+            made.load_default_certs()
+            made.verify_mode, made.check_hostname = ssl.CERT_REQUIRED, True
+            name = self._location.host
+        secured = tls.secured(reach(), made, self._peer, timeout_s, name=name, stop=stop)
+        try:
+            self._key = tls.peer_key_name(secured)
+            self._check(secured)
+        except BaseException:
+            secured.close()
+            raise
+        return secured
+
+    def _check(self, secured: tls.TlsSocket) -> None:
+        if self._known and self._key not in self._known:
+            raise AuthenticationError(
+                f"{self._peer} has the key {self._key}, and the token is for {' or '.join(self._known)}: "
+                "it is another server, or it has a new key; the token was not sent. If its operator "
+                f"confirms the new key: mpx token accept {self._peer} {self._key}"
+            )
+        if secured.selected_alpn_protocol() != CONTROL_PROTOCOL:
+            raise AuthenticationError(f"{self._peer} speaks TLS but is not mpx serve; nothing was sent")
+
+    def dialer(self, ticket: Ticket, direction: Direction) -> "_TokenDialer":
+        """Return what begins the data connections of one channel."""
+        return _TokenDialer(self._peer, self._key, ticket, direction)
+
+    def address(self) -> None:
+        """See Security: the control channel tells."""
+
+    def close(self) -> None:
+        """See Security: nothing."""
+
+    @property
+    def _peer(self) -> str:
+        return place(self._location)
+
+
+class _TokenDialer:
+    """Begins data connections of one channel, each with TLS and an opening of its own; from any thread."""
+
+    def __init__(self, peer: str, key: str, ticket: Ticket, direction: Direction) -> None:
+        """`key`: that the control channel was opened to."""
+        self._peer, self._key = peer, key
+        self._ticket, self._direction = ticket, direction
+        self._since_s = time.monotonic()
+        self._numbers = itertools.count()
+        self._context = tls.context(server=False, protocols=[DATA_PROTOCOL])
+
+    def open(
+        self, address: tcp.Address, connect: Connect, timeout_s: float, stop: Callable[[], bool]
+    ) -> tls.TlsSocket:
+        """See Dialer: connects, begins TLS, and says to which channel the connection belongs."""
+        secured = tls.secured(connect(address), self._context, self._peer, timeout_s, stop=stop)
+        try:
+            if tls.peer_key_name(secured) != self._key:
+                raise AuthenticationError(
+                    f"another server answers for {self._peer} than the one that let us in; no data was sent"
+                )
+            age_s = time.monotonic() - self._since_s
+            secured.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
+        except BaseException:
+            secured.close()
+            raise
+        return secured
