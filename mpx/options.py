@@ -182,6 +182,13 @@ class CopyOptions:
     remote_mpx: str | None = _option(
         None, "text", "with ssh: the mpx at the other end (unset: the one found there)"
     )
+    bootstrap: bool = _option(
+        False, "flag", "with ssh: send the server there, for Python 3.9 or later, and keep it in a cache"
+    )
+    bootstrap_once: bool = _option(False, "flag", "as --bootstrap, and leave nothing there")
+    remote_python: str | None = _option(
+        None, "text", "with --bootstrap: the Python at the other end (unset: python3)"
+    )
     data_ports: str | None = _option(
         None, "text", "with ssh: ports of the other end for direct connections, as 50000-51000"
     )
@@ -213,6 +220,10 @@ class CopyOptions:
                     parse_ports(ports)
                 except UsageError as error:
                     raise UsageError(f"{flag_of(name)}: {error}") from None
+        if self.remote_mpx is not None and (self.bootstrap or self.bootstrap_once):
+            raise UsageError("--remote-mpx names what --bootstrap would send; leave one out")
+        if self.remote_python is not None and not (self.bootstrap or self.bootstrap_once):
+            raise UsageError("--remote-python is for what --bootstrap sends; give that too")
         if self.ipv4 and self.ipv6:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:

@@ -20,9 +20,9 @@ from mpx.location import parse_location
 from mpx.net import tls
 from mpx.net.tls import TlsSocket
 from mpx.serve import Server
-from mpx.serve.secure_serving import TokenServing
+from mpx.serve.rights import TokenRights
 from mpx.serve.session import Limits
-from mpx.serve.token_store import TokenRights
+from mpx.serve.token_serving import TokenServing
 
 
 def inside_tls(port: int, protocol: str) -> TlsSocket:

@@ -19,9 +19,10 @@ from mpx.location import parse_location
 from mpx.net import congestion_control
 from mpx.options import CopyOptions
 from mpx.serve import Server
-from mpx.serve.secure_serving import TokenServing
+from mpx.serve.rights import TokenRights
 from mpx.serve.session import Limits
-from mpx.serve.token_store import TokenRights, new_token
+from mpx.serve.token_serving import TokenServing
+from mpx.serve.token_store import new_token
 from mpx.transfer.registry import open_endpoint
 
 AWKWARD = [

@@ -5,7 +5,10 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from zlib_ng import zlib_ng
+try:
+    from zlib_ng import zlib_ng
+except ImportError:  # in the server that is sent over ssh, which has what Python has
+    import zlib as zlib_ng  # type: ignore[no-redef]
 
 from mpx.engine.block_digests import BlockDigest
 from mpx.engine.holes import HoleReader, is_sparse, stretches

@@ -3,9 +3,6 @@
 Every implementation passes the same contract suite (tests/contract).
 """
 
-import hashlib
-import posixpath
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +14,6 @@ from mpx.location import Location
 from mpx.net import tcp
 from mpx.report import Note, OnNote
 
-_PARTIAL = re.compile(r"\.mpx-[0-9a-f]+\.part\Z")
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
 
@@ -269,34 +265,3 @@ class Endpoint(Protocol):
     def close(self) -> None:
         """Let go of connections; closing twice is fine."""
         ...
-
-
-def partial_name(final: str, tag: str, prefix: str = ".") -> str:
-    """Return the name under which a file grows until it is whole, in the folder of its final name.
-
-    Hidden by its `prefix`, recognisable, the same for the same copy (`tag`), and within 255 bytes however
-    long the name.
-    """
-    folder, name = posixpath.split(final)
-    suffix = f".mpx-{tag}.part"
-    room = 255 - len(suffix) - len(prefix.encode("utf-8", "surrogateescape"))
-    raw = name.encode("utf-8", "surrogateescape")
-    if len(raw) > room:
-        digest = hashlib.sha256(raw).hexdigest()[:16]
-        name = raw[: room - 17].decode("utf-8", "ignore") + "-" + digest
-    return posixpath.join(folder, f"{prefix}{name}{suffix}")
-
-
-def is_partial_name(name: str) -> bool:
-    """Tell whether a name is that of a partial file (see partial_name)."""
-    return _PARTIAL.search(name) is not None
-
-
-def aside_name(partial: str, final: str) -> str:
-    """Return where an old file goes while the new one, grown as `partial`, takes its name `final`.
-
-    Hidden if the partial file is, and the same for the same copy.
-    """
-    hidden = posixpath.basename(partial).startswith(".")
-    tag = partial.removesuffix(".part").rsplit(".mpx-", 1)[-1]
-    return partial_name(final, f"{tag}-old", "." if hidden else "")

@@ -8,7 +8,8 @@ import os
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.checksum_forms import XXH3
+from mpx.endpoints.ftp.extensions.xxh3 import XXH3
+from mpx.engine import block_digests
 from mpx.engine import checksum as checksums
 from mpx.serve.turns import PATIENCE_S, Grant, Share, Turns
 
@@ -21,6 +22,8 @@ ALGORITHMS = {
     "SHA256": "sha256",
     "SHA512": "sha512",
 }
+if not block_digests.IS_HAD:
+    del ALGORITHMS[XXH3]
 
 _READ_BYTES = 1024 * 1024
 _FIRST_PATIENCE_S = 0.5  # for a file system that hangs; later blocks wait less for those that hang with it

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpx.engine.endpoint import is_partial_name
+from mpx.files.partial_names import is_partial_name
 from mpx.serve import beneath
 
 _LONGEST_PATH = 4096

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Union
 
 from mpx.engine.token_bucket import TokenBucket
 from mpx.errors import UsageError
@@ -283,7 +284,7 @@ class Server:
         return [connection for connection in sending if connection.family != socket.AF_UNIX]
 
 
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]  # noqa: UP007  it runs on Python 3.9, too
 
 
 def _who_may_connect(

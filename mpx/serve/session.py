@@ -18,10 +18,10 @@ from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import DataChannel
 from mpx.serve.replies import DataChannelError, RefusalReply, reply_for
+from mpx.serve.rights import TokenRights, Tokens
 from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 from mpx.serve.tickets import Tickets
-from mpx.serve.token_store import OneSecret, TokenRights, TokenStore
 from mpx.serve.turns import Share, Turn, Turns
 
 _COMMANDS_OF_A_TURN = 8
@@ -48,7 +48,7 @@ class Limits:
 class Access:
     """What a server inside TLS knows of its clients."""
 
-    tokens: TokenStore | OneSecret
+    tokens: Tokens
     tickets: Tickets
     audit: Audit
 

@@ -5,7 +5,6 @@ the server, which looks at the file again when it has changed.
 """
 
 import fcntl
-import hashlib
 import hmac
 import json
 import os
@@ -14,32 +13,17 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from mpx.endpoints.ftp.token import SECRET_BYTES, Token
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
+from mpx.serve.rights import TokenRights, digest_of
 from mpx.serve.root import join
 
 _FILE, _NEW, _LOCK = "serve-tokens.json", "serve-tokens.new", "serve-tokens.lock"
 _ID_BYTES = 4
 _LARGEST_BYTES = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRights:
-    """What one token allows. `digest` is the SHA-256 of its secret, in hex digits."""
-
-    id: str
-    digest: str
-    folder: str = "/"  # of the served tree; the token's holder sees nothing else
-    writable: bool = False
-    until_s: float | None = None  # seconds since 1970
-    note: str = ""
-
-    def is_valid(self, now_s: float) -> bool:
-        """Tell whether it has not expired."""
-        return self.until_s is None or now_s < self.until_s
 
 
 def new_token(
@@ -48,23 +32,7 @@ def new_token(
     """Make a token for the server with that key, and what is to be kept of it."""
     token = Token(key, secrets.token_urlsafe(SECRET_BYTES))
     name = secrets.token_hex(_ID_BYTES)
-    return token, TokenRights(name, _digest(token.secret), join("/", folder), writable, until_s, note)
-
-
-class OneSecret:
-    """The only token of a server that one client has started for itself."""
-
-    def __init__(self, secret: str) -> None:
-        self._rights = TokenRights("", _digest(secret), writable=True)
-
-    def find(self, secret: str) -> TokenRights | None:
-        """See TokenStore."""
-        is_right = hmac.compare_digest(_digest(secret), self._rights.digest)
-        return self._rights if is_right else None
-
-    def still_holds(self, _: TokenRights) -> bool:
-        """See TokenStore."""
-        return True
+    return token, TokenRights(name, digest_of(token.secret), join("/", folder), writable, until_s, note)
 
 
 class TokenStore:
@@ -86,7 +54,7 @@ class TokenStore:
 
     def find(self, secret: str) -> TokenRights | None:
         """Return what a secret allows; None for one that is unknown, revoked or expired."""
-        digest, found = _digest(secret), None
+        digest, found = digest_of(secret), None
         for grant in self.grants():  # all of them, so that the time tells nothing
             if hmac.compare_digest(digest, grant.digest):
                 found = grant
@@ -158,7 +126,3 @@ class TokenStore:
     def _unusable(self, error: Exception) -> UsageError:
         why = error.strerror if isinstance(error, OSError) else "it is not a list of tokens"
         return UsageError(f"cannot use the tokens in {self._state.path / _FILE}: {why}")
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
-from typing import Self, TypeVar
+from typing import TypeVar
 
 Line = TypeVar("Line")
 
@@ -40,7 +40,7 @@ class Share:
 
     def used_s(self, now_s: float) -> float:
         """Return what counts now."""
-        return self._used_s * math.exp2((self._at_s - now_s) / _HALF_LIFE_S)
+        return self._used_s * 2.0 ** ((self._at_s - now_s) / _HALF_LIFE_S)
 
     def rank(self, now_s: float) -> float:
         """Return who comes first: it is 0 for all who use little and wait for their client in between."""
@@ -162,7 +162,7 @@ class Turn:
             if self._alone:
                 self._alone.release()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Turn":
         self.take()
         return self
 

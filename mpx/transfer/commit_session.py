@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mpx.choices import NONE
 from mpx.engine.checksum_choice import ChecksumChoice
-from mpx.engine.endpoint import Commit, Endpoint, FileInfo, aside_name
+from mpx.engine.endpoint import Commit, Endpoint, FileInfo
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry, fewer
@@ -23,6 +23,7 @@ from mpx.errors import (
     MpxError,
     TransferTimeout,
 )
+from mpx.files.partial_names import aside_name
 from mpx.report import OnNote, Severity
 from mpx.transfer import lost_renames
 from mpx.transfer.compare import compare

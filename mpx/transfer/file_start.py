@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from functools import partial
 
 from mpx.choices import NONE
-from mpx.engine.endpoint import FileInfo, is_partial_name, partial_name
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
 from mpx.errors import DestinationError
+from mpx.files.partial_names import is_partial_name, partial_name
 from mpx.options import CopyOptions
 from mpx.report import Severity
 from mpx.transfer.ends import Ends

@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 
 from mpx.choices import NONE
 from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
-from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part, partial_name
+from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
+from mpx.files.partial_names import partial_name
 from mpx.net import tcp
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
 from mpx.units import counted
 
+OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
     "tuner",
@@ -33,8 +35,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "source_ports",
     "data_address",
     "data_address_from_server",
-    "remote_mpx",
-    "data_ports",
+    *OF_SSH,
     "controller",
 )
 NO_CHECKSUMS = "unverified: the server computes no checksums"
@@ -51,7 +52,7 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
                     f"{flag_of(name)} is not possible here: a copy within this host has no connections"
                 )
         return
-    for name in ("remote_mpx", "data_ports"):
+    for name in OF_SSH:
         if options.was_given(name) and far_end.location.scheme != "ssh":
             raise UsageError(f"{flag_of(name)} is not possible here: it is for ssh://")
     if options.data_address:

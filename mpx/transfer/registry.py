@@ -52,7 +52,13 @@ def ssh_options(options: CopyOptions, pool: SessionPool | None) -> SshOptions:
     """Return how the other end of an ssh is reached; sessions of a pool share one server there."""
     ports = parse_ports(options.data_ports) if options.data_ports else None
     servers = pool.remote_servers if pool else None
-    return SshOptions(RemoteProgram(options.remote_mpx), ports, servers)
+    program = RemoteProgram(
+        options.remote_mpx,
+        options.remote_python or "python3",
+        bootstrap=options.bootstrap or options.bootstrap_once,
+        keep=not options.bootstrap_once,
+    )
+    return SshOptions(program, ports, servers)
 
 
 def open_endpoint(

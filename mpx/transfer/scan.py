@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mpx.engine.endpoint import FileInfo, Kind, aside_name
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
@@ -17,6 +17,7 @@ from mpx.errors import (
     SourceError,
     UsageError,
 )
+from mpx.files.partial_names import aside_name
 from mpx.options import CopyOptions
 from mpx.report import OnNote, Severity, Skip, no_note
 from mpx.transfer.commit import Committer

@@ -9,7 +9,7 @@ from interop.bent_server import BentServer
 
 import mpx as api
 from mpx.endpoints.ftp.facts import parse_time
-from mpx.engine.endpoint import partial_name
+from mpx.files.partial_names import partial_name
 from mpx.location import parse_location
 from mpx.transfer.journal import Journal
 from mpx.transfer.journal_reader import Unfinished

@@ -25,7 +25,7 @@ from mpx.location import parse_location
 from mpx.net import tls
 from mpx.net.self_signed import self_signed
 from mpx.serve.identity import Identity
-from mpx.serve.secure_serving import TokenServing
+from mpx.serve.token_serving import TokenServing
 
 CONTENT = os.urandom(300_000)
 QUICK = SessionOptions(connect_timeout_s=2.0, timeout_s=2.0)

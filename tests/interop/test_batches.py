@@ -7,7 +7,7 @@ import pytest
 from interop.stock_server import StockServer
 
 import mpx
-from mpx.engine.endpoint import partial_name
+from mpx.files.partial_names import partial_name
 from mpx.transfer.journal import copy_tag
 
 pytestmark = pytest.mark.peers

@@ -53,6 +53,8 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("resume", True, (S_UP, S_WHOLE)),
     ("resume", False, ()),
     ("remote_mpx", "/opt/mpx", (HERE, UP, DOWN, *MODE_S)),
+    ("bootstrap", True, (HERE, UP, DOWN, *MODE_S)),
+    ("bootstrap_once", True, (HERE, UP, DOWN, *MODE_S)),
     ("data_ports", "50000-50010", (HERE, UP, DOWN, *MODE_S)),
     ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
     ("partial_prefix", "unfinished-", ()),

@@ -15,8 +15,8 @@ from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, Direction, Ti
 from mpx.errors import UsageError
 from mpx.serve import Server
 from mpx.serve.admission import Room
-from mpx.serve.secure_serving import TokenServing
 from mpx.serve.session import Limits
+from mpx.serve.token_serving import TokenServing
 
 UP, DOWN = Direction.UP, Direction.DOWN
 

@@ -7,7 +7,8 @@ import pytest
 
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
-from mpx.serve.token_store import TokenRights, TokenStore, new_token
+from mpx.serve.rights import TokenRights
+from mpx.serve.token_store import TokenStore, new_token
 
 KEY = "k" * 43
 

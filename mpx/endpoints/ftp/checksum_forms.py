@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mpx.endpoints.ftp.extensions.xxh3 import XXH3
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.checksum import DIGITS
 from mpx.engine.endpoint import Part
 
-XXH3 = "MPX-XXH3"  # what mpx serve calls its own in CKSM; docs/extensions.md
 _SPELLED = {
     "xxh3": XXH3,
     "sha256": "SHA256",

@@ -13,9 +13,10 @@ from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.stored_size import stated_size, stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Stamp, aside_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Stamp
 from mpx.engine.source_change import AGAIN
 from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
+from mpx.files.partial_names import aside_name
 from mpx.report import OnNote
 from mpx.units import counted
 

@@ -11,8 +11,9 @@ from mpx.endpoints.ftp.listing_transfer import ListingTransfer
 from mpx.endpoints.ftp.refusals import reply_error
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import FileInfo, Kind, partial_name
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure
+from mpx.files.partial_names import partial_name
 
 _TOGETHER = 200  # names that are asked about at once
 _MOST_LINKS = 100_000  # of one folder that a server does not list

@@ -13,11 +13,12 @@ from mpx.endpoints.local.settling import settle_file, stamp_file
 from mpx.endpoints.local.special_source import special_source
 from mpx.endpoints.local.syncs import Syncs
 from mpx.engine import checksum
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp, partial_name
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile
+from mpx.files.partial_names import partial_name
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.location import Location
 from mpx.report import Note, OnNote

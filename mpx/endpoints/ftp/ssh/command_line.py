@@ -29,6 +29,7 @@ class RemoteProgram:
     mpx: str | None = None  # a path there; None: the first of those where it usually is
     python: str = "python3"
     bootstrap: bool = False
+    keep: bool = True  # what was sent, in a cache there
 
     def __post_init__(self) -> None:
         """Raise UsageError for what a shell could take for something else."""

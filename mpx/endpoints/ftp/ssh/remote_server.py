@@ -21,8 +21,10 @@ from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
+from mpx.endpoints.ftp.ssh.bundle import bundle
 from mpx.endpoints.ftp.ssh.command_line import RemoteProgram, arguments, serve_command
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
+from mpx.endpoints.ftp.ssh.loader import loader_words
 from mpx.endpoints.ftp.ssh.process import SshProcess
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
@@ -50,6 +52,7 @@ class RemoteServer:
         self._host = location.host  # as ssh knows it
         self._first: SshProcess | None = None  # the server lives as long as this; guarded, as what follows
         self._path = ""  # where it takes lanes
+        self._sent = b""  # the server, where it is sent
         self._lanes: list[SshProcess] = []
         self._pem = ""
         self._spare: socket.socket | None = None  # a direct control channel that nobody has yet
@@ -109,7 +112,7 @@ class RemoteServer:
             path = self._path
             self._lanes.append(process)
         try:
-            process.begin(LaneRequest(path, use), timeout_s, stop)
+            process.begin(LaneRequest(path, use), timeout_s, stop, lambda: self._sent)
         except BaseException:
             self._end(process)
             raise
@@ -142,7 +145,7 @@ class RemoteServer:
             if making:
                 self._pem = making.pem()
             request = ServeRequest(self._pem, self.secret, self._ports)
-            ready = process.begin(request, max(timeout_s, _LOGIN_S), stop)
+            ready = process.begin(request, max(timeout_s, _LOGIN_S), stop, lambda: self._sent)
             if ready is None:
                 raise ConnectionLost(f"{self._name} started something else than mpx serve --stdio")
         except BaseException:
@@ -165,7 +168,7 @@ class RemoteServer:
             self._first = None
 
     def _share_connections(self) -> None:
-        """Have all sessions share one connection, as one login is enough: the user's own where there is one."""
+        """Have all sessions share one connection, as one login is enough: the user's where there is one."""
         told = _settings(self._location)
         self._host = told.get("hostname", self._location.host)
         if told.get("controlpath", "none") != "none" and told.get("controlmaster", "no") in _SHARES:
@@ -176,7 +179,10 @@ class RemoteServer:
         self._control_path = str(Path(self._folder) / "c")
 
     def _command(self) -> str:
-        return serve_command(self._program)
+        if not self._program.bootstrap:
+            return serve_command(self._program)
+        self._sent = self._sent or bundle()
+        return serve_command(self._program, loader_words(self._sent, keep=self._program.keep))
 
     @property
     def _name(self) -> str:
