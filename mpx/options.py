@@ -40,6 +40,9 @@ def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
     return field(default=default, metadata={"kind": kind, "help": text, **more})
 
 
+OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
+
+
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
     """Options of a copy. The defaults fit nearly every copy."""

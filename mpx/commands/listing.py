@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,7 @@ from mpx.commands.copy_options import with_options
 from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
-from mpx.options import CopyOptions
+from mpx.options import OF_SSH, CopyOptions
 from mpx.text import shown
 from mpx.units import counted, format_size
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-@with_options("data_address_from_server")
-def list_command(url: str, long: bool, data_address_from_server: bool | None) -> None:
+@with_options("data_address_from_server", *OF_SSH)
+def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     from mpx.location import parse_location
     from mpx.transfer.registry import open_endpoint
 
     location = parse_location(url).absolute()
     is_local = location.scheme == "file"
-    options = CopyOptions(data_address_from_server=bool(data_address_from_server))
+    options = CopyOptions(**{name: value for name, value in given.items() if value is not None})
     endpoint = open_endpoint(location, options, lambda: False, writing=False)
     failed: list[MpxError] = []
     broken: MpxError | None = None

@@ -40,7 +40,7 @@ class Share:
 
     def used_s(self, now_s: float) -> float:
         """Return what counts now."""
-        return self._used_s * 2.0 ** ((self._at_s - now_s) / _HALF_LIFE_S)
+        return self._used_s * math.pow(2.0, (self._at_s - now_s) / _HALF_LIFE_S)
 
     def rank(self, now_s: float) -> float:
         """Return who comes first: it is 0 for all who use little and wait for their client in between."""

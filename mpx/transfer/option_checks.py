@@ -11,12 +11,11 @@ from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
 from mpx.files.partial_names import partial_name
 from mpx.net import tcp
-from mpx.options import CopyOptions, flag_of
+from mpx.options import OF_SSH, CopyOptions, flag_of
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
 from mpx.units import counted
 
-OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
     "tuner",

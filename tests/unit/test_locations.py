@@ -1,0 +1,84 @@
+"""What a user may write as SRC or DST: schemes, and hosts as scp takes them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx.errors import UsageError
+from mpx.location import Location, parse_location
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("host:data/x", Location("ssh", "data/x", "host")),
+        ("host:/data/x", Location("ssh", "/data/x", "host")),
+        ("host:~/x", Location("ssh", "x", "host")),
+        ("host:", Location("ssh", ".", "host")),
+        ("me@host:a:b@c", Location("ssh", "a:b@c", "host", user="me")),
+        ("me@realm@host:x", Location("ssh", "x", "host", user="me@realm")),
+        ("[2001:db8::7]:x", Location("ssh", "x", "2001:db8::7")),
+        ("me@[fe80::1%eth0]:x", Location("ssh", "x", "fe80::1%eth0", user="me")),
+        ("ssh://Host/x", Location("ssh", "/x", "Host")),  # settings of ssh tell capitals apart
+        ("ssh://me@host:2222/~/x", Location("ssh", "x", "host", 2222, "me")),
+        ("ssh://host", Location("ssh", "/", "host")),
+        ("mpx://Host/x", Location("mpx", "/x", "host", 2811)),
+        ("mpx://[::1]:99/x", Location("mpx", "/x", "::1", 99)),
+        ("./host:x", Location("file", "./host:x")),
+        ("dir/host:x", Location("file", "dir/host:x")),
+        ("/host:x", Location("file", "/host:x")),
+        (":x", Location("file", ":x")),
+        ("x", Location("file", "x")),
+    ],
+)
+def test_what_it_means(text: str, expected: Location) -> None:
+    assert parse_location(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh://-oProxyCommand=x/y",
+        "ssh://a;b/y",
+        "ssh://-l@host/y",
+        "ssh://me:secret@host/x",
+        "mpx://me@host/x",
+        "-host:x",
+        "ho st:x",
+        "h\tost:x",
+        "a$b:x",
+        "ü:x",
+        "host:a\nb",
+        "gsiftp:/host/x",
+    ],
+)
+def test_what_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_location(text)
+    assert "secret" not in str(refused.value)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_location_or_a_clear_error(text: str) -> None:
+    try:
+        found = parse_location(text)
+    except UsageError as error:
+        assert str(error)
+    else:
+        assert found.scheme in ("file", "ftp", "mpx", "ssh")
+        if found.scheme == "ssh":
+            assert not found.host.startswith("-")
+            assert not found.user.startswith("-")
+
+
+@given(
+    st.sampled_from(["host", "me@host", "[::1]"]),
+    st.text(st.characters(exclude_characters="\r\n\0"), min_size=1),
+)
+def test_a_place_over_ssh_is_read_as_it_is_shown(where: str, path: str) -> None:
+    try:
+        found = parse_location(f"{where}:{path}")
+    except UsageError:
+        return  # there is such a file
+    if found.scheme == "ssh":
+        assert parse_location(str(found)) == found
