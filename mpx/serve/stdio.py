@@ -7,9 +7,6 @@ many.
 import os
 import socket
 import sys
-import threading
-from contextlib import suppress
-from pathlib import Path
 
 from mpx.endpoints.ftp.extensions.stdio import (
     LENGTH_DIGITS,
@@ -19,8 +16,7 @@ from mpx.endpoints.ftp.extensions.stdio import (
     parse_request,
 )
 from mpx.errors import UsageError
-
-_PIECE_BYTES = 256 * 1024
+from mpx.serve.standard_streams import joined
 
 
 def run(asked: bytes | None = None) -> None:
@@ -48,54 +44,17 @@ def main(asked: bytes | None = None) -> None:
 
 def _lane(request: LaneRequest) -> None:
     """Pass our input and output on to the server, and wait until it has no more use for them."""
-    sock, ended = joined(0, 1)
-    sock.sendall(encode_ready(None))
+    streams = joined()
+    streams.socket.sendall(encode_ready(None))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         try:
             server.connect(request.path)
-            socket.send_fds(server, [request.use.encode("ascii")], [sock.fileno()])
+            socket.send_fds(server, [request.use.encode("ascii")], [streams.socket.fileno()])
         except OSError as error:
             raise UsageError(f"the server of this copy is not here any more: {error.strerror}") from None
-    sock.close()
-    ended.wait()
-
-
-def joined(reads: int, writes: int) -> tuple[socket.socket, threading.Event]:
-    """Return a socket for both descriptors, and what is set once the client has closed its end."""
-    ours, theirs = socket.socketpair()
-    ended = threading.Event()
-    incoming = threading.Thread(
-        target=_copy_in, args=(reads, theirs, ended), name="mpx-serve-in", daemon=True
-    )
-    outgoing = threading.Thread(target=_copy_out, args=(theirs, writes), name="mpx-serve-out", daemon=True)
-    incoming.start()
-    outgoing.start()
-    return ours, ended
-
-
-def _copy_in(source: int, target: socket.socket, ended: threading.Event) -> None:
-    with suppress(OSError):
-        while data := os.read(source, _PIECE_BYTES):
-            target.sendall(data)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
-    while True:  # who uses the other end may have left before the client
-        try:
-            if not os.read(source, _PIECE_BYTES):
-                break
-        except OSError:
-            break
-    ended.set()
-
-
-def _copy_out(source: socket.socket, target: int) -> None:
-    with suppress(OSError):
-        while data := source.recv(_PIECE_BYTES):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(target, view) :]
-    with suppress(OSError), Path(os.devnull).open("wb") as nothing:
-        os.dup2(nothing.fileno(), target)  # closed, but its number is not for another file
+    streams.socket.close()
+    # Only the end of this process tells the client that nothing more comes: ssh has one socket for both ways.
+    streams.has_output_ended.wait()
 
 
 def _exactly(fd: int, size: int) -> bytes:

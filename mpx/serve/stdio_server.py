@@ -29,7 +29,7 @@ from mpx.serve.rights import OneSecret
 from mpx.serve.secure_serving import SecureServing
 from mpx.serve.server import Server
 from mpx.serve.session import Access
-from mpx.serve.stdio import joined
+from mpx.serve.standard_streams import joined
 from mpx.serve.tickets import Tickets
 
 _LANE_S = 30.0  # for what a lane says first
@@ -55,10 +55,10 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
                 target=_take_lanes, args=(lanes, server, access), name="mpx-serve-lanes", daemon=True
             )
             taking.start()
-            sock, ended = joined(0, 1)
-            sock.sendall(encode_ready(Ready(path, server.host, server.port)))
-            server.adopt(sock)
-            ended.wait()  # the client, or its ssh
+            streams = joined()
+            streams.socket.sendall(encode_ready(Ready(path, server.host, server.port)))
+            server.adopt(streams.socket)
+            streams.has_input_ended.wait()  # the client has gone, or its ssh
             with suppress(OSError):
                 lanes.shutdown(socket.SHUT_RDWR)
 

@@ -98,7 +98,7 @@ def test_names_are_relative_to_home_and_links_are_followed(
     copied(there(tmp_path / "link" / "file"), tmp_path / "got", "--remote-mpx", remote)
     listed = mpx("list", f"ssh://{HOST}/~/", "--remote-mpx", remote)
     assert listed.code == 0, listed.err
-    assert set(listed.out.split("\n")) - {""} >= {p.name for p in home.iterdir() if p.name.isalnum()}
+    assert set(listed.out.splitlines()) >= {f"{entry.name}/" for entry in home.iterdir() if entry.is_dir()}
     relative = os.path.relpath(tmp_path / "real" / "file", home)
     copied(f"{HOST}:{relative}", tmp_path / "again", "--remote-mpx", remote)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "real" / "file").read_bytes()
@@ -125,6 +125,17 @@ def test_where_nothing_answers_directly_all_goes_through_ssh(
     else:
         copied(there(source), near, "--remote-mpx", alone)
         assert near.read_bytes() == source.read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network of its own")
+def test_a_listing_that_goes_through_ssh_has_an_end(sshd: PrivateSshd, tmp_path: Path) -> None:
+    alone = program(tmp_path, "exec unshare -n")
+    for number in range(300):
+        make(tmp_path / "tree" / f"file {number}")
+    listed = mpx("list", f"ssh://{HOST}{tmp_path}/tree", "--remote-mpx", alone)
+    assert (listed.code, len(listed.out.splitlines())) == (0, 300), listed.err
+    copied("-r", there(tmp_path / "tree"), tmp_path / "near", "--remote-mpx", alone)
+    assert len(list((tmp_path / "near").iterdir())) == 300
 
 
 def test_ports_for_direct_connections(

@@ -80,10 +80,13 @@ TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"streams": 4, "source_ports": "40000-40002"}, (HERE, UP, *MODE_S)),
     ({"max_sessions": 2, "initial_streams": 3}, (HERE, *MODE_S)),
     ({"controller": "http://127.0.0.1:9", "paths": 2}, (HERE,)),
+    ({"bootstrap": True, "remote_python": "python3.9"}, (HERE, UP, DOWN, *MODE_S)),
     ({"controller": "http://127.0.0.1:9", "require_controller": True}, (HERE,)),
 ]
 NEVER: list[dict[str, Any]] = [
     {"growth": 2.0},
+    {"remote_python": "python3.9"},
+    {"bootstrap": True, "remote_mpx": "mpx"},
     {"classifier": "knn-dtw"},
     {"probe_mode": "active"},
     {"probe_first_s": 5.0, "probe_mode": "active"},

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpx.endpoints.ftp.security import Security
+from mpx.endpoints.ftp.secured import Security
 from mpx.errors import ConnectionLost, MpxError, UsageError
 from mpx.location import Location
 from mpx.net import tcp

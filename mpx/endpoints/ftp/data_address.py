@@ -14,7 +14,7 @@ from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import dialing
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import reply_error
-from mpx.endpoints.ftp.security import Connect, Dialer
+from mpx.endpoints.ftp.secured import Connect, Dialer
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout

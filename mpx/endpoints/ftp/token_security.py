@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, Direction, Ticket
-from mpx.endpoints.ftp.security import Connect
+from mpx.endpoints.ftp.secured import Connect
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
 from mpx.errors import AuthenticationError
 from mpx.location import Location

@@ -56,6 +56,8 @@ def _pass_down(session: socket.socket, through: socket.socket) -> None:
         while data := through.recv(_READ_BYTES):
             with contextlib.suppress(OSError):  # it may have been cut; then nobody wants what comes
                 session.sendall(data)
+    with contextlib.suppress(OSError):
+        session.shutdown(socket.SHUT_RDWR)  # the other thread holds it
     session.close()
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
-from mpx.endpoints.ftp.security import Connect
+from mpx.endpoints.ftp.secured import Connect
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
