@@ -151,7 +151,7 @@ def _of_scp(text: str) -> Location | None:
         return None
     user, _, host = before.rpartition("@")
     host = host.removeprefix("[").removesuffix("]")
-    if host.lower() in _SCHEMES and path.startswith("/"):
+    if host.lower() in _SCHEMES:
         raise UsageError(
             f"{text}: write {host.lower()}://{path.lstrip('/')} for a server, or ./{text} for a local file"
         )

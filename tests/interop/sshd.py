@@ -1,123 +1,18 @@
-"""A private sshd on loopback, with keys and settings of its own, and an ssh client that knows only it."""
+"""A private sshd for tests: see mpx_lab/private_sshd.py."""
 
 import contextlib
-import getpass
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from free_ports import free_ports
 from install_peers import find_peer
+from mpx_lab import private_sshd as lab
+from mpx_lab.private_sshd import HOST, PrivateSshd
 
-HOST = "there"  # as the settings of the client call it
-PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as root
-
-
-class PrivateSshd:
-    """Runs from `start` to `stop`; `log` has what it said."""
-
-    def __init__(self, folder: Path, *settings: str) -> None:
-        self.folder = folder
-        self.port = free_ports(1)[0]
-        self.log = folder / "log"
-        for name in ("host", "user"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True
-            )
-        shutil.copy(folder / "user.pub", folder / "authorized")
-        (folder / "sshd_config").write_text(
-            "\n".join(
-                (
-                    *settings,
-                    f"Port {self.port}",
-                    "ListenAddress 127.0.0.1",
-                    f"HostKey {folder}/host",
-                    f"AuthorizedKeysFile {folder}/authorized",
-                    "StrictModes no",
-                    "UsePAM no",
-                    "PidFile none",
-                    "PasswordAuthentication no",
-                    "Subsystem sftp internal-sftp",
-                    "MaxStartups 100",
-                    "",
-                )
-            )
-        )
-        host_key = (folder / "host.pub").read_text().split()
-        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {host_key[0]} {host_key[1]}\n")
-        self.client_config = folder / "ssh_config"
-        self.configure()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def configure(self, *more: str) -> None:
-        """Write the settings of the client, which call the server HOST."""
-        lines = (
-            f"Host {HOST} localhost 127.0.0.1",
-            " HostName 127.0.0.1",
-            f" Port {self.port}",
-            f" User {getpass.getuser()}",
-            f" IdentityFile {self.folder}/user",
-            f" UserKnownHostsFile {self.folder}/known",
-            " IdentitiesOnly yes",
-            " IdentityAgent none",
-            *(f" {line}" for line in more),
-        )
-        self.client_config.write_text("\n".join(lines) + "\n")
-
-    def start(self) -> None:
-        program = find_peer("sshd")
-        if os.geteuid() == 0:
-            PRIVILEGE_FOLDER.mkdir(mode=0o755, exist_ok=True)
-        words = [program, "-D", "-e", "-f", str(self.folder / "sshd_config"), "-E", str(self.log)]
-        self._process = subprocess.Popen(words)
-        until_s = time.monotonic() + 30
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return
-            assert self._process.poll() is None, self.log.read_text()
-            assert time.monotonic() < until_s
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        """End it, and each session that it has."""
-        if self._process:
-            for session in self.sessions():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(session, 9)
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def sessions(self) -> list[int]:
-        """The processes of its sessions."""
-        assert self._process
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
-        return [int(child) for child in children.split()]
+__all__ = ["HOST", "PrivateSshd", "private_sshd"]
 
 
 @contextlib.contextmanager
 def private_sshd(*settings: str) -> Iterator[PrivateSshd]:
-    """A running sshd, and in PATH an `ssh` that uses its settings."""
-    with tempfile.TemporaryDirectory(prefix="mpx-sshd-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        sshd = PrivateSshd(folder, *settings)
-        programs = folder / "bin"
-        programs.mkdir()
-        for program in ("ssh", "scp"):
-            wrapper = programs / program
-            wrapper.write_text(f'#!/bin/sh\nexec {find_peer(program)} -F {sshd.client_config} "$@"\n')
-            wrapper.chmod(0o755)
-        before = os.environ["PATH"]
-        os.environ["PATH"] = f"{programs}:{before}"
-        try:
-            sshd.start()
-            yield sshd
-        finally:
-            os.environ["PATH"] = before
-            sshd.stop()
+    """As that of the lab, with a free port; skips the test where there is no sshd."""
+    with lab.private_sshd(find_peer("sshd"), free_ports(1)[0], settings) as sshd:
+        yield sshd

@@ -71,11 +71,11 @@ REQUESTS = {
     "file URL of another host": (["file://other/x", "b"], "this host"),
     "remote to remote": (["ftp://a/x", "ftp://b/y"], "from one server to another"),
     "two servers": (["ftp://a/x", "ftp://b/y", "c"], "ftp://b:2811/y"),
-    "a host as for scp": (["a", "127.0.0.1:/x"], "write ftp://127.0.0.1/x for a server, or ./127.0.0.1:/x"),
-    "a source host as for scp": (["host:/a", "b"], "ftp://host/a"),
+    "a host that ssh could misread": (["a", "-oProxyCommand=x:y"], "such option"),
+    "an option of ssh elsewhere": (["--data-ports", "1-2", "a", "b"], "--data-ports"),
     "one slash": (["a", "ftp:/host:21/x"], "write ftp://host:21/x for a server, or ./ftp:/host:21/x"),
     "no slash": (["FTP:host/x", "a"], "ftp://host/x"),
-    "one slash and gsiftp": (["a", "gsiftp:/host/x"], "ftp://host/x"),
+    "one slash and gsiftp": (["a", "gsiftp:/host/x"], "gsiftp://host/x"),
     "standard input": (["-", "b"], "/dev/stdin"),
     "standard output": (["a", "-"], "./-"),
     "empty name": (["", "b"], "empty"),
@@ -128,10 +128,9 @@ def test_2_the_request(here: Path, case: str) -> None:
 def test_0_a_colon_in_a_local_name(here: Path) -> None:
     make(here / "a", 10)
     copied(mpx("copy", "a", "./host:/x", folder=here))
-    copied(mpx("copy", "a", "host:/y", folder=here))  # it is there now
-    copied(mpx("copy", "host:/y", "12:30", folder=here))
-    (here / "ftp:").mkdir()
-    copied(mpx("copy", "a", "ftp:/y", folder=here))
+    copied(mpx("copy", "./host:/x", "./12:30", folder=here))
+    refused(mpx("copy", "12:30", "b", folder=here), 2, "./12:30", "ssh://12/~/30")
+    copied(mpx("copy", "a", "./ftp:/y", folder=here))
     copied(mpx("copy", "a", "./-", folder=here))
     copied(mpx("copy", "./-", "b", folder=here))
     assert (here / "12:30").read_bytes() == (here / "host:/x").read_bytes() == (here / "a").read_bytes()

@@ -13,10 +13,12 @@ from pathlib import Path
 from unit.made_up_context import a_context
 
 from mpx.endpoints.ftp.framing import CLOSE, EOD, EOF, HEADER_BYTES, BlockHeader
+from mpx.endpoints.ftp.mode_e.channel_opening import listening
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import BEYOND_BYTES, PartialRetrieve
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
+from mpx.net import tcp
 from targets.blocks_from_clients import block
 
 HERE = "127.0.0.1"
@@ -62,7 +64,7 @@ def parse(data: bytes) -> None:
     more = [PartialRetrieve(file, SIZE, SIZE, fd, channel) for _ in range(len(data) // HEADER_BYTES + 1)]
     for retrieve in [*retrieves, *more]:
         channel.add(retrieve)
-    channel.start()
+    channel.start(listening(channel, tcp.listen(HERE, None), HERE))
     try:
         _send(channel.address, data[1:])
     finally:

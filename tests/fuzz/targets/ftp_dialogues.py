@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-from mpx.endpoints.ftp.data_address import FIRST_PORT
+from mpx.endpoints.ftp.data_address import FIRST_PORT, DataPort
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import MpxError
@@ -140,8 +140,8 @@ def parse(data: bytes) -> None:
     here, there = fed(control)
     far_ends: list[socket.socket] = []
 
-    def connect(_: ClientSession, address: tuple[str, int]) -> socket.socket:
-        assert address[1] >= FIRST_PORT
+    def connect(_: ClientSession, port: DataPort) -> socket.socket:
+        assert port.address[1] >= FIRST_PORT
         near, far = fed(listing)
         far_ends.append(far)
         return near

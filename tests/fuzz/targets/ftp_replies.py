@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from mpx.choices import ALGORITHMS
 from mpx.endpoints.ftp import data_address, refusals, wire
 from mpx.endpoints.ftp.checksum_forms import digest_in
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.extensions.echo import parse_place
 from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
 from mpx.endpoints.ftp.framing import marker_bytes, range_marker
@@ -112,10 +113,11 @@ def _address(reply: wire.Reply) -> None:
             peer="ftp://peer",
             peer_host="127.0.0.1",
             passive=(b"EPSV\r\n",),
+            security=None,
             options=SimpleNamespace(data_address_from_server=believed),
         )
         with suppress(ConnectionLost):
-            _, port = data_address.passive_reply(asked, reply)  # type: ignore[arg-type]
+            _, port = data_address.passive_reply(asked, reply, Direction.UP).address  # type: ignore[arg-type]
             assert data_address.FIRST_PORT <= port < 65536
 
 

@@ -19,6 +19,9 @@ SEEDS = [
     b"gsiftp://host/",
     b"ftp://u:p@ss@host/",
     b"host:/name",
+    b"me@[fd00::1]:name",
+    b"ssh://me@host:22/~/x",
+    b"mpx://host/x",
     b"./plain name",
     b"[fd00::1]:2811",
     b"10.0.0.1:2811",
@@ -46,9 +49,12 @@ def parse(data: bytes) -> None:
 
 def _place(text: str) -> None:
     place = parse_location(text)
-    if place.scheme == "ftp":
+    if place.scheme != "file":
         assert parse_location(str(place)) == place, (str(place), place)
+    if place.scheme in ("ftp", "mpx"):
         assert 0 < place.port < 65536
+    if place.scheme == "ssh":
+        assert not place.host.startswith("-") and not place.user.startswith("-")
 
 
 def _probed(text: str) -> None:

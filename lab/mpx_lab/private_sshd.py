@@ -1,0 +1,125 @@
+"""A private sshd on loopback, with keys and settings of its own, and an ssh client that knows only it."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mpx.errors import UsageError
+
+HOST = "there"  # as the settings of the client call it
+START_S, LOOK_S = 30.0, 0.01
+PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as root
+
+
+class PrivateSshd:
+    """Runs from `start` to `stop`; `log` has what it said. `settings`: further lines of its own."""
+
+    def __init__(self, folder: Path, program: str, port: int, settings: Sequence[str] = ()) -> None:
+        """`program`: the path of sshd, which runs with an absolute one only."""
+        self.folder = folder
+        self.port = port
+        self._program = program
+        self.log = folder / "log"
+        for name in ("host", "user"):
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True
+            )
+        shutil.copy(folder / "user.pub", folder / "authorized")
+        (folder / "sshd_config").write_text(
+            "\n".join(
+                (
+                    *settings,
+                    f"Port {self.port}",
+                    "ListenAddress 127.0.0.1",
+                    f"HostKey {folder}/host",
+                    f"AuthorizedKeysFile {folder}/authorized",
+                    "StrictModes no",
+                    "UsePAM no",
+                    "PidFile none",
+                    "PasswordAuthentication no",
+                    "Subsystem sftp internal-sftp",
+                    "MaxStartups 100",
+                    "",
+                )
+            )
+        )
+        host_key = (folder / "host.pub").read_text().split()
+        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {host_key[0]} {host_key[1]}\n")
+        self.client_config = folder / "ssh_config"
+        self.configure()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, *more: str) -> None:
+        """Write the settings of the client, which call the server HOST."""
+        lines = (
+            f"Host {HOST} localhost 127.0.0.1",
+            " HostName 127.0.0.1",
+            f" Port {self.port}",
+            f" User {getpass.getuser()}",
+            f" IdentityFile {self.folder}/user",
+            f" UserKnownHostsFile {self.folder}/known",
+            " IdentitiesOnly yes",
+            " IdentityAgent none",
+            *(f" {line}" for line in more),
+        )
+        self.client_config.write_text("\n".join(lines) + "\n")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers; raises UsageError with its own words where it does not."""
+        if os.geteuid() == 0:
+            PRIVILEGE_FOLDER.mkdir(mode=0o755, exist_ok=True)
+        words = [self._program, "-D", "-e", "-f", str(self.folder / "sshd_config"), "-E", str(self.log)]
+        self._process = subprocess.Popen(words)
+        until_s = time.monotonic() + START_S
+        while self._process.poll() is None and time.monotonic() < until_s:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            time.sleep(LOOK_S)
+        said = self.log.read_text().strip().splitlines() if self.log.exists() else []
+        raise UsageError(f"sshd does not start: {said[-1] if said else 'it says nothing'}")
+
+    def stop(self) -> None:
+        """End it, and each session that it has."""
+        if self._process:
+            for session in self.sessions():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(session, 9)
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def sessions(self) -> list[int]:
+        """The processes of its sessions."""
+        assert self._process
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        return [int(child) for child in children.split()]
+
+
+@contextlib.contextmanager
+def private_sshd(program: str, port: int, settings: Sequence[str] = ()) -> Iterator[PrivateSshd]:
+    """A running sshd, and in PATH an `ssh` and an `scp` that use its settings."""
+    with tempfile.TemporaryDirectory(prefix="mpx-sshd-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        sshd = PrivateSshd(folder, program, port, settings)
+        programs = folder / "bin"
+        programs.mkdir()
+        for client in ("ssh", "scp"):
+            wrapper = programs / client
+            wrapper.write_text(f'#!/bin/sh\nexec {shutil.which(client)} -F {sshd.client_config} "$@"\n')
+            wrapper.chmod(0o755)
+        before = os.environ["PATH"]
+        os.environ["PATH"] = f"{programs}:{before}"
+        try:
+            sshd.start()
+            yield sshd
+        finally:
+            os.environ["PATH"] = before
+            sshd.stop()
