@@ -239,3 +239,11 @@ def test_data_goes_to_the_server_that_let_us_in_only(port: int, tmp_path: Path) 
             with pytest.raises(AuthenticationError, match="another server answers"):
                 dialer.open(("127.0.0.1", other.port), socket.create_connection, 2.0, lambda: False)
     assert other.heard == b""
+
+
+def test_a_token_that_holds_no_more_is_told(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    with secure_server(tmp_path / "served") as (server, secure), token_of(secure) as rights:
+        secure.tokens.revoke(rights.id)
+        with pytest.raises(AuthenticationError, match="does not accept the token: it was revoked"):
+            log_in(ClientSession(parse_location(f"mpx://127.0.0.1:{server.port}/"), QUICK))

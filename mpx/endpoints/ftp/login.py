@@ -22,9 +22,10 @@ from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, MpxError, SessionEnded, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SessionEnded, TransferTimeout
 
 QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost
+_NOT_LOGGED_IN = 530
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
 _SETTINGS = (command("FEAT"), command("TYPE", "I"), command("PWD"))
 _PAIR = (command("NOOP"), command("NOOP"))
@@ -185,6 +186,11 @@ def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool
     """
     if reply.is_ok:
         return None
+    if session.security and reply.code == _NOT_LOGGED_IN:
+        return AuthenticationError(
+            f"{session.peer} does not accept the token: it was revoked, has expired, or is of another server; "
+            "ask the operator for another one (mpx token create)"
+        )
     if reply.code in _OF_THE_COMMAND and not was_first:
         raise ConnectionLost(f"{session.peer} does not understand the login: {reply.reason}")
     return not_let_in(reply, session.peer, user)
