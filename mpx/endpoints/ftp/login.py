@@ -188,8 +188,8 @@ def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool
         return None
     if session.security and reply.code == _NOT_LOGGED_IN:
         return AuthenticationError(
-            f"{session.peer} does not accept the token: it was revoked, has expired, or is of another server; "
-            "ask the operator for another one (mpx token create)"
+            f"{session.peer} does not accept the token: it was revoked, has expired, or is of another "
+            "server; ask the operator for another one (mpx token create)"
         )
     if reply.code in _OF_THE_COMMAND and not was_first:
         raise ConnectionLost(f"{session.peer} does not understand the login: {reply.reason}")
