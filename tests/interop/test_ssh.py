@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -193,6 +194,27 @@ def commands_of(program: str) -> str:
                 found.append(words)
     servers = [words for words in found if "serve --stdio" in words]
     return "\n".join(servers)
+
+
+def test_other_users_reach_nothing_of_a_running_server(
+    sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    remote = program(tmp_path, f"TMPDIR={tmp_path}/temporary exec")
+    source = make(tmp_path / "source", 6 * MIB)
+    words = ("copy", source, there(tmp_path / "far"), "--remote-mpx", remote, "--rate", "40Mbit/s")
+    with running(*words) as copy:
+        eventually(lambda: list((tmp_path / "temporary").glob("mpx-serve-*/lanes")), 60)
+        (folder,) = (tmp_path / "temporary").glob("mpx-serve-*")
+        assert folder.stat().st_mode & 0o777 == 0o700
+        for path in Path(tempfile.gettempdir()).glob("mpx-ssh-*"):
+            assert path.stat().st_mode & 0o777 == 0o700
+        if os.geteuid() == 0:
+            code = f"import socket; socket.socket(socket.AF_UNIX).connect('{folder}/lanes')"
+            nobody = ["setpriv", "--reuid", "65534", "--clear-groups", "python3", "-c", code]
+            assert b"Permission" in subprocess.run(nobody, capture_output=True, check=False).stderr
+        assert copy.wait(120) == 0
+    eventually(lambda: not list((tmp_path / "temporary").iterdir()), 60)
 
 
 def test_neither_names_nor_secrets_stand_in_any_command_line(
