@@ -17,7 +17,7 @@ from mpx.net import tcp
 from mpx.recognition.pulses.maker import PulseMaker
 from mpx.recognition.pulses.pulse import QueueResponse
 from mpx.rtt.method import Method
-from mpx.rtt.methods.choose import choose
+from mpx.rtt.methods.choose import LogIn, choose
 from mpx.rtt.methods.echo import EchoMethod
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SINGLE_INTERVAL_S, single_s
@@ -79,11 +79,12 @@ class RttWatch(threading.Thread):
         pulses: PulseMaker | None = None,
         steered: Steered | None = None,
         keep_s: float = KEEP_S,
+        log_in: LogIn | None = None,
     ) -> None:
         """`asked_s` is the shortest RTT known to the server's program, `kernel_s` to its kernel.
 
         An idle session measures the first, the echo the second. `steered` has a session take the path that is
-        probed. Probes older than `keep_s` are forgotten.
+        probed. Probes older than `keep_s` are forgotten. `log_in`: see `choose`.
         """
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
@@ -100,6 +101,7 @@ class RttWatch(threading.Thread):
         self._pulses = pulses
         self._steered = steered
         self._keep_s = keep_s
+        self._log_in = log_in
 
     @property
     def base_s(self) -> float:
@@ -157,7 +159,14 @@ class RttWatch(threading.Thread):
         """Probe until `end`, then raise Interrupted; raises ConnectionLost where nothing answers."""
         with contextlib.ExitStack() as opened:
             bound = opened.enter_context(self._steered()) if self._steered else None
-            chosen = choose(self._host, [self._address], self._done.is_set, is_open=True, bound=bound)
+            chosen = choose(
+                self._host,
+                [self._address],
+                self._done.is_set,
+                is_open=True,
+                bound=bound,
+                log_in=self._log_in,
+            )
             opened.enter_context(chosen.opened)
             if (
                 chosen.method.kind == "handshake"

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Endpoint, FileInfo
@@ -12,7 +13,16 @@ from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote
-from mpx.transfer.registry import check_pair, endpoint_at, open_endpoint, session_options
+from mpx.transfer.registry import (
+    check_pair,
+    endpoint_at,
+    log_in_to_probe,
+    open_endpoint,
+    session_options,
+)
+
+if TYPE_CHECKING:
+    from mpx.rtt.methods.choose import LogIn
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
 
@@ -78,6 +88,11 @@ class Ends:
             stop=lambda: self._stop() or is_over(),
             waits_for_turn=False,
         )
+
+    @property
+    def log_in_to_probe(self) -> "LogIn | None":
+        """What opens a session for probes; None where that is in the clear."""
+        return log_in_to_probe(self.far.location, self._options, self.sessions)
 
     def open_path_probe(self, bound: Callable[[int], None]) -> Endpoint:
         """Open the far endpoint for questions that are answered soon or not at all; see Multipath."""

@@ -5,9 +5,11 @@ Carriers are imported once they are needed: those of files within this host and 
 
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mpx.choices import parse_ports
-from mpx.endpoints.ftp.session import SessionOptions
+from mpx.endpoints.ftp.login import log_in
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.options import SshOptions
@@ -59,6 +61,16 @@ def ssh_options(options: CopyOptions, pool: SessionPool | None) -> SshOptions:
         keep=not options.bootstrap_once,
     )
     return SshOptions(program, ports, servers)
+
+
+def log_in_to_probe(
+    location: Location, options: CopyOptions, pool: SessionPool
+) -> Callable[[SessionOptions], ClientSession] | None:
+    """Return what opens a session for probes, where that is not in the clear."""
+    if location.scheme in ("file", "ftp"):
+        return None
+    ssh = ssh_options(options, pool)
+    return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh)))
 
 
 def open_endpoint(

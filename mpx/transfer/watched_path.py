@@ -84,6 +84,7 @@ class WatchedPath:
             pulses=maker,
             steered=steered,
             keep_s=KEEP_S if keep_s is None else keep_s,
+            log_in=self.ends.log_in_to_probe,
         )
 
     def monitor(

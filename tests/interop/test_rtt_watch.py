@@ -8,12 +8,31 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sites import opened
 
+from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.errors import ConnectionLost, Interrupted
+from mpx.location import parse_location
+from mpx.options import CopyOptions
 from mpx.recognition.watch import RttWatch
 from mpx.serve import Server
+from mpx.transfer.registry import log_in_to_probe
 
 Eventually = Callable[..., None]
+
+
+def test_inside_tls_it_logs_in_with_the_token_and_uses_the_echo(
+    tmp_path: Path, eventually: Eventually
+) -> None:
+    with opened("mpx serve with a token", tmp_path) as site:
+        location, options = parse_location(site.url), CopyOptions()
+        pool = SessionPool(remembers=False)
+        log_in = log_in_to_probe(location, options, pool)
+        watch = RttWatch("127.0.0.1", ("127.0.0.1", location.port), log_in=log_in)
+        watch.start()
+        eventually(lambda: len(watch.series(0.0)) >= 5)
+        assert "echo of mpx serve" in watch.method and watch.trouble == ""
+        watch.end()
 
 
 def test_it_watches_until_it_is_told_to_end(tmp_path: Path, eventually: Eventually) -> None:

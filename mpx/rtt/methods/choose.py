@@ -10,14 +10,14 @@ echo: a name often has an IPv6 address while its server listens at the IPv4 one 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from mpx.endpoints.ftp.extensions import echo as echo_wire
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
-from mpx.endpoints.ftp.wire import Reply, command, parse_features
-from mpx.errors import ConnectionLost, TransferTimeout, UsageError
+from mpx.endpoints.ftp.wire import command, parse_features
+from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.rtt.method import Method
@@ -28,6 +28,7 @@ from mpx.rtt.methods.session import SessionMethod
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SINGLE_INTERVAL_S, single
 
+LogIn = Callable[[SessionOptions], ClientSession]
 ATTEMPTS = 3
 _FIRST_NUMBER = 1 << 32  # of attempts, so that a late answer is not taken for one to a probe of the run
 TIMEOUT_S = 5.0  # for a greeting; some servers look up the client's name first
@@ -52,12 +53,14 @@ def choose(
     *,
     is_open: bool = False,
     bound: Callable[[int], None] | None = None,
+    log_in: LogIn | None = None,
 ) -> Chosen:
     """Return how to probe a host that has these addresses.
 
     Where the port is known to be open (`is_open`), no handshake is tried first. `bound` is told the port of
-    the session before that connects, so that it takes a path of its own; datagrams would not. Raises
-    ConnectionLost when nothing answers, and Interrupted soon after `stop` returns True.
+    the session before that connects, so that it takes a path of its own; datagrams would not. `log_in` opens
+    the session where it is not in the clear; then only the echo is used. Raises ConnectionLost when nothing
+    answers, and Interrupted soon after `stop` returns True.
     """
     with ExitStack() as opened:
         refusing: tuple[Method, tcp.Address] | None = None
@@ -65,7 +68,7 @@ def choose(
         for address in addresses:
             handshake = opened.enter_context(closing(HandshakeMethod(address)))
             if is_open:
-                method, reason, session = _at_open_port(handshake, address, opened, stop, bound)
+                method, reason, session = _at_open_port(handshake, address, opened, stop, bound, log_in)
                 return Chosen(method, address, reason, opened.pop_all(), session)
             if not _answers(handshake, stop):
                 silent.append((address, f"TCP port {address[1]}: {_trouble(handshake)}"))
@@ -86,10 +89,15 @@ def _at_open_port(
     opened: ExitStack,
     stop: Callable[[], bool],
     bound: Callable[[int], None] | None = None,
+    log_in: LogIn | None = None,
 ) -> tuple[Method, str, ClientSession | None]:
     """Return the best method for an open port, why it is the best, and the session that it needs."""
     try:
         options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop, bound=bound)
+        if log_in is not None:
+            session = opened.enter_context(log_in(options))
+            echo, why_no_echo = _echo(session, address[0], session.features, opened, stop)
+            return (echo, "the server announces it", session) if echo else (handshake, why_no_echo, None)
         session = opened.enter_context(ClientSession(Location("ftp", "/", *address), options))
         session.greet()
         if _MAIL.search(session.banner):
@@ -99,27 +107,32 @@ def _at_open_port(
             return handshake, f"the server is not an FTP server: it answers FEAT with {reply.code}", None
         echo, why_no_echo = None, "datagrams do not take the path"
         if bound is None:
-            echo, why_no_echo = _echo(session, address[0], reply, opened, stop)
+            features = parse_features(reply) if reply.code == 211 else {}
+            if echo_wire.FEATURE in features:  # mpx serve: it ends a session without a login after a minute
+                for line in (command("USER", "anonymous"), command("PASS", "mpx@")):
+                    session.call(line)
+            echo, why_no_echo = _echo(session, address[0], features, opened, stop)
         if echo:
             return echo, "the server announces it", session
         over_session = SessionMethod(session)
         if _answers(over_session, stop):
             return over_session, why_no_echo, session
         return handshake, f"the server's session: {_trouble(over_session)}", None
-    except (ConnectionLost, TransferTimeout, OSError) as error:
+    except (AuthenticationError, ConnectionLost, TransferTimeout, OSError) as error:
         return handshake, f"no GridFTP session could be opened: {error}", None
 
 
 def _echo(
-    session: ClientSession, host: str, reply: Reply, opened: ExitStack, stop: Callable[[], bool]
+    session: ClientSession,
+    host: str,
+    features: Mapping[str, str],
+    opened: ExitStack,
+    stop: Callable[[], bool],
 ) -> tuple[EchoMethod | None, str]:
     """Return the echo that the features of a server announce, if it answers, or else why there is none."""
-    features = parse_features(reply) if reply.code == 211 else {}
     place = echo_wire.parse_place(features.get(echo_wire.FEATURE, ""))
     if not place:
         return None, "the server announces no echo"
-    for line in (command("USER", "anonymous"), command("PASS", "mpx@")):
-        session.call(line)  # mpx serve accepts any name, and ends a session without a login after a minute
     try:
         echo = opened.enter_context(
             closing(EchoMethod(session, host, place, can_pulse=echo_wire.PULSE_FEATURE in features))
