@@ -124,7 +124,7 @@ def _server(text: str, scheme: str) -> Location:
     if not host or re.search(r"[?#\s\x00-\x1f]", authority):
         raise UsageError(f"{text}: no host that can be read; write {scheme}://HOST:PORT/NAME")
     if scheme == "mpx" and parts.username:
-        raise UsageError(f"{text}: a token says who you are; leave the user out of the URL")
+        raise UsageError(f"mpx://{host}: a token says who you are; leave what stands before @ out of the URL")
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
@@ -164,7 +164,7 @@ def _of_scp(text: str) -> Location | None:
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed")):
         if char in path:
             raise UsageError(f"{quoted(text)}: the name contains {what}, which cannot be sent; rename it")
-    if path.startswith("~/"):
+    if path == "~" or path.startswith("~/"):
         path = path[2:]
     return _over_ssh(text, user, host, 0, path or ".")
 

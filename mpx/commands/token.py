@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mpx.endpoints.ftp.token import is_key, parse_token, save, saved_file
+from mpx.endpoints.ftp.token import is_key, parse_token, save, saved_file, token_for
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location, parse_location
@@ -64,7 +64,7 @@ def list_tokens() -> None:
 @token.command("revoke")
 @click.argument("token_id", metavar="ID")
 def revoke(token_id: str) -> None:
-    """Take back the token with this id. Sessions that use it end with their next command."""
+    """Take back the token with this id. Sessions and transfers that use it end within about a second."""
     from mpx.serve.token_store import TokenStore
 
     with StateFolder() as state:
@@ -86,14 +86,14 @@ def save_token(server: str) -> None:
 @click.argument("server", metavar="SERVER")
 @click.argument("key", metavar="KEY")
 def accept(server: str, key: str) -> None:
-    """Accept KEY as that of SERVER (mpx://HOST:PORT), besides the one that the token names.
+    """Accept KEY as that of SERVER (mpx://HOST:PORT), instead of the one that the present token names.
 
     Have the operator of the server confirm it first: whoever has this key gets the token.
     """
     location = _server(server)
     if not is_key(key):
         raise UsageError(f"{quoted(key)} is not the name of a key: 43 letters, digits, - and _")
-    save(saved_file(location, "key"), key)
+    save(saved_file(location, "key"), f"{token_for(location).key} {key}")
 
 
 def _server(text: str) -> Location:

@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 
-def self_signed(common_name: str, lasts: timedelta) -> tuple[bytes, bytes]:
-    """Make a key (ECDSA, P-256) and its certificate, both in PEM form."""
+def self_signed(
+    common_name: str, lasts: timedelta, *, since: timedelta = timedelta(days=1)
+) -> tuple[bytes, bytes]:
+    """Make a certificate and its key (ECDSA, P-256), both in PEM form; it holds already for `since`."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -18,7 +20,7 @@ def self_signed(common_name: str, lasts: timedelta) -> tuple[bytes, bytes]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
+        .not_valid_before(now - since)
         .not_valid_after(now + lasts)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -5,6 +5,7 @@ waits is a poll of the socket, which ends when another thread shuts the connecti
 """
 
 import base64
+import errno
 import hashlib
 import os
 import select
@@ -41,6 +42,7 @@ class TlsSocket(ssl.SSLSocket):
     records = 0  # sent or received under one key, whichever are more
     overhead_bytes = 0  # sent, that are no content
     _received = 0
+    _is_over = False  # in both directions, as declared
 
     @property
     def is_worn(self) -> bool:
@@ -82,6 +84,10 @@ class TlsSocket(ssl.SSLSocket):
             except ssl.SSLWantWriteError:  # an answer to a change of keys
                 self._wait(select.POLLOUT)
                 continue
+            except ValueError:
+                if self._is_over:
+                    break
+                raise _not_connected() from None
             if not size:
                 break
             self._received += 1
@@ -117,6 +123,8 @@ class TlsSocket(ssl.SSLSocket):
                     raise BlockingIOError from None
                 self._wait(select.POLLOUT)
                 continue
+            except ValueError:
+                raise _not_connected() from None
             records = -(-int(size) // RECORD_BYTES)
             self.records += records
             self.overhead_bytes += records * RECORD_OVERHEAD_BYTES
@@ -149,11 +157,17 @@ class TlsSocket(ssl.SSLSocket):
             self.unwrap()
         except (OSError, ValueError):
             return
+        self._is_over = True  # the peer had said its own already
 
     def _wait(self, event: int) -> None:
         """Wait until the socket can go on; raises TimeoutError after the time of `settimeout`."""
         if not _comes(self, event, self._wait_s):
             raise TimeoutError("timed out")
+
+
+def _not_connected() -> OSError:
+    """Return what a plain socket raises that has been cut: Python's own makes it a ValueError."""
+    return OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
 
 
 def _comes(connection: socket.socket, event: int, wait_s: float | None) -> bool:
@@ -222,8 +236,9 @@ def secured(
     `name`: of the host, where its certificate is to bear it. Raises AuthenticationError for a certificate
     that is not valid and for who does not speak TLS, ConnectionLost, Interrupted.
     """
-    found = wrapped(connection, made, server=False, name=name)
+    found: socket.socket = connection
     try:
+        found = wrapped(connection, made, server=False, name=name)
         finish_handshake(found, timeout_s, stop)
         return found
     except ssl.SSLCertVerificationError as error:

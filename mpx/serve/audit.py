@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mpx.errors import UsageError
 
-WORTH = frozenset(("RETR", "ERET", "STOR", "ESTO", "APPE", "DELE", "RMD", "MKD", "RNFR", "RNTO", "SITE"))
+_TRANSFERS = ("RETR", "ERET", "STOR", "ESTO", "APPE")
+WORTH = frozenset((*_TRANSFERS, "DELE", "RMD", "MKD", "RNFR", "RNTO", "MFMT", "SITE"))  # of a line
 
 
 class Audit:

@@ -284,7 +284,15 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
 
 
 def _transfer(session: Session, engine: Engine, progress: TransferCounters) -> Transfer:
-    return Transfer(session.control, session.channel, engine, progress, session.turn, session.limits.stall_s)
+    return Transfer(
+        session.control,
+        session.channel,
+        engine,
+        progress,
+        session.turn,
+        session.limits.stall_s,
+        session.check_rights,
+    )
 
 
 def _run_stream(session: Session, engine: Engine, progress: TransferCounters) -> None:

@@ -22,6 +22,8 @@ from mpx.serve.admission import Room
 from mpx.serve.tickets import Tickets
 
 HANDSHAKE_S = 10.0  # from the connection to the end of its handshake, and of its opening if it is for data
+# Streams of several copies from one address may begin at once, and each handshake costs little.
+ROOM = Room(strangers=2048, strangers_of_party=1024)
 
 _log = logging.getLogger(__name__)
 
@@ -46,13 +48,12 @@ class Handshakes:
         self,
         context: Callable[[], ssl.SSLContext],
         tickets: Tickets,
-        room: Room,
         begin: Callable[[TlsSocket], None],
     ) -> None:
         """`context` is asked for each; `begin` gets control connections, in the thread of the handshakes."""
         self._context = context
         self._tickets = tickets
-        self._room = room
+        self._room = ROOM
         self._begin = begin
         self._lock = threading.Lock()
         self._new: list[_Pending] = []  # guarded by _lock
@@ -125,6 +126,9 @@ class Handshakes:
         except (OSError, ValueError) as error:
             _log.info("%s: no TLS: %s", pending.party, error)
             self._drop(fd)
+        except Exception:  # of one client; others are to get in all the same
+            _log.exception("%s: cannot take the connection", pending.party)
+            self._drop(fd)
 
     def _read_opening(self, fd: int, pending: _Pending) -> None:
         missing = dialing.BYTES - len(pending.opening)
@@ -152,7 +156,8 @@ class Handshakes:
         del self._pending[fd]
 
     def _drop(self, fd: int) -> None:
-        connection = self._pending[fd].connection
-        self._release(fd)
-        with suppress(OSError):
-            connection.close()
+        """Close a connection, if it is still one of ours."""
+        if pending := self._pending.get(fd):
+            self._release(fd)
+            with suppress(OSError):
+                pending.connection.close()

@@ -4,6 +4,7 @@ What clients know the server by is its public key, whose name stands in each tok
 says nothing beside the key, and a renewed one of an authority keeps its tokens if the key stays.
 """
 
+import fcntl
 import os
 import ssl
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from mpx.files.state_folder import StateFolder
 from mpx.net import tls
 from mpx.net.self_signed import self_signed
 
-_CERTIFICATE, _KEY = "serve.pem", "serve.key"
+_CERTIFICATE, _KEY, _LOCK = "serve.pem", "serve.key", "serve.lock"
 _LASTS_DAYS = 36500  # nobody looks: a token names the key
 _LARGEST_BYTES = 1 << 20
 
@@ -70,6 +71,20 @@ def own_identity(state: StateFolder) -> Identity:
 
 
 def _make(state: StateFolder) -> None:
+    """Make both, unless somebody else has meanwhile."""
+    try:
+        lock = state.open(_LOCK, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise UsageError(f"cannot keep a key in {state.path}: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _CERTIFICATE not in state.names(_CERTIFICATE) or _KEY not in state.names(_KEY):
+            _write(state)
+    finally:
+        os.close(lock)
+
+
+def _write(state: StateFolder) -> None:
     certificate, key = self_signed("mpx serve", timedelta(days=_LASTS_DAYS))
     try:
         for name, content in (

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Callable
 
 from mpx.net.tls import TlsSocket
-from mpx.serve.admission import Room
 from mpx.serve.handshakes import Handshakes
 from mpx.serve.session import Access
 
@@ -22,9 +21,9 @@ class SecureServing:
         self.access = access
         self._handshakes: Handshakes | None = None
 
-    def start(self, room: Room, begin: Callable[[TlsSocket], None]) -> None:
+    def start(self, begin: Callable[[TlsSocket], None]) -> None:
         """Begin: `begin` gets each control connection."""
-        self._handshakes = Handshakes(lambda: self._context, self.access.tickets, room, begin)
+        self._handshakes = Handshakes(lambda: self._context, self.access.tickets, begin)
 
     def take(self, sock: socket.socket, host: str) -> None:
         """Take over a connection that was accepted. Raises OSError if it has gone already."""
@@ -39,7 +38,12 @@ class SecureServing:
         self.access.audit.reopen()
         self._context = self._make_context()
 
-    def close(self) -> None:
-        """End."""
+    def stop(self) -> None:
+        """Let nobody in any more."""
         if self._handshakes:
             self._handshakes.close()
+            self._handshakes = None
+
+    def close(self) -> None:
+        """End."""
+        self.stop()

@@ -85,7 +85,7 @@ class Server:
         self._pulses = PulseService(self._sending_to)
         self._echo = self._open_echo()
         if secure:
-            secure.start(self._limits.room, self._begin)
+            secure.start(self._begin)
         self._thread = threading.Thread(target=self._accept, name="mpx-serve", daemon=True)
         self._thread.start()
 
@@ -113,6 +113,8 @@ class Server:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listener.close()
+        if self._secure:
+            self._secure.stop()
         self._drain(time.monotonic() + drain_s)
         with self._lock:
             left = dict(self._sessions)
@@ -184,6 +186,9 @@ class Server:
             self._secure.take(sock, host)
         except (OSError, MemoryError):
             sock.close()  # the client has gone already, or there is no room for it
+        except Exception:  # of one client; others are to get in all the same
+            _log.exception("%s: cannot take the connection", host)
+            sock.close()
 
     def _start(self, sock: socket.socket) -> threading.Thread | None:
         try:

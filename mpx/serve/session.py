@@ -5,12 +5,14 @@ Commands are done strictly in order, each to its end before the next is read, as
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.endpoints.ftp.wire import reply_line
+from mpx.errors import UsageError
 from mpx.serve import admission, audit
 from mpx.serve.admission import Room
 from mpx.serve.audit import Audit
@@ -29,6 +31,7 @@ _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "
 
 _SECRET = frozenset(("PASS", "DATA"))  # what they say and are answered is not logged
 _REFUSED_AFTER_S = 1.0
+LOOK_S = 1.0  # how often it is looked whether a token still holds
 
 _log = logging.getLogger(__name__)
 
@@ -128,8 +131,10 @@ class Session:
     def log_in_with(self, secret: str) -> None:
         """Let in who has a token; raises ControlClosed for others, after a while that makes guessing slow."""
         assert self.access
-        grant = self.access.tokens.find(secret) if self.user == TOKEN_USER else None
+        with self._readable_tokens():
+            grant = self.access.tokens.find(secret) if self.user == TOKEN_USER else None
         if grant is None:
+            self.turn.end()
             self.access.audit.log("login refused", self.control.peer, "")
             time.sleep(_REFUSED_AFTER_S)
             raise ControlClosed("no valid token", (530, "Login incorrect: no valid token for this server."))
@@ -145,11 +150,24 @@ class Session:
         self.access.audit.log("login", self.control.peer, grant.id)
         self.log_in()
 
-    def _check_grant(self) -> None:
+    @contextmanager
+    def _readable_tokens(self) -> Iterator[None]:
+        """Raise ControlClosed where the tokens cannot be read, which the log says."""
+        try:
+            yield
+        except UsageError as error:
+            _log.error("%s", error)
+            raise ControlClosed(
+                "no tokens", (421, "The tokens of this server cannot be read; its operator has to look.")
+            ) from None
+
+    def check_rights(self) -> None:
         """Raise ControlClosed once the token was revoked or has expired; looks once a second."""
         if self.grant and self.access and time.monotonic() >= self._look_s:
-            self._look_s = time.monotonic() + 1
-            if not self.access.tokens.still_holds(self.grant):
+            self._look_s = time.monotonic() + LOOK_S
+            with self._readable_tokens():
+                holds = self.access.tokens.still_holds(self.grant)
+            if not holds:
                 raise ControlClosed("the token holds no more", (421, "The token was revoked or has expired."))
 
     def log_in(self) -> None:
@@ -215,7 +233,7 @@ class Session:
             return reply_line(500, f"{verb[:20]!a}: command not understood.")
         if command.login and not self.logged_in:
             return reply_line(530, f"Log in with USER {TOKEN_USER if self.access else 'anonymous'} and PASS.")
-        self._check_grant()
+        self.check_rights()
         if command.argument and not argument.strip():
             return reply_line(501, f"{verb} needs an argument.")
         try:
@@ -223,6 +241,7 @@ class Session:
                 raise PermissionError(30, "This server is read-only")
             reply = command.run(self, argument)
         except ControlClosed:
+            self._tell_audit(verb, argument, 0)
             raise
         except (RefusalReply, DataChannelError, OSError) as error:
             reply = reply_for(error, f"{verb} failed")
@@ -232,7 +251,10 @@ class Session:
         if verb not in _SECRET:
             words = reply.partition(b"\r\n")[0].decode("ascii", "replace")
             _log.info("%s: %s %r: %s", self.control.peer, verb, argument, words)
-        if self.access and self.grant and verb in audit.WORTH:
-            code = int(reply[:3])
-            self.access.audit.log(verb, self.control.peer, self.grant.id, argument=argument, reply=code)
+        self._tell_audit(verb, argument, int(reply[:3]))
         return reply
+
+    def _tell_audit(self, verb: str, argument: str, code: int) -> None:
+        """Log a command; code 0: the session has ended before its reply."""
+        if self.access and self.grant and verb in audit.WORTH:
+            self.access.audit.log(verb, self.control.peer, self.grant.id, argument=argument, reply=code)

@@ -16,6 +16,7 @@ class StandardStreams:
     socket: socket.socket
     has_input_ended: threading.Event = field(default_factory=threading.Event)  # the client has gone
     has_output_ended: threading.Event = field(default_factory=threading.Event)  # `socket` has
+    was_cut: threading.Event = field(default_factory=threading.Event)  # not all of it could be written
 
 
 def joined(reads: int = 0, writes: int = 1) -> StandardStreams:
@@ -24,7 +25,7 @@ def joined(reads: int = 0, writes: int = 1) -> StandardStreams:
     streams = StandardStreams(ours)
     for name, run, words in (
         ("mpx-serve-in", _copy_in, (reads, theirs, streams.has_input_ended)),
-        ("mpx-serve-out", _copy_out, (theirs, writes, streams.has_output_ended)),
+        ("mpx-serve-out", _copy_out, (theirs, writes, streams.has_output_ended, streams.was_cut)),
     ):
         threading.Thread(target=run, args=words, name=name, daemon=True).start()
     return streams
@@ -42,10 +43,12 @@ def _copy_in(source: int, target: socket.socket, ended: threading.Event) -> None
     ended.set()
 
 
-def _copy_out(source: socket.socket, target: int, ended: threading.Event) -> None:
-    with suppress(OSError):
+def _copy_out(source: socket.socket, target: int, ended: threading.Event, cut: threading.Event) -> None:
+    try:
         while data := source.recv(_PIECE_BYTES):
             view = memoryview(data)
             while view:
                 view = view[os.write(target, view) :]
+    except OSError:
+        cut.set()
     ended.set()

@@ -55,6 +55,8 @@ def _lane(request: LaneRequest) -> None:
     streams.socket.close()
     # Only the end of this process tells the client that nothing more comes: ssh has one socket for both ways.
     streams.has_output_ended.wait()
+    if streams.was_cut.is_set():
+        sys.exit(1)  # what has come is not all
 
 
 def _exactly(fd: int, size: int) -> bytes:

@@ -34,6 +34,7 @@ from mpx.serve.tickets import Tickets
 
 _LANE_S = 30.0  # for what a lane says first
 _BACKLOG = 64
+_LONGEST_FOLDER = 60  # characters: names of sockets have 107 at most
 _PEER = struct.Struct("=3i")  # struct ucred: process, user, group
 
 
@@ -42,7 +43,8 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
     peer, local = _addresses(environment)
     access = Access(OneSecret(request.secret), Tickets(), Audit(None))
     made = _context(request.pem)
-    with tempfile.TemporaryDirectory(prefix="mpx-serve-") as folder:
+    long = len(tempfile.gettempdir()) > _LONGEST_FOLDER
+    with tempfile.TemporaryDirectory(prefix="mpx-serve-", dir="/tmp" if long else None) as folder:
         server = _listening(
             local, request.ports or _ports(environment), SecureServing(lambda: made, access), peer
         )
@@ -114,7 +116,7 @@ def _take_lanes(lanes: socket.socket, server: Server, access: Access) -> None:
 
 def _take_lane(lane: socket.socket, server: Server, access: Access) -> None:
     """Take the connection that a lane passes on; the lane ends when we close our end."""
-    with lane, suppress(OSError, ValueError):
+    with lane, suppress(OSError, ValueError, IndexError):
         _, user, _ = _PEER.unpack(lane.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         if user != os.geteuid():
             return

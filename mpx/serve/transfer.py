@@ -22,6 +22,7 @@ from mpx.serve.progress import TransferCounters
 from mpx.serve.replies import DataChannelError, NoDataConnection, RefusalReply
 from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
+_CHECK_S = 1.0
 _JOIN_AT_ONCE = 16  # connections of a transfer
 _LOOKS_FOR_ROOM = 4  # with each connection that comes: so there is no moment at which all are looked at
 # After commands came: who sends them byte by byte does not keep us busy.
@@ -73,13 +74,16 @@ class Transfer:
         progress: TransferCounters,
         turn: Turn,
         stall_timeout_s: float,
+        check_rights: Callable[[], None],
     ) -> None:
+        """`check_rights` raises ControlClosed once the client may not go on; it is asked each second."""
         self._control = control
         self._channel = channel
         self._engine = engine
         self._progress = progress
         self._turn = turn
         self._stall_timeout_s = stall_timeout_s
+        self._check_rights = check_rights
         self._streams: deque[tuple[Connection, threading.Thread]] = deque()
         self._marks: list[_Mark] = []
         self._came = 0  # connections, also those that were refused
@@ -191,6 +195,7 @@ class Transfer:
         waiting[1].register(self._control, select.POLLIN)
         moved_bytes, moved_at_s = 0, time.monotonic()
         look_s, look_after_s = moved_at_s, _LOOK_AGAIN_S  # when the control connection is looked at next
+        check_s = moved_at_s  # and the rights
         while True:
             with self._progress.lock:
                 failure, running, connected = self._failure, self._running, self._connected
@@ -209,10 +214,13 @@ class Transfer:
                     look_after_s = min(2 * look_after_s, _RAREST_LOOK_S)
                 else:
                     look_after_s = _LOOK_AGAIN_S
+            if now_s >= check_s:
+                self._check_rights()
+                check_s = now_s + _CHECK_S
             if now_bytes != moved_bytes:
                 moved_bytes, moved_at_s = now_bytes, now_s
-            due_s = moved_at_s + self._stall_timeout_s
-            if now_s >= due_s:
+            due_s = min(moved_at_s + self._stall_timeout_s, check_s)
+            if now_s >= moved_at_s + self._stall_timeout_s:
                 raise self._explained(DataChannelError(f"nothing moved for {self._stall_timeout_s:g} s"))
             if self._begun:
                 for mark in self._marks:

@@ -176,7 +176,7 @@ def test_a_key_that_was_accepted_is_taken(port: int, tmp_path: Path) -> None:
         with pytest.raises(AuthenticationError) as refused:
             ClientSession(location, QUICK)
         key = str(refused.value).split()[-1]
-    save(saved_file(location, "key"), key)
+    save(saved_file(location, "key"), f"{token_for(location).key} {key}")
     listener = socket.create_server(("127.0.0.1", other.port))
     other._listener, other._thread = listener, threading.Thread(target=other._serve)
     other._thread.start()

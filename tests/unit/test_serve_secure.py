@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import os
 import socket
+import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -257,9 +259,8 @@ def test_the_audit_log_can_be_moved(serving: tuple[Server, TokenServing], tmp_pa
 
 
 def test_who_never_finishes_a_handshake_is_in_nobodys_way(root: Path) -> None:
-    limits = Limits(room=Room(strangers=20, strangers_of_party=20))
-    with secure_server(root, limits=limits) as (server, secure), token_of(secure):
-        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
+    with secure_server(root) as (server, secure), token_of(secure):
+        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
         with SecureClient(server.port) as client:
             assert client.retrieve_over("RETR file", client.ticket(DOWN)) == CONTENT
         for sock in silent:
@@ -277,6 +278,68 @@ def test_who_does_not_speak_tls_is_dropped(serving: tuple[Server, TokenServing],
         sock.shutdown(socket.SHUT_WR)
         while sock.recv(1000):  # an alert at most
             pass
+
+
+def test_who_resets_at_once_keeps_nobody_out(serving: tuple[Server, TokenServing]) -> None:
+    server, secure = serving
+    at_once = struct.pack("ii", 1, 0)
+    for _ in range(30):
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    with token_of(secure), SecureClient(server.port) as client:
+        assert client.do("SIZE file").code == 213
+
+
+def test_a_session_that_is_dismissed_as_it_ends_keeps_nobody_out(
+    serving: tuple[Server, TokenServing],
+) -> None:
+    server, secure = serving
+    with token_of(secure), SecureClient(server.port, login=False) as ended:
+        ended.do("QUIT")
+        for session in list(server._sessions):
+            session.control.close()
+            session.give_way()  # as another thread may, at that moment
+        with SecureClient(server.port) as client:
+            assert client.do("SIZE file").code == 213
+
+
+def test_a_transfer_whose_client_leaves_is_logged(
+    serving: tuple[Server, TokenServing], root: Path, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    server, secure = serving
+    with (root / "big").open("wb") as file:
+        file.truncate(1 << 30)
+    with token_of(secure), SecureClient(server.port) as client:
+        ticket = client.ticket(DOWN)
+        with client.dial(ticket.opening(DOWN, 0, 0.0)) as data:
+            assert client.do("RETR big").code == 150
+            data.recv(1)
+            client.sock.close()
+            eventually(lambda: '"RETR"' in (tmp_path / "audit").read_text())
+
+
+def test_a_revoked_token_ends_a_transfer(serving: tuple[Server, TokenServing], root: Path) -> None:
+    server, secure = serving
+    with (root / "big").open("wb") as file:
+        file.truncate(1 << 40)
+    with token_of(secure) as grant, SecureClient(server.port) as client:
+        ticket = client.ticket(DOWN)
+        with client.dial(ticket.opening(DOWN, 0, 0.0)) as data:
+            assert client.do("RETR big").code == 150
+            secure.tokens.revoke(grant.id)
+            with contextlib.suppress(OSError):
+                while data.recv(1 << 20):
+                    pass
+            assert client.reply().code == 421
+
+
+def test_tokens_that_cannot_be_read_let_nobody_in(serving: tuple[Server, TokenServing]) -> None:
+    server, secure = serving
+    with token_of(secure), SecureClient(server.port, login=False) as client:
+        (Path(os.environ["MPX_STATE_DIR"]) / "serve-tokens.json").write_text("{")
+        client.do("USER token")
+        assert client.do("PASS x").code == 421
+        (Path(os.environ["MPX_STATE_DIR"]) / "serve-tokens.json").write_text("[]")
 
 
 def test_a_connection_of_neither_kind_is_a_control_connection(serving: tuple[Server, TokenServing]) -> None:

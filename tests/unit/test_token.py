@@ -76,12 +76,13 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         token_for(HERE, {"MPX_TOKEN_FILE": str(tmp_path / "fifo")})
 
 
-def test_an_accepted_key() -> None:
-    assert accepted_key(HERE) == ""
-    save(saved_file(HERE, "key"), KEY)
-    assert accepted_key(HERE) == KEY
+def test_an_accepted_key_takes_the_place_of_the_one_that_it_replaces() -> None:
+    assert accepted_key(HERE, KEY) == ""
+    save(saved_file(HERE, "key"), f"{KEY} {'n' * 43}")
+    assert accepted_key(HERE, KEY) == "n" * 43
+    assert accepted_key(HERE, "o" * 43) == ""  # of another token: it may be for another server
     save(saved_file(HERE, "key"), "damaged")
-    assert accepted_key(HERE) == ""
+    assert accepted_key(HERE, KEY) == ""
     assert not is_key(KEY + "x")
 
 

@@ -4,7 +4,6 @@ Inside TLS (`mpx://`) there is no further port: what the server names is a ticke
 """
 
 import contextlib
-import ipaddress
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout
 from mpx.net import tcp
+from mpx.net.reach import believed_host
 
 FIRST_PORT = 1024  # that data may go to
 
@@ -163,30 +163,6 @@ def _named_address(session: ClientSession, reply: Reply) -> tcp.Address:
             "where other services listen: have the server use higher ports"
         )
     return host, port
-
-
-def believed_host(named: str, peer: str) -> str:
-    """Return where to connect to when a server that we reach at `peer` names `named` and is to be believed.
-
-    Another host is fine: a server may have its data elsewhere. But an address that reaches less far than
-    the one we use (private where that is public, loopback where it is not) means nothing here, or something
-    that is no business of the server; then, as for 0.0.0.0, it is the server itself.
-    """
-    return peer if _reach(named) < _reach(peer) else named
-
-
-def _reach(host: str) -> int:
-    """Return how far an address reaches: nowhere, this host, this link, this organisation, everywhere."""
-    address = ipaddress.ip_address(host)
-    if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address
-    if address.is_unspecified or address.is_multicast or host.startswith("0."):
-        return 0
-    if address.is_loopback:
-        return 1
-    if address.is_link_local:
-        return 2
-    return 4 if address.is_global else 3
 
 
 def connect_data(

@@ -101,8 +101,15 @@ class ClientSession:
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
         self.security = security_for(location, options.ssh)  # None: in the clear
-        self._socket = self._connect()
-        self._peer_host = peer_host(self._socket) or location.host
+        try:
+            self._socket = self._connect()
+            self._peer_host = peer_host(self._socket) or location.host
+        except BaseException as error:
+            if self.security:
+                self.security.close()
+            if isinstance(error, OSError):
+                raise ConnectionLost(f"{self.peer} closed the connection: {error.strerror}") from None
+            raise
 
     def __enter__(self) -> "ClientSession":
         return self

@@ -66,13 +66,13 @@ def token_for(location: Location, environment: Mapping[str, str] = os.environ) -
         ) from None
 
 
-def accepted_key(location: Location) -> str:
-    """Return the key that `mpx token accept` has accepted for a server; empty for none."""
+def accepted_key(location: Location, key: str) -> str:
+    """Return the key that `mpx token accept` took for a server in the place of `key`; empty for none."""
     try:
-        text = saved_file(location, "key").read_text("ascii").strip()
+        old, _, new = saved_file(location, "key").read_text("ascii").strip().rpartition(" ")
     except (OSError, UnicodeError):
         return ""
-    return text if is_key(text) else ""
+    return new if old == key and is_key(new) else ""
 
 
 def is_key(text: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, Direction, Ticket
 from mpx.endpoints.ftp.secured import Connect
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
-from mpx.errors import AuthenticationError
+from mpx.errors import AuthenticationError, ConnectionLost
 from mpx.location import Location
 from mpx.net import tcp, tls
 
@@ -21,7 +21,7 @@ class TokenSecurity:
         """Raises AuthenticationError where no token is to be had, UsageError where it cannot be used."""
         self._location = location
         self._token = token_for(location)
-        self._known = {key for key in (self._token.key, accepted_key(location)) if key}
+        self._known = accepted_key(location, self._token.key) or self._token.key
         self._key = ""  # that the control channel was opened to
 
     @property
@@ -48,9 +48,9 @@ class TokenSecurity:
         return secured
 
     def _check(self, secured: tls.TlsSocket) -> None:
-        if self._known and self._key not in self._known:
+        if self._known and self._key != self._known:
             raise AuthenticationError(
-                f"{self._peer} has the key {self._key}, and the token is for {' or '.join(self._known)}: "
+                f"{self._peer} has the key {self._key}, and the token is for {self._known}: "
                 "it is another server, or it has a new key; the token was not sent. If its operator "
                 f"confirms the new key: mpx token accept {self._peer} {self._key}"
             )
@@ -95,6 +95,11 @@ class _TokenDialer:
                 )
             age_s = time.monotonic() - self._since_s
             secured.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
+        except OSError as error:
+            secured.close()
+            raise ConnectionLost(
+                f"a data connection to {self._peer} was lost: {error.strerror or error}"
+            ) from None
         except BaseException:
             secured.close()
             raise

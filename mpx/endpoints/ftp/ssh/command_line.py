@@ -17,6 +17,7 @@ _PATH = re.compile(
 )  # nothing that a shell, whichever it is, would act on
 # No agent, no windows and no forwarding: the other end gets nothing but this session.
 _OPTIONS = (
+    "-oIgnoreUnknown=ForkAfterAuthentication,StdinNull,PermitRemoteOpen",  # before OpenSSH 8.7
     *("-T", "-x", "-a", "-oClearAllForwardings=yes", "-oPermitLocalCommand=no", "-oRemoteCommand=none"),
     *("-oRequestTTY=no", "-oForkAfterAuthentication=no", "-oStdinNull=no"),
 )

@@ -1,9 +1,14 @@
 """A connection that goes through ssh: for control, and for data until direct ones answer."""
 
 import contextlib
+import errno
 import socket
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _READ_BYTES = 65536
 _ENDS_SESSION = b"ABOR\r\nQUIT\r\n"
@@ -13,12 +18,44 @@ class LaneSocket(socket.socket):
     """One end of a pair, the other end of which an ssh has as its input and output."""
 
     def __init__(
-        self, end: socket.socket, is_needless: Callable[[], bool], closed: Callable[[], None]
+        self,
+        end: socket.socket,
+        is_needless: Callable[[], bool],
+        closed: Callable[[], None],
+        has_ended_well: Callable[[], bool],
     ) -> None:
-        """Takes `end` over. `closed` is called once it is closed."""
+        """Takes `end` over. `closed` is called once it is closed.
+
+        `has_ended_well` is asked at the end of what comes: else it may be an ssh that was cut.
+        """
         super().__init__(fileno=end.detach())
         self._is_needless = is_needless
         self._tell_closed = closed
+        self._has_ended_well = has_ended_well
+        self._is_cut = False
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        """See socket.recv; raises ConnectionResetError where the end is none."""
+        data = super().recv(bufsize, flags)
+        if not data and bufsize:
+            self._check_end()
+        return data
+
+    def recv_into(self, buffer: "WriteableBuffer", nbytes: int = 0, flags: int = 0) -> int:
+        """See recv."""
+        size = super().recv_into(buffer, nbytes, flags)
+        if not size:
+            self._check_end()
+        return size
+
+    def _check_end(self) -> None:
+        if self._is_cut or not self._has_ended_well():
+            raise ConnectionResetError(errno.ECONNRESET, "its ssh has ended before all had come")
+
+    def shutdown(self, how: int, /) -> None:
+        """See socket.shutdown."""
+        self._is_cut = self._is_cut or how == socket.SHUT_RDWR
+        super().shutdown(how)
 
     @property
     def is_worn(self) -> bool:

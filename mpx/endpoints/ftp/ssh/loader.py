@@ -32,16 +32,17 @@ CODE = (
     " try:\n"
     '  if k=="once":\n'
     "   if os.path.exists(f): os.remove(f)\n"
-    "   raise OSError\n"
-    "  os.makedirs(d,0o700,exist_ok=True)\n"
-    "  t=f+str(os.getpid())\n"
-    "  h=os.open(t,os.O_WRONLY|os.O_CREAT|os.O_EXCL,0o600)\n"
-    "  w=os.write(h,b); os.close(h)\n"
-    "  if w<len(b): os.remove(t); raise OSError\n"
-    "  os.replace(t,f)\n"
-    " except OSError:\n"
-    '  m=os.memfd_create("mpx",0); os.write(m,b); f="/proc/self/fd/%d"%m\n'
-    'runpy.run_path(f,{"REQUEST":q},"__main__")\n'
+    "  else:\n"
+    "   os.makedirs(d,0o700,exist_ok=True)\n"
+    "   t=f+str(os.getpid())\n"
+    "   h=os.open(t,os.O_WRONLY|os.O_CREAT|os.O_EXCL,0o600)\n"
+    "   w=os.write(h,b); os.close(h)\n"
+    "   if w<len(b): os.remove(t)\n"
+    "   else: os.replace(t,f)\n"
+    " except OSError: pass\n"
+    # What was compared is what runs: others may reach the folder of a cache.
+    'm=os.memfd_create("mpx",0); os.write(m,b)\n'
+    'runpy.run_path("/proc/self/fd/%d"%m,{"REQUEST":q},"__main__")\n'
 )
 
 

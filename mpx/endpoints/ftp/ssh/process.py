@@ -16,6 +16,7 @@ from mpx.text import shown
 
 _READ_BYTES = 65536
 _STOP_INTERVAL_S = 0.2
+_ENDS_SOON_S = 10.0  # after its output has
 _END_S = 1.0  # for an ssh that is not needed any more
 _LONGEST_TOLD = 300  # characters of what ssh said
 # Ctrl-C goes to all that run in a terminal; a copy that ends in order needs its ssh a little longer.
@@ -53,6 +54,13 @@ class SshProcess:
     def has_ended(self) -> bool:
         """Whether it is not there any more."""
         return self._process.poll() is not None
+
+    def has_ended_well(self) -> bool:
+        """Tell whether it has passed on all that came, once its output has ended; waits for its own end."""
+        try:
+            return self._process.wait(_ENDS_SOON_S) == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def begin(
         self,
@@ -144,6 +152,9 @@ class SshProcess:
         try:
             self._process.wait(wait_s)
         except subprocess.TimeoutExpired:
+            self._process.terminate()  # so it leaves a terminal as it was
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
             self._process.kill()
             self._process.wait()
         self._said.close()

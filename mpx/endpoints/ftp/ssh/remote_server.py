@@ -6,6 +6,7 @@ that was made for this copy and sent through ssh.
 """
 
 import contextlib
+import ipaddress
 import secrets
 import shutil
 import socket
@@ -26,15 +27,20 @@ from mpx.endpoints.ftp.ssh.command_line import RemoteProgram, arguments, serve_c
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
 from mpx.endpoints.ftp.ssh.loader import loader_words
 from mpx.endpoints.ftp.ssh.process import SshProcess
+from mpx.endpoints.ftp.wire import command
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
+from mpx.net.reach import believed_host
 from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
-_CERTIFICATE_DAYS = 7
+_CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
 _SETTINGS_S = 10.0
 _LANE_ENDS_S = 60.0
+_FIRST_PORT = 1024  # that is connected to
+_READ_BYTES = 4096
+_LONGEST_FOLDER = 60  # characters: names of sockets have 107 at most
 _SHARES = ("auto", "autoask", "yes", "ask", "true")
 
 
@@ -55,9 +61,9 @@ class RemoteServer:
         self._sent = b""  # the server, where it is sent
         self._lanes: list[SshProcess] = []
         self._pem = ""
-        self._spare: socket.socket | None = None  # a direct control channel that nobody has yet
         self._closed = threading.Event()
         self._was_tried = threading.Event()  # whether it can be reached directly
+        self._may_log_in = True  # once more, without asking the user
         self.direct: tcp.Address | None = None  # where the server answers
 
     @property
@@ -73,14 +79,11 @@ class RemoteServer:
         with self._lock:
             if self._first is None or self._first.has_ended:
                 return self._start(timeout_s, stop)
-            spare, self._spare = self._spare, None
-        if spare is not None:
-            return spare
-        if self.direct is not None:
+        if (direct := self.direct) is not None:
             try:
-                return self._secured(self.direct, CONTROL_PROTOCOL, timeout_s, stop)
-            except ConnectionLost:
-                self.direct = None
+                return self._secured(direct, CONTROL_PROTOCOL, timeout_s, stop)
+            except (AuthenticationError, ConnectionLost):
+                self.direct = None  # all goes through ssh from now on
         return self.lane(stdio.CONTROL, timeout_s, stop)
 
     def data(
@@ -92,15 +95,19 @@ class RemoteServer:
             try:
                 made = self._context(DATA_PROTOCOL)
                 return self._checked(tls.secured(connect(direct), made, self._name, timeout_s, stop=stop))
-            except ConnectionLost:
+            except (AuthenticationError, ConnectionLost):
                 self.direct = None
         return self.lane(stdio.DATA, timeout_s, stop)
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection through ssh, for control or data. Raises as SshProcess.begin."""
-        if self._was_tried.is_set() and use == stdio.DATA:  # several connections carry more
-            with contextlib.suppress(AuthenticationError, ConnectionLost):
-                return self._lane(use, "none", timeout_s, stop)
+        if self._was_tried.is_set() and use == stdio.DATA and self._may_log_in:
+            try:
+                return self._lane(use, "none", timeout_s, stop)  # several connections carry more
+            except (AuthenticationError, ConnectionLost):
+                self._may_log_in = (
+                    False  # it needs somebody who types, and is not to be tried for each stream
+                )
         return self._lane(use, self._control_path, timeout_s, stop)
 
     def _lane(
@@ -117,7 +124,12 @@ class RemoteServer:
             self._end(process)
             raise
         is_data = use == stdio.DATA
-        return LaneSocket(process.socket, lambda: is_data and self.is_direct, lambda: self._end(process))
+        return LaneSocket(
+            process.socket,
+            lambda: is_data and self.is_direct,
+            lambda: self._end(process),
+            process.has_ended_well,
+        )
 
     def close(self) -> None:
         """End the server and each ssh to it."""
@@ -160,9 +172,7 @@ class RemoteServer:
 
     def _end_first(self) -> None:
         """End the server; the lock is held."""
-        spare, self._spare, self.direct = self._spare, None, None
-        if spare is not None:
-            spare.close()
+        self.direct = None
         if self._first is not None:
             self._first.close()
             self._first = None
@@ -175,7 +185,8 @@ class RemoteServer:
             return
         if told.get("controlpath", "none") != "none" and _is_shared(self._location):
             return
-        self._folder = tempfile.mkdtemp(prefix="mpx-ssh-")
+        long = len(tempfile.gettempdir()) > _LONGEST_FOLDER
+        self._folder = tempfile.mkdtemp(prefix="mpx-ssh-", dir="/tmp" if long else None)
         self._control_path = str(Path(self._folder) / "c")
 
     def _command(self) -> str:
@@ -193,24 +204,36 @@ class RemoteServer:
 
     def _try_directly(self, ready: Ready, timeout_s: float) -> None:
         """Find out where the server can be reached, if anywhere."""
-        for host in dict.fromkeys((ready.host, self._host)) if ready.port else ():
-            with contextlib.suppress(MpxError):
-                for _, address in tcp.resolve(host, ready.port, socket.AF_UNSPEC, self._closed.is_set):
-                    if self._answers(address, timeout_s):
-                        return
+        for host in self._candidates(ready) if ready.port >= _FIRST_PORT else ():
+            with contextlib.suppress(MpxError, OSError):
+                if self._answers((host, ready.port), timeout_s):
+                    return
         self._was_tried.set()
 
-    def _answers(self, address: tcp.Address, timeout_s: float) -> bool:
+    def _candidates(self, ready: Ready) -> list[str]:
+        """Return the addresses to try: those of the host, and the one that the server names.
+
+        Not one that reaches less far than where ssh has come to: that is no business of a server.
+        """
         try:
-            spare = self._secured(address, CONTROL_PROTOCOL, timeout_s, self._closed.is_set)
-        except MpxError:
-            return False
+            found = [
+                address[0] for _, address in tcp.resolve(self._host, 1, socket.AF_UNSPEC, self._closed.is_set)
+            ]
+            named = believed_host(str(ipaddress.ip_address(ready.host)), found[0])
+        except (MpxError, ValueError, IndexError):
+            return []
+        return list(dict.fromkeys((named, *found)))
+
+    def _answers(self, address: tcp.Address, timeout_s: float) -> bool:
+        """Tell whether the server greets us there: only then it has taken our certificate."""
+        with self._secured(address, CONTROL_PROTOCOL, timeout_s, self._closed.is_set) as connection:
+            connection.settimeout(timeout_s)
+            is_there = connection.recv(_READ_BYTES).startswith(b"220")
+            connection.sendall(command("QUIT"))
         with self._lock:
-            if self._closed.is_set() or self._first is None:
-                spare.close()
-            else:
-                self.direct, self._spare = address, spare
-        return True
+            if is_there and self._first is not None and not self._closed.is_set():
+                self.direct = address
+        return is_there
 
     def _secured(
         self, address: tcp.Address, protocol: str, timeout_s: float, stop: Callable[[], bool]
@@ -250,7 +273,9 @@ class _Making(threading.Thread):
 
     def run(self) -> None:
         try:
-            certificate, key = self_signed("mpx copy", timedelta(days=_CERTIFICATE_DAYS))
+            certificate, key = self_signed(
+                "mpx copy", timedelta(days=_CERTIFICATE_DAYS), since=timedelta(days=_CERTIFICATE_DAYS)
+            )
             self._pem = (certificate + key).decode("ascii")
         except Exception as error:  # told by `pem`
             self._failed = error

@@ -10,6 +10,7 @@ from mpx.endpoints.ftp.secured import Connect
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
+from mpx.errors import ConnectionLost
 from mpx.location import Location
 from mpx.net import tcp
 
@@ -71,6 +72,9 @@ class _SshDialer:
         try:
             age_s = time.monotonic() - self._since_s
             connection.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
+        except OSError as error:
+            connection.close()
+            raise ConnectionLost(f"a data connection was lost: {error.strerror or error}") from None
         except BaseException:
             connection.close()
             raise
