@@ -24,6 +24,8 @@ from mpx.serve.rights import TokenRights
 from mpx.serve.session import Limits
 from mpx.serve.token_serving import TokenServing
 
+KEPT_S = 5.0  # a connection that is to be closed is closed long before
+
 
 def inside_tls(port: int, protocol: str) -> TlsSocket:
     plain = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
@@ -67,9 +69,12 @@ class SecureClient(RawClient):
 
 
 def is_refused(connection: TlsSocket) -> bool:
-    """Wait until the server closes a data connection; False if it sends something instead."""
+    """Wait until the server closes a data connection; False if it keeps it, or sends something."""
+    connection.settimeout(KEPT_S)
     try:
         return connection.recv(1) == b""
+    except TimeoutError:  # it waits for a transfer
+        return False
     except OSError:
         return True
 

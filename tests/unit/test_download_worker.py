@@ -339,3 +339,22 @@ def test_who_has_to_log_in_first_takes_over_only_what_comes_later(
     worker._others = lambda _: [other]
     worker.session, worker._login_s = None, login_s
     assert (worker._next_piece() is not None) == takes_over
+
+
+def test_connections_that_are_worn_are_replaced() -> None:
+    worker = DownloadWorker(
+        0,
+        parse_location("ftp://127.0.0.1:1/"),
+        SessionOptions(),
+        a_context(),
+        RangeScheduler(a_context()),
+        "default",
+        lambda _: [],
+        lambda _: True,
+    )
+    session = MadeUpSession()
+    worker.open_session = lambda: session  # type: ignore[assignment,method-assign]
+    for is_worn, connects in ((False, [2]), (False, [2]), (True, [2, 2])):
+        session.is_worn = is_worn
+        worker._connect(session, 2)  # type: ignore[arg-type]
+        assert session.connects == connects

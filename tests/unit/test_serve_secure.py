@@ -15,6 +15,7 @@ from secure_client import SecureClient, inside_tls, is_refused, secure_server, t
 
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, Direction, Ticket
 from mpx.errors import UsageError
+from mpx.net.tls import TlsSocket
 from mpx.serve import Server
 from mpx.serve.admission import Room
 from mpx.serve.session import Limits
@@ -301,6 +302,27 @@ def test_a_session_that_is_dismissed_as_it_ends_keeps_nobody_out(
             session.give_way()  # as another thread may, at that moment
         with SecureClient(server.port) as client:
             assert client.do("SIZE file").code == 213
+
+
+def test_a_client_whose_session_cannot_begin_keeps_nobody_out(
+    serving: tuple[Server, TokenServing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, secure = serving
+    begin = secure._handshakes._begin
+    failing = [RuntimeError("once"), ValueError("twice")]
+
+    def begin_or_fail(connection: TlsSocket) -> None:
+        if failing:
+            connection.close()
+            raise failing.pop()
+        begin(connection)
+
+    monkeypatch.setattr(secure._handshakes, "_begin", begin_or_fail)
+    for _ in range(2):
+        with inside_tls(server.port, CONTROL_PROTOCOL) as connection, contextlib.suppress(OSError):
+            connection.recv(1)
+    with token_of(secure), SecureClient(server.port) as client:
+        assert client.do("SIZE file").code == 213
 
 
 def test_a_transfer_whose_client_leaves_is_logged(

@@ -3,8 +3,11 @@
 import math
 import socket
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from tls_pairs import tls_pair
 
 from mpx.engine.stream import StreamCounters, StreamTotals
 from mpx.net import tcp_info
@@ -113,3 +116,19 @@ def test_the_kernel_knows_the_round_trips_of_what_it_receives() -> None:
         reading.join()
     assert info is not None and sender is not None
     assert 0 < info.received_rtt_s < 10 and sender.received_rtt_s == 0
+
+
+def test_what_tls_adds_is_no_progress(tmp_path: Path, eventually: Callable[..., None]) -> None:
+    with tls_pair(tmp_path) as (client, server):
+        counters = StreamCounters()
+        counters.opened(client)
+        counters.passed_bytes = counters.offered_bytes = 1 << 30
+        size = 6 << 20  # of which TLS makes 8 KiB more
+        reading = threading.Thread(target=lambda: [server.recv(1 << 20) for _ in range(size >> 14)])
+        reading.start()
+        client.sendall(bytes(size))
+        reading.join()
+        eventually(lambda: not tcp_info.unacknowledged_bytes(client))
+        handshake_bytes = 1000
+        assert size <= counters.totals().bytes <= size + handshake_bytes
+        counters.closed(clean=False)

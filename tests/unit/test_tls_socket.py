@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -219,3 +220,16 @@ def test_older_versions_are_refused(tmp_path: Path) -> None:
 def _answer(server: socket.socket, made: ssl.SSLContext) -> None:
     with contextlib.suppress(OSError):
         tls.finish_handshake(tls.wrapped(server, made, server=True), 60)
+
+
+def test_who_has_gone_before_tls_began_is_an_error_of_the_connection(tmp_path: Path) -> None:
+    made = identity(tmp_path).context()
+    with plain_pair() as (client, server):
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        select.select([server], [], [], 60)
+        found = tls.wrapped(server, made, server=True)  # Python receives once, without TLS
+        for call in (lambda: found.recv(1), lambda: found.send(b"x"), lambda: tls.finish_handshake(found, 1)):
+            with pytest.raises(OSError):
+                call()
+        found.close()

@@ -142,6 +142,35 @@ def test_streams_come_and_go_in_batches_of_files(tmp_path: Path, eventually, see
     assert channel.totals()[DEFAULT_PATH].streams == 0
 
 
+def test_connections_that_are_worn_are_replaced_at_the_edge_of_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: set[int] = set()  # descriptors may come again, so these are ports
+
+    def is_worn(connection: socket.socket) -> bool:
+        used.add(connection.getsockname()[1])
+        return True
+
+    monkeypatch.setattr("mpx.endpoints.ftp.mode_e.upload_stream.is_worn", is_worn)
+    content = random.Random(1).randbytes(5 * BLOCK_BYTES)
+    (tmp_path / "file").write_bytes(content)
+    receiver = Receiver([len(content)])
+    receiver.start()
+    channel = UploadDataChannel(DataPort(receiver.address), a_context(block_size_bytes=BLOCK_BYTES), KERNELS)
+    file = FileTransfer(str(tmp_path / "file"), "final", "part", FileInfo(Kind.FILE, len(content)))
+    transfer = Store(file, file.open(str(tmp_path / "file"), os.O_RDONLY))
+    channel.add(transfer)
+    receiver.begun[0].set()
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not receiver.done[0].wait(0.0005):
+        channel.adjust(transfer, (DEFAULT_PATH,))
+        assert time.monotonic() < deadline_s
+    assert receiver.got[0] == content
+    assert len(used) > 1
+    channel.cut()
+    file.close()
+
+
 @pytest.mark.parametrize("state", ["gate shut", "connecting", "sending", "cached"])
 def test_cutting_ends_every_stream(tmp_path: Path, state: str, eventually) -> None:
     """Wherever a stream waits, it ends when the session is given up."""
