@@ -22,7 +22,7 @@ import mpx
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Part
 from mpx.engine.session_worker import SessionWorker
-from mpx.errors import Interrupted
+from mpx.errors import Interrupted, SessionEnded
 from mpx.location import parse_location
 from mpx.transfer.congestion_plan import SERVER_CHOOSES
 from mpx.transfer.registry import open_endpoint, session_options
@@ -153,7 +153,9 @@ def test_streams_of_a_fixed_number_are_sessions_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
-def test_a_copy_that_was_stopped_goes_on(kind: Serving, tmp_path: Path, sessions: int) -> None:
+def test_a_copy_that_was_stopped_goes_on(
+    kind: Serving, tmp_path: Path, sessions: int, eventually: Callable[..., None]
+) -> None:
     back = tmp_path / "back"
     with kind(tmp_path, sessions) as (url, root):
         (root / "large").write_bytes(LARGE)
@@ -166,9 +168,16 @@ def test_a_copy_that_was_stopped_goes_on(kind: Serving, tmp_path: Path, sessions
         slow = mpx.CopyOptions(rate_bps=150e6)
         with pytest.raises(Interrupted):
             mpx.copy(f"{url}/large", str(back), slow, on_progress=half, cancel=stop)
-        report = mpx.copy(f"{url}/large", str(back))
+        reports: list[mpx.Report] = []
+
+        def goes_on() -> bool:
+            with contextlib.suppress(SessionEnded):  # a busy machine still counts the session that was cut
+                reports.append(mpx.copy(f"{url}/large", str(back)))
+            return bool(reports)
+
+        eventually(goes_on)
     assert back.read_bytes() == LARGE
-    assert report.files.moved + report.files.resumed == 1
+    assert reports[0].files.moved + reports[0].files.resumed == 1
 
 
 class LimitedServer(StoringServer):
