@@ -110,8 +110,8 @@ class GridFtpEndpoint:
         """See Endpoint."""
         session = self.session
         address: tcp.Address | None = (session.peer_host, session.location.port)
-        if session.security and not session.local_host:  # through ssh
-            address = session.security.address()
+        if session.tickets and not session.local_host:  # through ssh
+            address = session.tickets.address()
         return Rtt(
             session.measure_rtt(),
             session.socket_rtt_s,

@@ -16,8 +16,8 @@ FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
-_SERVERS = ("ftp", "mpx", "ssh")
-_SCHEMES = (*_SERVERS, "file", "gsiftp")
+_SERVERS = ("ftp", "gsiftp", "mpx", "ssh")
+_SCHEMES = (*_SERVERS, "file")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 
 
@@ -25,7 +25,7 @@ _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file", "ftp", "mpx" (mpx serve inside TLS) or "ssh"
+    scheme: str  # "file", "ftp", "gsiftp", "mpx" (mpx serve inside TLS) or "ssh"
     name: str
     host: str = ""
     port: int = 0  # 0: as the settings of ssh say
@@ -76,14 +76,9 @@ def parse_location(text: str) -> Location:
             "a password in a URL shows in the list of processes; put it into ~/.netrc or MPX_PASSWORD "
             "and leave it out of the URL"
         )
-    if scheme == "gsiftp":
-        raise UsageError(
-            f"{text}: gsiftp:// means GSI security, which mpx does not speak yet; "
-            "if the server admits clients in the clear, write ftp://"
-        )
     if scheme not in _SERVERS:
         raise UsageError(
-            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, ftp://, mpx:// and ssh://"
+            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, ftp://, gsiftp://, mpx:// and ssh://"
         )
     return _server(text, scheme)
 

@@ -40,6 +40,7 @@ def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
     return field(default=default, metadata={"kind": kind, "help": text, **more})
 
 
+OF_GSI = ("encrypt", "dcau", "delegate", "server_subject")
 OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
 
 
@@ -194,6 +195,16 @@ class CopyOptions:
     )
     data_ports: str | None = _option(
         None, "text", "with ssh: ports of the other end for direct connections, as 50000-51000"
+    )
+    encrypt: bool = _option(
+        False, "flag", "with gsiftp: encrypt file data too (unset: only who sends is authenticated)"
+    )
+    dcau: bool = _option(True, "flag", "with gsiftp: authenticate data connections")
+    delegate: bool = _option(
+        False, "flag", "with gsiftp: give the server a proxy of yours, with which it acts in your name"
+    )
+    server_subject: str | None = _option(
+        None, "text", "with gsiftp: name in the server's certificate, as /O=Grid/CN=dtn (unset: its host)"
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")

@@ -12,7 +12,7 @@ from mpx.commands.copy_options import with_options
 from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
-from mpx.options import OF_SSH, CopyOptions
+from mpx.options import OF_GSI, OF_SSH, CopyOptions
 from mpx.text import shown
 from mpx.units import counted, format_size
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-@with_options("data_address_from_server", *OF_SSH)
+@with_options("data_address_from_server", *OF_GSI, *OF_SSH)
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     from mpx.location import parse_location

@@ -1,4 +1,4 @@
-"""The public key of a certificate, read out of its DER form (RFC 5280, section 4.1).
+"""Elements of DER, and the public key of a certificate, read out of that form (RFC 5280, section 4.1).
 
 Only as much of DER as leads there: a copy that starts is not to wait for a whole library of certificates.
 """
@@ -44,3 +44,13 @@ def _content(data: bytes, at: int, end: int, tag: int) -> tuple[int, int]:
     if at + length > end:
         raise ValueError(f"not a certificate: an element at byte {at} ends behind the one that holds it")
     return at, at + length
+
+
+def elements(data: bytes) -> list[tuple[int, bytes]]:
+    """Return the elements that stand one behind the other, each with its tag and content; raises ValueError."""
+    found, at = [], 0
+    while at < len(data):
+        start, end = _content(data, at, len(data), data[at])
+        found.append((data[at], data[start:end]))
+        at = end
+    return found

@@ -263,15 +263,19 @@ def reset(connection: socket.socket) -> None:
 
 
 def receive(
-    connection: socket.socket, timeout_s: float, what: str, stop: Callable[[], bool] = lambda: False
+    connection: socket.socket,
+    timeout_s: float,
+    what: str,
+    stop: Callable[[], bool] = lambda: False,
+    most: int = 65536,
 ) -> bytes:
-    """Receive some bytes; empty at the end. Raises TransferTimeout, ConnectionLost or Interrupted."""
+    """Receive some bytes, `most` of them; empty at the end. Raises TransferTimeout, ConnectionLost or Interrupted."""
     deadline_s = time.monotonic() + timeout_s
     try:
         while not stop():
             connection.settimeout(max(0.001, min(STOP_INTERVAL_S, deadline_s - time.monotonic())))
             try:
-                return connection.recv(65536)
+                return connection.recv(most)
             except TimeoutError as error:
                 if error.errno is not None:
                     raise  # not our timeout: that of the kernel

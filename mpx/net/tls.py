@@ -199,14 +199,19 @@ def load_pem(made: ssl.SSLContext, pem: str) -> None:
 
     They are in memory only. Raises OSError, ssl.SSLError among them.
     """
+    show_key(made, pem)
+    made.load_verify_locations(cadata=pem)
+    made.verify_mode = ssl.CERT_REQUIRED
+
+
+def show_key(made: ssl.SSLContext, pem: str) -> None:
+    """Have a context show this certificate with its key (PEM), which are in memory only; raises OSError."""
     fd = os.memfd_create("mpx-key", os.MFD_CLOEXEC)
     try:
         os.write(fd, pem.encode("ascii"))
-        made.load_cert_chain(f"/proc/self/fd/{fd}")  # which takes names of files only
+        made.load_cert_chain(f"/proc/self/fd/{fd}", password="")  # which takes names of files only
     finally:
         os.close(fd)
-    made.load_verify_locations(cadata=pem)
-    made.verify_mode = ssl.CERT_REQUIRED
 
 
 def wrapped(connection: socket.socket, made: ssl.SSLContext, *, server: bool, name: str = "") -> TlsSocket:

@@ -11,7 +11,7 @@ from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
 from mpx.files.partial_names import partial_name
 from mpx.net import tcp
-from mpx.options import OF_SSH, CopyOptions, flag_of
+from mpx.options import OF_GSI, OF_SSH, CopyOptions, flag_of
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
 from mpx.units import counted
@@ -34,6 +34,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "source_ports",
     "data_address",
     "data_address_from_server",
+    *OF_GSI,
     *OF_SSH,
     "controller",
 )
@@ -51,9 +52,10 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
                     f"{flag_of(name)} is not possible here: a copy within this host has no connections"
                 )
         return
-    for name in OF_SSH:
-        if options.was_given(name) and far_end.location.scheme != "ssh":
-            raise UsageError(f"{flag_of(name)} is not possible here: it is for ssh://")
+    for names, scheme in ((OF_SSH, "ssh"), (OF_GSI, "gsiftp")):
+        for name in names:
+            if options.was_given(name) and far_end.location.scheme != scheme:
+                raise UsageError(f"{flag_of(name)} is not possible here: it is for {scheme}://")
     if options.data_address:
         tcp.check_address(options.data_address)
     source_ports = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")

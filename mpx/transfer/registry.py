@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.choices import parse_ports
+from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
@@ -47,6 +48,8 @@ def session_options(
         unreached=set() if pool is None else pool.unreached,
         known=None if pool is None else pool.known,
         ssh=ssh_options(options, pool),
+        gsi=gsi_options(options),
+        without_dcsc=set() if pool is None else pool.without_dcsc,
     )
 
 
@@ -63,14 +66,19 @@ def ssh_options(options: CopyOptions, pool: SessionPool | None) -> SshOptions:
     return SshOptions(program, ports, servers)
 
 
+def gsi_options(options: CopyOptions) -> GsiOptions:
+    """Return what the user says of connections with GSI."""
+    return GsiOptions(options.encrypt, options.dcau, options.delegate, options.server_subject)
+
+
 def log_in_to_probe(
     location: Location, options: CopyOptions, pool: SessionPool
 ) -> Callable[[SessionOptions], ClientSession] | None:
     """Return what opens a session for probes, where that is not in the clear."""
     if location.scheme in ("file", "ftp"):
         return None
-    ssh = ssh_options(options, pool)
-    return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh)))
+    ssh, gsi = ssh_options(options, pool), gsi_options(options)
+    return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
 
 
 def open_endpoint(

@@ -47,7 +47,7 @@ def passive_port(session: ClientSession, settings: Sequence[bytes], direction: D
     Raises ConnectionLost, TransferTimeout.
     """
     with asking(session):
-        reply, *_ = session.pipeline([passive_command(session, direction), *settings])
+        reply, *_ = session.protected([passive_command(session, direction), *settings])
     return passive_reply(session, reply, direction)
 
 
@@ -57,7 +57,7 @@ def passive_command(session: ClientSession, direction: Direction) -> bytes:
     EPSV names no address, so nobody can send us elsewhere with it; PASV is for what has no EPSV, and for
     a server whose word on the address of its data is taken.
     """
-    if session.security:
+    if session.tickets:
         return command(dialing.VERB, direction.value)
     if not session.passive:
         in_vain = session.options.unreached
@@ -83,7 +83,7 @@ def asking(session: ClientSession) -> Iterator[None]:
         yield
     except (ConnectionLost, TransferTimeout):
         in_vain = session.options.unreached
-        if not session.security:
+        if not session.tickets:
             in_vain.add(passive_command(session, Direction.UP))  # in the clear it is the same for both
         if in_vain.issuperset(_ways(session)):
             in_vain.clear()
@@ -95,11 +95,13 @@ def passive_reply(session: ClientSession, reply: Reply, direction: Direction) ->
 
     Raises ConnectionLost.
     """
-    if session.security:
+    if session.tickets:
         return ticket_port(session, reply, direction)
     while True:
         try:
-            return DataPort(_named_address(session, reply))
+            return DataPort(
+                _named_address(session, reply), session.security.secured if session.security else None
+            )
         except _NoneNamed as error:
             session.passive = session.passive[1:]
             if not session.passive:
@@ -110,14 +112,15 @@ def passive_reply(session: ClientSession, reply: Reply, direction: Direction) ->
 
 def ticket_port(session: ClientSession, reply: Reply, direction: Direction) -> DataPort:
     """Read the answer to DATA; raises ConnectionLost."""
-    if not session.security or not reply.is_ok:
+    tickets = session.tickets
+    if not tickets or not reply.is_ok:
         raise reply_error(reply, f"{session.peer} offers no data connections", ConnectionLost)
     try:
         ticket = dialing.parse_ticket(reply.text)
     except ValueError as error:
         raise ConnectionLost(f"{session.peer} offers {error}") from None
-    address = session.security.address() or (session.peer_host, session.location.port)
-    return DataPort(address, session.security.dialer(ticket, direction))
+    address = tickets.address() or (session.peer_host, session.location.port)
+    return DataPort(address, tickets.dialer(ticket, direction))
 
 
 def port_from(session: ClientSession, offset: int, direction: Direction) -> DataPort:
@@ -128,7 +131,7 @@ def port_from(session: ClientSession, offset: int, direction: Direction) -> Data
     session.has_restarted |= offset > 0  # some servers keep an offset for all that follows
     ask_passive, restart = passive_command(session, direction), command("REST", offset)
     with asking(session):
-        replies = session.pipeline([ask_passive, restart] if session.has_restarted else [ask_passive])
+        replies = session.protected([ask_passive, restart] if session.has_restarted else [ask_passive])
     port = passive_reply(session, replies[0], direction)
     if session.has_restarted:
         is_last = passive_command(session, direction) == ask_passive  # nothing else was asked meanwhile
@@ -190,7 +193,7 @@ def connect_data(
                 options.stop,
             )
     except ConnectionLost as error:
-        from_server = options.data_address_from_server or port.dialer is not None
+        from_server = options.data_address_from_server or session.tickets is not None
         raise unreachable(error, from_server=from_server) from None
 
 

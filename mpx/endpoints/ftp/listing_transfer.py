@@ -60,7 +60,7 @@ class ListingTransfer:
         session = self._session
         ask = [command("MODE", "S"), passive_command(session, Direction.DOWN)]
         with asking(session):
-            replies = session.pipeline(ask)
+            replies = session.protected(ask, is_listing=True)
         port = passive_reply(session, replies[1], Direction.DOWN)
         session.send(self._line)
         unreachable = None

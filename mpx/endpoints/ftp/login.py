@@ -17,15 +17,14 @@ from functools import partial
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
-from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER
 from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in
+from mpx.endpoints.ftp.secured import NoDcsc
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SessionEnded, TransferTimeout
+from mpx.errors import ConnectionLost, MpxError, SessionEnded, TransferTimeout
 
 QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost
-_NOT_LOGGED_IN = 530
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
 _SETTINGS = (command("FEAT"), command("TYPE", "I"), command("PWD"))
 _PAIR = (command("NOOP"), command("NOOP"))
@@ -48,8 +47,14 @@ def log_in(
     if known and server not in _slow and (how := known.is_slow(server)):
         _slow[server] = how is Login.SINGLE
     try:
-        if session.security:  # it is mpx serve, and its key is known
-            if failed := _early(session, greeting_s, ahead):
+        if session.security:  # the server is known to be the one that is meant
+            failed = _early(session, greeting_s, ahead)
+            if isinstance(failed, NoDcsc):
+                session.options.without_dcsc.add(session.location.host)
+                session.close()
+                session = ClientSession(session.location, session.options)
+                failed = _early(session, greeting_s, ahead)
+            if failed:
                 raise failed
             return session
         user, password = credentials(session.location)
@@ -154,7 +159,8 @@ def _at_once(
             login = []
             if refusal := _refusal(session, asked, user):
                 return refusal
-    answers = _Answers(session, [*login, *_SETTINGS, *ahead], greet)
+    protection = session.security.settings if session.security else ()
+    answers = _Answers(session, [*login, *protection, *_SETTINGS, *ahead], greet)
     if len(login) == 2:
         asked = answers.next()
         if asked.code != 331 and (refusal := _refusal(session, asked, user)):
@@ -170,13 +176,15 @@ def _at_once(
             if refusal := _refusal(session, let_in, user, was_first=len(login) == 1):
                 return refusal
             _ask_for_password.add((_server(session), user))
+    if session.security:
+        session.security.settled([answers.next() for _ in protection])
     _settle(session, [answers.next() for _ in _SETTINGS])
     session.ahead.keep(ahead, [answers.next() for _ in ahead])
     return None
 
 
 def _credentials(session: ClientSession) -> tuple[str, str]:
-    return (TOKEN_USER, session.security.secret) if session.security else credentials(session.location)
+    return session.security.login if session.security else credentials(session.location)
 
 
 def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool = False) -> MpxError | None:
@@ -186,11 +194,8 @@ def _refusal(session: ClientSession, reply: Reply, user: str, *, was_first: bool
     """
     if reply.is_ok:
         return None
-    if session.security and reply.code == _NOT_LOGGED_IN:
-        return AuthenticationError(
-            f"{session.peer} does not accept the token: it was revoked, has expired, or is of another "
-            "server; ask the operator for another one (mpx token create)"
-        )
+    if session.security and (refused := session.security.refused(reply, session.peer)):
+        return refused
     if reply.code in _OF_THE_COMMAND and not was_first:
         raise ConnectionLost(f"{session.peer} does not understand the login: {reply.reason}")
     return not_let_in(reply, session.peer, user)

@@ -1,10 +1,12 @@
 """What a session needs of connections that are not in the clear, whatever makes them so."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
+from mpx.endpoints.ftp.wire import Reply
+from mpx.errors import ConnectionLost, MpxError
 from mpx.net import tcp
 
 Connect = Callable[[tcp.Address], socket.socket]
@@ -23,12 +25,39 @@ class Dialer(Protocol):
         ...
 
 
+class Secured(Dialer, Protocol):
+    """Begins data connections at ordinary ports, the server's and ours; from any thread."""
+
+    def accept(self, connection: socket.socket, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        """Return a connection that has come in, ready for data; closed if it is not the server's.
+
+        Raises AuthenticationError, ConnectionLost, Interrupted.
+        """
+        ...
+
+
+class Tickets(Protocol):
+    """Data connections of `mpx serve`: we open those of both directions, each with a ticket."""
+
+    def dialer(self, ticket: Ticket, direction: Direction) -> Dialer:
+        """Return what opens the data connections of a channel."""
+        ...
+
+    def address(self) -> tcp.Address | None:
+        """Return where the server is reached without what is in between, if that is known here."""
+        ...
+
+
+class NoDcsc(ConnectionLost):
+    """The server takes no certificate for data connections (DCSC); a new session gives it a proxy of ours."""
+
+
 class Security(Protocol):
-    """What the connections of one session have in common."""
+    """What the connections of one session have in common. What is written here is that of `mpx serve`."""
 
     @property
-    def secret(self) -> str:
-        """What the login says, once the control channel is open."""
+    def login(self) -> tuple[str, str]:
+        """What USER and PASS say, once the control channel is open."""
         ...
 
     def control(
@@ -40,12 +69,31 @@ class Security(Protocol):
         """
         ...
 
-    def dialer(self, ticket: Ticket, direction: Direction) -> Dialer:
-        """Return what opens the data connections of a channel."""
+    @property
+    def tickets(self) -> Tickets | None:
+        """How data connections come about; None: by ports, as `secured` says."""
         ...
 
-    def address(self) -> tcp.Address | None:
-        """Return where the server is reached without what is in between, if that is known here."""
+    @property
+    def settings(self) -> tuple[bytes, ...]:
+        """What is sent with the login, for data connections."""
+        return ()
+
+    def settled(self, replies: Sequence[Reply]) -> None:
+        """Take the answers to `settings`; raises AuthenticationError where there is no data connection then."""
+        return
+
+    def protect(self, *, is_listing: bool) -> tuple[bytes, ...]:  # noqa: ARG002
+        """Return what is to be sent before data connections for that are asked for."""
+        return ()
+
+    @property
+    def secured(self) -> Secured | None:
+        """How connections at ports begin, after `protect`; None: in the clear."""
+        return None
+
+    def refused(self, reply: Reply, peer: str) -> MpxError | None:
+        """Return what it means that a server refuses the login; None: what it always means."""
         ...
 
     def close(self) -> None:

@@ -14,12 +14,21 @@ from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
 from mpx.endpoints.ftp.control_connection import ControlWay, connect_control
 from mpx.endpoints.ftp.framing import MarkerProgress
+from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.refusals import ended_by
+from mpx.endpoints.ftp.secured import Tickets
 from mpx.endpoints.ftp.security import security_for
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, Interrupted, SessionEnded, TransferTimeout, UsageError
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    Interrupted,
+    SessionEnded,
+    TransferTimeout,
+    UsageError,
+)
 from mpx.location import Location
 from mpx.net import congestion_control, tcp, tcp_info
 from mpx.net.beyond_sockets import is_local, peer_host
@@ -74,6 +83,10 @@ class SessionOptions:
     unreached: set[bytes] = field(default_factory=set, compare=False)  # asked for ports in vain
     known: KnownServers | None = None  # from earlier runs
     ssh: SshOptions = field(default_factory=SshOptions)
+    gsi: GsiOptions = field(default_factory=GsiOptions)
+    without_dcsc: set[str] = field(
+        default_factory=set, compare=False
+    )  # hosts that take no certificate for data
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
@@ -100,7 +113,10 @@ class ClientSession:
         self._early: Reply | None = None  # the reply that was put back
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
-        self.security = security_for(location, options.ssh)  # None: in the clear
+        has_dcsc = location.host not in options.without_dcsc
+        self.security = security_for(
+            location, options.ssh, options.gsi, has_dcsc=has_dcsc
+        )  # None: in the clear
         try:
             self._socket = self._connect()
             self._peer_host = peer_host(self._socket) or location.host
@@ -134,6 +150,11 @@ class ClientSession:
     def local_host(self) -> str:
         """The address of our end of the control channel; empty if it goes through ssh."""
         return "" if is_local(self._socket) else str(self._socket.getsockname()[0])
+
+    @property
+    def tickets(self) -> Tickets | None:
+        """What opens data connections of both directions, at `mpx serve`; else they are at ports."""
+        return self.security.tickets if self.security else None
 
     @property
     def is_ipv6(self) -> bool:
@@ -181,7 +202,7 @@ class ClientSession:
         Raises UsageError for a name that this server would not understand as it is.
         """
         wire.check_name(name)
-        if "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(name):
+        if self.security is None and "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(name):
             raise UsageError(
                 f"{self.peer} is a Globus server, and in the clear those silently drop every byte of a name "
                 f"that is not printable ASCII; rename {quoted(name)}, or run mpx serve there"
@@ -351,6 +372,19 @@ class ClientSession:
                 raise ConnectionLost(f"{self.peer} answers more than {MOST_KEPT_BYTES} bytes at once")
         fresh = iter(kept)
         return [next(fresh) if answer is None else answer for answer in known]
+
+    def protected(self, commands: Sequence[bytes], *, is_listing: bool = False) -> list[Reply]:
+        """As `pipeline`, with what is to be said before, so that data connections are protected as they are to be.
+
+        Raises AuthenticationError where that is refused.
+        """
+        before = self.security.protect(is_listing=is_listing) if self.security else ()
+        replies = self.pipeline([*before, *commands])
+        for line, reply in zip(before, replies, strict=False):
+            if not reply.is_ok:
+                what = line.decode("ascii").strip()
+                raise AuthenticationError(f"{self.peer} refuses {what}: {reply.reason}")
+        return replies[len(before) :]
 
     def measure_rtt(self) -> float:
         """Return the smoothed RTT in seconds after one more exchange: that of the login, or else a NOOP."""

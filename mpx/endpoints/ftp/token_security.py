@@ -6,15 +6,24 @@ import ssl
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, Direction, Ticket
-from mpx.endpoints.ftp.secured import Connect
+from mpx.endpoints.ftp.extensions.dialing import (
+    CONTROL_PROTOCOL,
+    DATA_PROTOCOL,
+    TOKEN_USER,
+    Direction,
+    Ticket,
+)
+from mpx.endpoints.ftp.secured import Connect, Security
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
-from mpx.errors import AuthenticationError, ConnectionLost
+from mpx.endpoints.ftp.wire import Reply
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
 
+_NOT_LOGGED_IN = 530
 
-class TokenSecurity:
+
+class TokenSecurity(Security):
     """What the connections of one session with `mpx serve` have in common: its key, and our token."""
 
     def __init__(self, location: Location) -> None:
@@ -25,9 +34,14 @@ class TokenSecurity:
         self._key = ""  # that the control channel was opened to
 
     @property
-    def secret(self) -> str:
-        """What the login says, once `control` has returned."""
-        return self._token.secret
+    def login(self) -> tuple[str, str]:
+        """See Security."""
+        return TOKEN_USER, self._token.secret
+
+    @property
+    def tickets(self) -> "TokenSecurity":
+        """See Security."""
+        return self
 
     def control(
         self, reach: Callable[[], socket.socket], timeout_s: float, stop: Callable[[], bool]
@@ -64,12 +78,26 @@ class TokenSecurity:
     def address(self) -> None:
         """See Security: the control channel tells."""
 
+    def refused(self, reply: Reply, peer: str) -> MpxError | None:
+        """See Security."""
+        return token_refused(reply, peer)
+
     def close(self) -> None:
         """See Security: nothing."""
 
     @property
     def _peer(self) -> str:
         return place(self._location)
+
+
+def token_refused(reply: Reply, peer: str) -> MpxError | None:
+    """Return what it means that `mpx serve` refuses a token; None: it is not about that."""
+    if reply.code != _NOT_LOGGED_IN:
+        return None
+    return AuthenticationError(
+        f"{peer} does not accept the token: it was revoked, has expired, or is of another "
+        "server; ask the operator for another one (mpx token create)"
+    )
 
 
 class _TokenDialer:

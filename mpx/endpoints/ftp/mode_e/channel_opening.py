@@ -8,6 +8,7 @@ from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.data_dialer import DataDialer
 from mpx.endpoints.ftp.mode_e.data_listener import DataListener
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
+from mpx.endpoints.ftp.mode_e.secured_listener import SecuredListener
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import command, port_command
 from mpx.engine.carrier import CarrierContext
@@ -30,7 +31,7 @@ def open_channel(
     opts = command("OPTS", "RETR", number)
     steer = context.streams.paths.register(path, "sink")
     channel = DownloadDataChannel(context, connections, control.peer_host, path=path)
-    if control.security:
+    if control.tickets:
         channel.start(
             DataDialer(context, connections, bound=steer, admit=channel.join_dialed, failed=channel.fail)
         )
@@ -39,7 +40,20 @@ def open_channel(
     listener = tcp.listen(host, context.streams.listen_ports, over_mptcp=over_mptcp)
     if steer:
         steer(int(listener.getsockname()[1]))
-    inbound = listening(channel, listener, control.peer_host)
+    secured = control.security.secured if control.security else None
+    inbound: DataListener | SecuredListener
+    if secured:
+        inbound = SecuredListener(
+            listener,
+            connections,
+            secured,
+            context.options.connect_timeout_s,
+            connected=channel.was_reached,
+            admit=channel.join_dialed,
+            stays_open=over_mptcp,
+        )
+    else:
+        inbound = listening(channel, listener, control.peer_host)
     channel.start(inbound)
     return channel, [opts, port_command(inbound.address)]
 

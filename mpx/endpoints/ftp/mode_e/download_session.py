@@ -79,7 +79,7 @@ class DownloadSession:
         """Turn to MODE E; raises ConnectionLost."""
         control = self._control
         self.rtt_s = control.rtt_s or 0.0
-        mode = control.call(_MODE_E)
+        (mode,) = control.protected([_MODE_E])
         if not mode.is_ok:
             raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.reason}")
 
@@ -131,7 +131,7 @@ class DownloadSession:
         with self._guard:
             self._channels += (channel,)
         number = _ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS
-        self._answers.extend([number, channel if control.security else _OUR_PORT])
+        self._answers.extend([number, channel if control.tickets else _OUR_PORT])
         self._unsent += tells
 
     def congest(self, name: str) -> None:

@@ -252,7 +252,7 @@ class UploadWorker(SessionWorker):
         """See SessionWorker. It is in MODE E."""
         if self._session is None:
             self._session = session = open_session(self._location, self._options, (_MODE_E, *_MARKERS))
-            mode = session.call(_MODE_E)
+            (mode,) = session.protected([_MODE_E])
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")
             self.opened()

@@ -5,17 +5,19 @@ import socket
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
-from mpx.endpoints.ftp.secured import Connect
+from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER, Direction, Ticket
+from mpx.endpoints.ftp.secured import Connect, Security
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
-from mpx.errors import ConnectionLost
+from mpx.endpoints.ftp.token_security import token_refused
+from mpx.endpoints.ftp.wire import Reply
+from mpx.errors import ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp
 
 
-class SshSecurity:
+class SshSecurity(Security):
     """See Security: who has an account there has started the server, and is let in by it."""
 
     def __init__(self, location: Location, options: SshOptions) -> None:
@@ -25,9 +27,14 @@ class SshSecurity:
         self._remote = servers.at(location, options.program, options.data_ports)
 
     @property
-    def secret(self) -> str:
+    def login(self) -> tuple[str, str]:
         """See Security."""
-        return self._remote.secret
+        return TOKEN_USER, self._remote.secret
+
+    @property
+    def tickets(self) -> "SshSecurity":
+        """See Security."""
+        return self
 
     def control(
         self,
@@ -45,6 +52,10 @@ class SshSecurity:
     def address(self) -> tcp.Address | None:
         """See Security: where it answers directly."""
         return self._remote.direct
+
+    def refused(self, reply: Reply, peer: str) -> MpxError | None:
+        """See Security."""
+        return token_refused(reply, peer)
 
     def close(self) -> None:
         """See Security."""

@@ -1,0 +1,1 @@
+"""`gsiftp://`: GridFTP with the security of grids (GSI), by Python's ssl alone."""

@@ -1,0 +1,180 @@
+"""AUTH GSSAPI: a TLS handshake inside FTP commands, as GridFTP servers want it.
+
+    > AUTH GSSAPI              < 334
+    > ADAT <TLS records>       < 335 ADAT=<TLS records>      until both are through
+    > ADAT <TLS of "0" or "D"> < 235                         "D": a proxy is delegated, in one exchange more
+
+What goes out does not wait for what it need not wait for: AUTH and the first ADAT go before the greeting, the
+last ones together with the login. A login takes two round trips so.
+"""
+
+import base64
+import binascii
+import socket
+import ssl
+import time
+from collections.abc import Callable
+
+from mpx.endpoints.ftp.wire import Reply, ReplyReader
+from mpx.errors import AuthenticationError, ConnectionLost, SessionEnded
+from mpx.net import tcp
+
+LONGEST_LINE_BYTES = 1 << 20  # of a reply; a chain of certificates takes some 10 KiB
+_CHOSEN, _GO_ON, _IN = 334, 335, 235
+_KEPT, _DELEGATES = b"0", b"D"
+_AUTH = b"AUTH GSSAPI\r\n"
+
+
+class GsiHandshake:
+    """One handshake over one connection that was just opened; the caller closes it if this fails."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        context: ssl.SSLContext,
+        peer: str,
+        host: str,
+        timeout_s: float,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.banner = b""  # the greeting, as it came
+        self.rest = bytearray()  # what came behind the last reply
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._connection, self._peer = connection, peer
+        self._has_ours = False  # the server may have our certificate
+        self._until_s, self._timeout_s, self._stop = time.monotonic() + timeout_s, timeout_s, stop
+
+    def begin(self, *, together: bool) -> None:
+        """Exchange certificates; ours was not sent yet, or is on its way, when this returns.
+
+        `together`: without waiting for the greeting, and for the answer to AUTH. Raises AuthenticationError
+        where the server speaks no GSI or has no certificate that OpenSSL takes, SessionEnded, ConnectionLost,
+        TransferTimeout, Interrupted.
+        """
+        self._step()
+        hello = _adat(self._outgoing.read())
+        if together:
+            self._send(_AUTH + hello)
+        greeting = self._reply(keep=True)
+        while greeting.is_preliminary:
+            greeting = self._reply(keep=True)
+        if greeting.code != 220:
+            raise SessionEnded(f"{self._peer} refused the connection: {greeting.reason}")
+        if not together:
+            self._send(_AUTH)
+        chosen = self._reply()
+        if chosen.code != _CHOSEN:
+            raise AuthenticationError(
+                f"{self._peer} does not speak GSI ({chosen.code} {chosen.reason}); if it admits clients "
+                "in the clear, write ftp://"
+            )
+        if not together:
+            self._send(hello)
+        while True:
+            self._incoming.write(self._answer())
+            if self._step():
+                return
+            self._send(_adat(self._outgoing.read()))
+            self._has_ours = True
+
+    def finish(self, delegate: Callable[[bytes], bytes] | None) -> None:
+        """Prove who we are, which `begin` has prepared; to be called once the server has been checked.
+
+        `delegate` makes a proxy certificate (DER) of a request. Raises as `begin`, and AuthenticationError
+        where the server does not take our certificate.
+        """
+        self._has_ours = True
+        last = self._outgoing.read()  # with TLS 1.2 it is with the server already
+        self.tls.write(_DELEGATES if delegate else _KEPT)
+        lines = [_adat(last)] if last else []
+        self._send(b"".join([*lines, _adat(self._outgoing.read())]))
+        if last:
+            self._incoming.write(self._answer())
+        if delegate:
+            asked = self._answer()
+            self._incoming.write(asked)
+            request = b""
+            while not request.lstrip(b"\0"):  # one such byte says that the server is through
+                try:
+                    request += self.tls.read(1 << 16)
+                except ssl.SSLWantReadError:
+                    self._incoming.write(self._answer())
+            self.tls.write(delegate(request.lstrip(b"\0")))
+            self._send(_adat(self._outgoing.read()))
+        done = self._reply()
+        if done.code != _IN:
+            raise self._refused(done)
+
+    @property
+    def bios(self) -> tuple[ssl.MemoryBIO, ssl.MemoryBIO]:
+        """Where records that come go to, and those that are to go out come from."""
+        return self._incoming, self._outgoing
+
+    def _step(self) -> bool:
+        """Go on with the handshake; True when our side is through."""
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLCertVerificationError as error:
+            raise AuthenticationError(
+                f"the certificate of {self._peer} is not valid: {error.verify_message}"
+            ) from None
+        except ssl.SSLError as error:
+            raise AuthenticationError(f"no TLS with {self._peer}: {error.reason or error.strerror}") from None
+        return True
+
+    def _answer(self) -> bytes:
+        """Return the records of the next answer to ADAT."""
+        reply = self._reply()
+        marker, _, data = reply.text.partition("ADAT=")
+        if reply.code != _GO_ON or marker.strip():
+            raise self._refused(reply)
+        try:
+            return base64.b64decode(data.strip(), validate=True)
+        except (binascii.Error, ValueError):
+            raise ConnectionLost(f"{self._peer} sent no base64 in its answer to ADAT") from None
+
+    def _refused(self, reply: Reply) -> AuthenticationError:
+        words = " ".join(each.strip() for each in reply.lines if each.strip())[:1000]
+        what = "take our certificate" if self._has_ours else "go on with the handshake"
+        return AuthenticationError(f"{self._peer} does not {what}: {words}")
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._connection.settimeout(max(0.001, self._until_s - time.monotonic()))
+            self._connection.sendall(data)
+        except OSError as error:
+            raise ConnectionLost(f"{self._peer} closed the connection: {error.strerror or error}") from None
+
+    def _reply(self, *, keep: bool = False) -> Reply:
+        """Read one reply, byte by byte no further than to its end; `keep` it as the greeting, too."""
+        reader = ReplyReader()
+        while True:
+            line = self._line()
+            if keep:
+                self.banner += line
+            try:
+                found = reader.feed(line)
+            except ValueError as error:
+                raise ConnectionLost(f"{self._peer} does not speak FTP: {error}") from None
+            if found:
+                return found[0]
+
+    def _line(self) -> bytes:
+        while (end := self.rest.find(b"\n") + 1) == 0:
+            if len(self.rest) > LONGEST_LINE_BYTES:
+                raise ConnectionLost(f"{self._peer} sent a line longer than {LONGEST_LINE_BYTES} bytes")
+            left_s = max(0.001, self._until_s - time.monotonic())
+            data = tcp.receive(self._connection, left_s, self._peer, self._stop)
+            if not data:
+                raise ConnectionLost(f"{self._peer} closed the connection")
+            self.rest += data
+        line = bytes(self.rest[:end])
+        del self.rest[:end]
+        return line
+
+
+def _adat(records: bytes) -> bytes:
+    return b"ADAT " + base64.b64encode(records) + b"\r\n"

@@ -1,0 +1,211 @@
+"""Connections to a GridFTP server of a grid: its certificate checked, ours shown, data connections alike.
+
+The data connections of a session show a certificate that was made for it and whose key the server gets over
+the encrypted control channel (DCSC P): both ends show it, and take nothing else. A server without DCSC is
+given a proxy of ours in its place, and both ends then show certificates of our name.
+"""
+
+import base64
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from mpx.endpoints.ftp.gsi.control import GsiControl
+from mpx.endpoints.ftp.gsi.data import GsiData
+from mpx.endpoints.ftp.gsi.handshake import GsiHandshake
+from mpx.endpoints.ftp.gsi.options import GsiOptions
+from mpx.endpoints.ftp.secured import NoDcsc, Security
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SessionEnded
+from mpx.location import Location
+from mpx.net import tcp
+from mpx.net.self_signed import self_signed
+from mpx.net.tls import load_pem
+from mpx.net.x509.credential import Credential, find_credential
+from mpx.net.x509.names import alike, one_line
+from mpx.net.x509.proxies import identity, sign_proxy
+from mpx.net.x509.server_name import is_for, names_of
+from mpx.net.x509.trust import TrustAnchors, find_trust_anchors, verified_chain
+
+_BY_MAPPING = ":globus-mapping:"  # the account that the server's grid-mapfile has for us
+_LASTS = timedelta(days=30)  # the certificate of data connections; a copy may take long
+_NOT_LOGGED_IN = 530
+
+
+class GsiSecurity(Security):
+    """See Security."""
+
+    def __init__(self, location: Location, options: GsiOptions, *, has_dcsc: bool) -> None:
+        """`has_dcsc`: the server may be sent a certificate for data connections.
+
+        Raises AuthenticationError where we have no credential, or no CAs to trust.
+        """
+        self._location, self._options = location, options
+        self._credential: Credential = find_credential()
+        self._anchors: TrustAnchors = find_trust_anchors()
+        self._uses_dcsc = options.dcau and has_dcsc
+        self._delegates = options.delegate or (options.dcau and not has_dcsc)
+        self._is_private = options.encrypt  # PROT P was said last, and not C
+        self._pem = ""
+        if self._uses_dcsc:
+            certificate, key = (each.decode("ascii") for each in self_signed("mpx data", _LASTS))
+            self._pem = f"{certificate}{key}{certificate}"  # once more: as what vouches for it
+
+    @property
+    def tickets(self) -> None:
+        """See Security: data connections are at ports."""
+
+    @property
+    def login(self) -> tuple[str, str]:
+        """See Security: the server knows who we are."""
+        return self._location.user or _BY_MAPPING, "mpx@"
+
+    # --- the control channel -------------------------------------------------------------------------
+
+    def control(
+        self, reach: Callable[[], socket.socket], timeout_s: float, stop: Callable[[], bool]
+    ) -> socket.socket:
+        """See Security. A server that loses what comes together is asked step by step."""
+        try:
+            return self._control(reach(), timeout_s, stop, together=True)
+        except SessionEnded:
+            raise
+        except ConnectionLost:
+            return self._control(reach(), timeout_s, stop, together=False)
+
+    def _control(
+        self, connection: socket.socket, timeout_s: float, stop: Callable[[], bool], *, together: bool
+    ) -> GsiControl:
+        try:
+            host = self._location.host
+            done = GsiHandshake(connection, self._context(), self._peer, host, timeout_s, stop)
+            done.begin(together=together)
+            self._check_server(done.tls)
+            done.finish(self._delegated if self._delegates else None)
+            return GsiControl(connection, done, self._peer)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _context(self) -> ssl.SSLContext:
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.check_hostname = False  # see _check_server
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._credential.show_in(made)
+        self._anchors.trust_in(made)
+        return made
+
+    def _check_server(self, connection: ssl.SSLObject) -> None:
+        chain = verified_chain(connection)
+        self._anchors.check(chain, self._peer)
+        certificate, host, wanted = chain[0], self._location.host, self._options.server_subject
+        subject = one_line(certificate.subject)
+        if wanted is not None:
+            if alike(subject) != alike(wanted):
+                raise AuthenticationError(
+                    f"{self._peer} is {subject}, and not {wanted} as --server-subject has it; nothing was sent"
+                )
+        elif not is_for(certificate, host):
+            names = ", ".join(names_of(certificate)[:5]) or "no host"
+            raise AuthenticationError(
+                f"{self._peer} has a certificate for {names}, not for {host}; nothing was sent. If it is the "
+                f"server that you mean, use its name in the URL, or --server-subject '{subject}'"
+            )
+
+    def _delegated(self, request: bytes) -> bytes:
+        mine = self._credential
+        try:
+            return sign_proxy(request, mine.chain[0], mine.key, mine.expires, limited=mine.is_limited)
+        except ValueError as error:
+            raise AuthenticationError(f"{self._peer} sent no request for a proxy: {error}") from None
+
+    # --- data connections ----------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> tuple[bytes, ...]:
+        """See Security."""
+        if not self._options.dcau:
+            return command("DCAU", "N"), command("PROT", "C")
+        protection = command("PBSZ", 1 << 20), command("PROT", "P" if self._is_private else "C")
+        if not self._uses_dcsc:
+            return command("DCAU", "A"), *protection
+        return command("DCAU", "A"), *protection, command("DCSC", "P", _base64(self._pem))
+
+    def settled(self, replies: Sequence[Reply]) -> None:
+        """See Security; raises NoDcsc where the server is to be given a proxy in place of a certificate."""
+        for line, reply in zip(self.settings, replies, strict=True):
+            if reply.is_ok:
+                continue
+            said, _, _ = line.partition(b" ")
+            if said == b"DCSC":
+                raise NoDcsc(f"{self._peer} takes no certificate for data connections: {reply.reason}")
+            if said != b"PBSZ":
+                raise AuthenticationError(
+                    f"{self._peer} refuses {line.decode('ascii').strip()}: {reply.reason}; give --no-dcau to "
+                    "have data connections without authentication, if the server permits that"
+                )
+
+    def protect(self, *, is_listing: bool) -> tuple[bytes, ...]:
+        """See Security: listings are always encrypted, where data connections are authenticated."""
+        is_private = self._options.dcau and (is_listing or self._options.encrypt)
+        if is_private == self._is_private:
+            return ()
+        self._is_private = is_private
+        return (command("PROT", "P" if is_private else "C"),)
+
+    @property
+    def secured(self) -> GsiData | None:
+        """See Security."""
+        if not self._options.dcau:
+            return None
+        if self._uses_dcsc:
+            return GsiData(self._peer, self._show_made, self._check_made, is_private=self._is_private)
+        return GsiData(self._peer, self._show_mine, self._check_mine, is_private=self._is_private)
+
+    def _show_made(self, context: ssl.SSLContext) -> None:
+        load_pem(context, self._pem)
+
+    def _check_made(self, connection: ssl.SSLObject | ssl.SSLSocket) -> None:
+        made = x509.load_pem_x509_certificate(self._pem.encode("ascii"))
+        if connection.getpeercert(binary_form=True) != made.public_bytes(Encoding.DER):
+            raise AuthenticationError(f"a data connection is not one of {self._peer}; no data passed")
+
+    def _show_mine(self, context: ssl.SSLContext) -> None:
+        self._credential.show_in(context)
+        self._anchors.trust_in(context)
+
+    def _check_mine(self, connection: ssl.SSLObject | ssl.SSLSocket) -> None:
+        chain = verified_chain(connection)
+        self._anchors.check(chain, self._peer)
+        if identity(chain) != self._credential.name:
+            raise AuthenticationError(
+                f"a data connection is one of {identity(chain)}, not of {self._credential.name}; no data passed"
+            )
+
+    # --- words ---------------------------------------------------------------------------------------
+
+    def refused(self, reply: Reply, peer: str) -> MpxError | None:
+        """See Security."""
+        if reply.code != _NOT_LOGGED_IN:
+            return None
+        user, name = self._location.user, self._credential.name
+        account = f"no account {user}" if user else "no account"
+        return AuthenticationError(
+            f"{peer} knows who we are ({name}) and has {account} for us: {reply.reason}; ask its operator for "
+            f'a line in its grid-mapfile: "{name}" {user or "ACCOUNT"}'
+        )
+
+    def close(self) -> None:
+        """See Security: nothing."""
+
+    @property
+    def _peer(self) -> str:
+        return f"gsiftp://{tcp.show((self._location.host, self._location.port))}"
+
+
+def _base64(pem: str) -> str:
+    return base64.b64encode(pem.encode("ascii")).decode("ascii")

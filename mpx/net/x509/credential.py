@@ -1,0 +1,140 @@
+"""The user's own certificate and key, found as grid tools find them: a proxy, or certificate and key.
+
+`X509_USER_PROXY`, else `/tmp/x509up_u<uid>`, else `X509_USER_CERT` and `X509_USER_KEY`, else `~/.globus`.
+Keys are read once, from files that nobody else may read, and stay in memory.
+"""
+
+import os
+import ssl
+import stat
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from mpx.errors import AuthenticationError
+from mpx.net.tls import show_key
+from mpx.net.x509.proxies import identity, is_limited, is_proxy
+
+MAKE_PROXY = "make a new proxy: grid-proxy-init, or voms-proxy-init --voms VO"
+_LARGEST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A chain of certificates, the leaf first, with the key of the leaf."""
+
+    place: str  # where it was found, as shown to people
+    chain: tuple[x509.Certificate, ...]
+    pem: str = field(repr=False)  # all of it, the key too
+
+    @property
+    def name(self) -> str:
+        """Whom it is about, as /O=Grid/CN=Alice."""
+        return identity(list(self.chain))
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether what it signs has to be limited, too."""
+        return any(is_proxy(each) and is_limited(each) for each in self.chain)
+
+    @property
+    def expires(self) -> datetime:
+        """When the first of its certificates does."""
+        return min(each.not_valid_after_utc for each in self.chain)
+
+    @property
+    def key(self) -> CertificateIssuerPrivateKeyTypes:
+        """The key of the leaf, to sign with."""
+        return load_pem_private_key(self.pem.encode("ascii"), None)  # type: ignore[return-value]  # it can sign
+
+    def show_in(self, context: ssl.SSLContext) -> None:
+        """Have a context show this certificate; raises AuthenticationError for a key of another."""
+        try:
+            show_key(context, self.pem)
+        except OSError as error:
+            raise AuthenticationError(
+                f"{self.place} cannot be used: {getattr(error, 'reason', None) or error.strerror}; {MAKE_PROXY}"
+            ) from None
+
+
+def find_credential() -> Credential:
+    """Return the user's credential; AuthenticationError where there is none that is good, and what to do."""
+    if named := os.environ.get("X509_USER_PROXY"):
+        return _checked(_read(named, named))
+    proxy = f"/tmp/x509up_u{os.geteuid()}"
+    expired: AuthenticationError | None = None
+    if os.path.lexists(proxy):
+        try:
+            return _checked(_read(proxy, proxy))
+        except AuthenticationError as error:
+            expired = error
+    folder = Path.home() / ".globus"
+    certificate = os.environ.get("X509_USER_CERT") or str(folder / "usercert.pem")
+    key = os.environ.get("X509_USER_KEY") or str(folder / "userkey.pem")
+    if Path(certificate).exists() and Path(key).exists():
+        return _checked(_read(certificate, key))
+    raise expired or AuthenticationError(
+        f"no grid credential: neither X509_USER_PROXY nor {proxy} nor {certificate} with {key}; {MAKE_PROXY}"
+    )
+
+
+def _read(certificate: str, key: str) -> Credential:
+    pem = _private(key)
+    if certificate != key:
+        pem = _text(certificate) + "\n" + pem
+    if "ENCRYPTED" in pem:
+        raise AuthenticationError(f"the key {key} has a passphrase, which mpx does not ask for; {MAKE_PROXY}")
+    try:
+        chain = tuple(x509.load_pem_x509_certificates(pem.encode("ascii")))
+        load_pem_private_key(pem.encode("ascii"), None)
+    except ValueError as error:
+        first = str(error).partition("\n")[0][:200]
+        raise AuthenticationError(
+            f"{certificate} is no certificate with a key: {first}; {MAKE_PROXY}"
+        ) from None
+    return Credential(certificate, chain, pem)
+
+
+def _private(name: str) -> str:
+    """Read what only its owner may, and that is to be us: a proxy of others, in /tmp, is not ours."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(fd, "rb") as file:
+            about = os.fstat(fd)
+            if not stat.S_ISREG(about.st_mode):
+                raise AuthenticationError(f"{name} is not a regular file; {MAKE_PROXY}")
+            if about.st_uid != os.geteuid() or about.st_mode & 0o077:
+                raise AuthenticationError(
+                    f"{name} holds a key and is not yours alone (owner {about.st_uid}, mode "
+                    f"{stat.S_IMODE(about.st_mode):04o}); chmod 600 it, or {MAKE_PROXY}"
+                )
+            return file.read(_LARGEST_BYTES).decode("ascii", "replace")
+    except OSError as error:
+        raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None
+
+
+def _text(name: str) -> str:
+    try:
+        with open(name, "rb") as file:
+            return file.read(_LARGEST_BYTES).decode("ascii", "replace")
+    except OSError as error:
+        raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None
+
+
+def _checked(found: Credential) -> Credential:
+    now = datetime.now(UTC)
+    if not found.chain:
+        raise AuthenticationError(f"{found.place} holds no certificate; {MAKE_PROXY}")
+    if found.expires <= now:
+        raise AuthenticationError(
+            f"{found.place} has expired ({found.expires:%Y-%m-%d %H:%M:%S} UTC); {MAKE_PROXY}"
+        )
+    if (begins := max(each.not_valid_before_utc for each in found.chain)) > now:
+        raise AuthenticationError(
+            f"{found.place} holds from {begins:%Y-%m-%d %H:%M:%S} UTC on only: check the clock of this host"
+        )
+    return found

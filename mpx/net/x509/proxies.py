@@ -1,0 +1,91 @@
+"""Proxy certificates (RFC 3820): short-lived ones that a user signs, so that others act in their name."""
+
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.x509.oid import NameOID, ObjectIdentifier
+
+from mpx.net.x509.names import one_line
+
+PROXY_INFO = ObjectIdentifier("1.3.6.1.5.5.7.1.14")
+_DRAFT_INFO = ObjectIdentifier("1.3.6.1.4.1.3536.1.222")  # of proxies before RFC 3820
+_INHERIT_ALL = bytes.fromhex("300c300a06082b06010505071501")  # SEQUENCE { SEQUENCE { id-ppl-inheritAll } }
+_LIMITED = bytes.fromhex("300f300d060b2b06010401 9b5001010109".replace(" ", ""))  # 1.3.6.1.4.1.3536.1.1.1.9
+_LIMITED_OID = _LIMITED[6:]
+_LEGACY = ("proxy", "limited proxy")  # common names of proxies of Globus 2
+_SINCE = timedelta(minutes=5)  # clocks differ
+
+
+def is_proxy(certificate: x509.Certificate) -> bool:
+    """Tell whether a certificate is a proxy, of any kind."""
+    if any(each.oid in (PROXY_INFO, _DRAFT_INFO) for each in certificate.extensions):
+        return True
+    last = certificate.subject.rdns[-1:]
+    if not last or x509.Name([*certificate.subject.rdns[:-1]]) != certificate.issuer:
+        return False
+    return any(part.oid == NameOID.COMMON_NAME and part.value in _LEGACY for part in last[0])
+
+
+def is_limited(certificate: x509.Certificate) -> bool:
+    """Tell whether a proxy is a limited one: good for transfers, not for starting programs."""
+    for each in certificate.extensions:
+        if each.oid in (PROXY_INFO, _DRAFT_INFO) and isinstance(each.value, x509.UnrecognizedExtension):
+            return _LIMITED_OID in each.value.value
+    return one_line(certificate.subject).endswith("/CN=limited proxy")
+
+
+def identity(chain: list[x509.Certificate]) -> str:
+    """Return whom a chain, the leaf first, is about: the name of the first that is no proxy; "" for none."""
+    return next((one_line(each.subject) for each in chain if not is_proxy(each)), "")
+
+
+def sign_proxy(
+    request: bytes,
+    issuer: x509.Certificate,
+    key: CertificateIssuerPrivateKeyTypes,
+    until: datetime,
+    *,
+    limited: bool = False,
+) -> bytes:
+    """Return a proxy certificate (DER) for the key of a PKCS #10 request; raises ValueError for no request.
+
+    What the request asks for beside its key is not looked at. `limited`: as it must be where ours is.
+    """
+    asked = x509.load_der_x509_csr(request)
+    if not asked.is_signature_valid:
+        raise ValueError("a request that its own key has not signed")
+    serial = x509.random_serial_number() >> 97  # 63 bits: others keep it in a machine word
+    name = x509.Name(
+        [
+            *issuer.subject.rdns,
+            x509.RelativeDistinguishedName([x509.NameAttribute(NameOID.COMMON_NAME, str(serial))]),
+        ]
+    )
+    now = datetime.now(UTC)
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_encipherment=True,
+        content_commitment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    info = _LIMITED if limited else _INHERIT_ALL
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer.subject)
+        .public_key(asked.public_key())
+        .serial_number(serial)
+        .not_valid_before(max(now - _SINCE, issuer.not_valid_before_utc))
+        .not_valid_after(min(until, issuer.not_valid_after_utc))
+        .add_extension(usage, critical=True)
+        .add_extension(x509.UnrecognizedExtension(PROXY_INFO, info), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return made.public_bytes(serialization.Encoding.DER)

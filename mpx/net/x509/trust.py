@@ -1,0 +1,133 @@
+"""The CAs that a grid trusts: their certificates, what each may sign, and what they have revoked.
+
+Python's ssl finds a CA in such a folder and checks the chain. What grids ask for beyond that is checked here,
+after the handshake and before anything is sent: signing policies and lists of revoked certificates (CRL).
+"""
+
+import os
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+from mpx.errors import AuthenticationError
+from mpx.net.x509.names import hashes, one_line
+from mpx.net.x509.proxies import is_proxy
+from mpx.net.x509.signing_policy import Grant, may_sign, parse_policy
+
+_SYSTEM = "/etc/grid-security/certificates"
+_MOST_OF_A_NAME = 10  # CRLs <hash>.r0 to .r9
+_ALLOW_PROXIES = 0x40  # X509_V_FLAG_ALLOW_PROXY_CERTS, which Python has no name for
+
+
+class TrustAnchors:
+    """A folder of CAs (X509_CERT_DIR): <hash>.0, <hash>.signing_policy, <hash>.r0."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def trust_in(self, context: ssl.SSLContext) -> None:
+        """Have a context take peers that one of these CAs vouches for, and proxies of such."""
+        context.load_verify_locations(capath=self.folder)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_flags = ssl.VerifyFlags(context.verify_flags | _ALLOW_PROXIES)
+
+    def check(self, chain: list[x509.Certificate], peer: str) -> None:
+        """Check a chain, the leaf first and its CA last, that OpenSSL has found good.
+
+        Raises AuthenticationError where a CA may not sign what it has signed, or has revoked it.
+        """
+        for certificate, issuer in zip(chain, chain[1:], strict=False):
+            if is_proxy(certificate):
+                continue
+            self._check_policy(certificate, issuer, peer)
+            self._check_revoked(certificate, issuer, peer)
+
+    def _check_policy(self, certificate: x509.Certificate, issuer: x509.Certificate, peer: str) -> None:
+        ca, subject = one_line(issuer.subject), one_line(certificate.subject)
+        name, grants = self._policy(issuer, peer)
+        if not may_sign(grants, ca, subject):
+            raise AuthenticationError(
+                f"the certificate of {peer}, {subject}, is not one that {ca} may sign, as {name} has it; "
+                "if its CA has changed its policy, install the new one (package ca-policy or fetch-crl of your grid)"
+            )
+
+    def _policy(self, issuer: x509.Certificate, peer: str) -> tuple[str, list[Grant]]:
+        names = [f"{self.folder}/{each}.signing_policy" for each in hashes(issuer.subject)]
+        for name in names:
+            try:
+                with open(name, encoding="utf-8", errors="replace") as file:
+                    return name, parse_policy(file.read())
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                raise AuthenticationError(
+                    f"{name} cannot be read, so {peer} is not trusted: {getattr(error, 'strerror', None) or error}"
+                ) from None
+        raise AuthenticationError(
+            f"{one_line(issuer.subject)} has no signing policy, so {peer} is not trusted: {names[0]} is missing"
+        )
+
+    def _check_revoked(self, certificate: x509.Certificate, issuer: x509.Certificate, peer: str) -> None:
+        for name in self._lists(issuer):
+            try:
+                found = _load_list(Path(name).read_bytes())
+                if found.issuer != issuer.subject:
+                    continue  # of another CA with that hash
+                if not found.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]  # any key
+                    raise ValueError("its CA has not signed it")
+            except (OSError, ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm) as error:
+                raise AuthenticationError(
+                    f"the list of revoked certificates {name} is not good, so {peer} is not trusted: "
+                    f"{error}; fetch it anew: fetch-crl"
+                ) from None
+            if found.next_update_utc and found.next_update_utc <= datetime.now(UTC):
+                raise AuthenticationError(
+                    f"the list of revoked certificates {name} has expired ({found.next_update_utc:%Y-%m-%d}), "
+                    f"so {peer} is not trusted; fetch it anew: fetch-crl"
+                )
+            if found.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
+                raise AuthenticationError(
+                    f"the certificate of {peer}, {one_line(certificate.subject)}, was revoked by its CA; "
+                    "nothing was sent: tell the operator of that server"
+                )
+
+    def _lists(self, issuer: x509.Certificate) -> list[str]:
+        names = [
+            f"{self.folder}/{each}.r{number}"
+            for each in hashes(issuer.subject)
+            for number in range(_MOST_OF_A_NAME)
+        ]
+        return [name for name in names if os.path.exists(name)]
+
+
+def _load_list(data: bytes) -> x509.CertificateRevocationList:
+    return x509.load_pem_x509_crl(data) if b"-----BEGIN" in data else x509.load_der_x509_crl(data)
+
+
+def find_trust_anchors() -> TrustAnchors:
+    """Return the folder of CAs, found as grid tools find it; AuthenticationError where there is none."""
+    if named := os.environ.get("X509_CERT_DIR"):
+        places = [named]
+    else:
+        places = [str(Path.home() / ".globus" / "certificates"), _SYSTEM]
+    for place in places:
+        if os.path.isdir(place):
+            return TrustAnchors(place)
+    raise AuthenticationError(
+        f"no certificates of CAs to trust in {' or '.join(places)}: install those of your grid "
+        "(ca-policy-egi-core, osg-ca-certs), or name their folder in X509_CERT_DIR"
+    )
+
+
+def verified_chain(connection: ssl.SSLObject | ssl.SSLSocket) -> list[x509.Certificate]:
+    """Return the chain that OpenSSL has found good, the leaf first and its CA last."""
+    if hasattr(connection, "get_verified_chain"):  # from Python 3.13 on
+        found: list[Any] = connection.get_verified_chain()
+    else:
+        inside: Any = connection._sslobj  # type: ignore[union-attr]  # the same, without a public name
+        found = [each.public_bytes(2) for each in inside.get_verified_chain() or ()]  # 2: as DER
+    return [x509.load_der_x509_certificate(each) for each in found]
