@@ -78,7 +78,8 @@ def parse_location(text: str) -> Location:
         )
     if scheme not in _SERVERS:
         raise UsageError(
-            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, ftp://, gsiftp://, mpx:// and ssh://"
+            f"{text}: mpx does not know {scheme}://; it copies plain names, file:, "
+            f"{', '.join(f'{each}://' for each in _SERVERS)}"
         )
     return _server(text, scheme)
 

@@ -47,7 +47,7 @@ def _content(data: bytes, at: int, end: int, tag: int) -> tuple[int, int]:
 
 
 def elements(data: bytes) -> list[tuple[int, bytes]]:
-    """Return the elements that stand one behind the other, each with its tag and content; raises ValueError."""
+    """Return the elements that stand one behind the other, each by tag and content; raises ValueError."""
     found, at = [], 0
     while at < len(data):
         start, end = _content(data, at, len(data), data[at])

@@ -269,7 +269,10 @@ def receive(
     stop: Callable[[], bool] = lambda: False,
     most: int = 65536,
 ) -> bytes:
-    """Receive some bytes, `most` of them; empty at the end. Raises TransferTimeout, ConnectionLost or Interrupted."""
+    """Receive some bytes, `most` of them; empty at the end.
+
+    Raises TransferTimeout, ConnectionLost or Interrupted.
+    """
     deadline_s = time.monotonic() + timeout_s
     try:
         while not stop():

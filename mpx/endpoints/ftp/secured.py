@@ -80,8 +80,8 @@ class Security(Protocol):
         return ()
 
     def settled(self, replies: Sequence[Reply]) -> None:
-        """Take the answers to `settings`; raises AuthenticationError where there is no data connection then."""
-        return
+        """Take the answers to `settings`; raises AuthenticationError where no data can pass then."""
+        del replies
 
     def protect(self, *, is_listing: bool) -> tuple[bytes, ...]:  # noqa: ARG002
         """Return what is to be sent before data connections for that are asked for."""

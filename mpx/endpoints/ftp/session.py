@@ -374,7 +374,7 @@ class ClientSession:
         return [next(fresh) if answer is None else answer for answer in known]
 
     def protected(self, commands: Sequence[bytes], *, is_listing: bool = False) -> list[Reply]:
-        """As `pipeline`, with what is to be said before, so that data connections are protected as they are to be.
+        """As `pipeline`, where data connections follow: say before how these are protected, if that changes.
 
         Raises AuthenticationError where that is refused.
         """

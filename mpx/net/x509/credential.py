@@ -10,6 +10,7 @@ import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
@@ -49,16 +50,16 @@ class Credential:
     @property
     def key(self) -> CertificateIssuerPrivateKeyTypes:
         """The key of the leaf, to sign with."""
-        return load_pem_private_key(self.pem.encode("ascii"), None)  # type: ignore[return-value]  # it can sign
+        found: Any = load_pem_private_key(self.pem.encode("ascii"), None)  # of a kind that can sign
+        return found  # type: ignore[no-any-return]
 
     def show_in(self, context: ssl.SSLContext) -> None:
         """Have a context show this certificate; raises AuthenticationError for a key of another."""
         try:
             show_key(context, self.pem)
         except OSError as error:
-            raise AuthenticationError(
-                f"{self.place} cannot be used: {getattr(error, 'reason', None) or error.strerror}; {MAKE_PROXY}"
-            ) from None
+            why = getattr(error, "reason", None) or error.strerror
+            raise AuthenticationError(f"{self.place} cannot be used: {why}; {MAKE_PROXY}") from None
 
 
 def find_credential() -> Credential:
@@ -103,7 +104,7 @@ def _private(name: str) -> str:
     """Read what only its owner may, and that is to be us: a proxy of others, in /tmp, is not ours."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
+        with os.fdopen(fd, "rb") as file:
             about = os.fstat(fd)
             if not stat.S_ISREG(about.st_mode):
                 raise AuthenticationError(f"{name} is not a regular file; {MAKE_PROXY}")
@@ -119,7 +120,7 @@ def _private(name: str) -> str:
 
 def _text(name: str) -> str:
     try:
-        with open(name, "rb") as file:
+        with Path(name).open("rb") as file:
             return file.read(_LARGEST_BYTES).decode("ascii", "replace")
     except OSError as error:
         raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None

@@ -1,4 +1,4 @@
-"""Distinguished names as grid tools write them (/O=Grid/CN=Alice), and the hash that files of CAs are named by."""
+"""Distinguished names as grid tools write them (/O=Grid/CN=Alice), and the hashes that name files of CAs."""
 
 import hashlib
 
@@ -63,9 +63,10 @@ def _as_file(digest: bytes) -> str:
 
 
 def canonical(name: bytes) -> bytes:
-    """Return what OpenSSL hashes of a name (DER): text in UTF-8, small letters, single spaces; raises ValueError.
+    """Return what OpenSSL hashes of a name (DER): text in UTF-8, small letters, single spaces.
 
-    See x509_name_canon() of its x_name.c: the parts stand one behind the other, without the outer sequence.
+    As x509_name_canon() of its x_name.c: the parts stand one behind the other, without the outer sequence.
+    Raises ValueError for no name.
     """
     found = b""
     ((_, parts),) = elements(name)

@@ -7,11 +7,12 @@ after the handshake and before anything is sent: signing policies and lists of r
 import os
 import ssl
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from mpx.errors import AuthenticationError
 from mpx.net.x509.names import hashes, one_line
@@ -40,38 +41,40 @@ class TrustAnchors:
 
         Raises AuthenticationError where a CA may not sign what it has signed, or has revoked it.
         """
-        for certificate, issuer in zip(chain, chain[1:], strict=False):
+        for certificate, issuer in pairwise(chain):
             if is_proxy(certificate):
                 continue
-            self._check_policy(certificate, issuer, peer)
-            self._check_revoked(certificate, issuer, peer)
+            try:
+                self._check_policy(certificate, issuer)
+                self._check_revoked(certificate, issuer)
+            except _Distrust as error:
+                raise AuthenticationError(f"{peer} is not trusted, and nothing was sent: {error}") from None
 
-    def _check_policy(self, certificate: x509.Certificate, issuer: x509.Certificate, peer: str) -> None:
+    def _check_policy(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         ca, subject = one_line(issuer.subject), one_line(certificate.subject)
-        name, grants = self._policy(issuer, peer)
+        name, grants = self._policy(issuer)
         if not may_sign(grants, ca, subject):
-            raise AuthenticationError(
-                f"the certificate of {peer}, {subject}, is not one that {ca} may sign, as {name} has it; "
-                "if its CA has changed its policy, install the new one (package ca-policy or fetch-crl of your grid)"
+            raise _Distrust(
+                f"its certificate {subject} is not one that {ca} may sign, as {name} has it; if that CA has "
+                "changed its policy, install the new one"
             )
 
-    def _policy(self, issuer: x509.Certificate, peer: str) -> tuple[str, list[Grant]]:
+    def _policy(self, issuer: x509.Certificate) -> tuple[str, list[Grant]]:
         names = [f"{self.folder}/{each}.signing_policy" for each in hashes(issuer.subject)]
         for name in names:
             try:
-                with open(name, encoding="utf-8", errors="replace") as file:
-                    return name, parse_policy(file.read())
+                return name, parse_policy(Path(name).read_text("utf-8", "replace"))
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                raise AuthenticationError(
-                    f"{name} cannot be read, so {peer} is not trusted: {getattr(error, 'strerror', None) or error}"
-                ) from None
-        raise AuthenticationError(
-            f"{one_line(issuer.subject)} has no signing policy, so {peer} is not trusted: {names[0]} is missing"
+                why = getattr(error, "strerror", None) or error
+                raise _Distrust(f"{name} cannot be read: {why}") from None
+        raise _Distrust(
+            f"{one_line(issuer.subject)} has no signing policy: {names[0]} is missing; install it beside the "
+            "certificate of that CA"
         )
 
-    def _check_revoked(self, certificate: x509.Certificate, issuer: x509.Certificate, peer: str) -> None:
+    def _check_revoked(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         for name in self._lists(issuer):
             try:
                 found = _load_list(Path(name).read_bytes())
@@ -79,20 +82,18 @@ class TrustAnchors:
                     continue  # of another CA with that hash
                 if not found.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]  # any key
                     raise ValueError("its CA has not signed it")
-            except (OSError, ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm) as error:
-                raise AuthenticationError(
-                    f"the list of revoked certificates {name} is not good, so {peer} is not trusted: "
-                    f"{error}; fetch it anew: fetch-crl"
+            except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+                raise _Distrust(
+                    f"the list of revoked certificates {name} is not good: {error}; fetch it anew: fetch-crl"
                 ) from None
             if found.next_update_utc and found.next_update_utc <= datetime.now(UTC):
-                raise AuthenticationError(
-                    f"the list of revoked certificates {name} has expired ({found.next_update_utc:%Y-%m-%d}), "
-                    f"so {peer} is not trusted; fetch it anew: fetch-crl"
+                raise _Distrust(
+                    f"the list of revoked certificates {name} has expired "
+                    f"({found.next_update_utc:%Y-%m-%d}); fetch it anew: fetch-crl"
                 )
             if found.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
-                raise AuthenticationError(
-                    f"the certificate of {peer}, {one_line(certificate.subject)}, was revoked by its CA; "
-                    "nothing was sent: tell the operator of that server"
+                raise _Distrust(
+                    f"its certificate {one_line(certificate.subject)} was revoked; tell its operator"
                 )
 
     def _lists(self, issuer: x509.Certificate) -> list[str]:
@@ -102,6 +103,10 @@ class TrustAnchors:
             for number in range(_MOST_OF_A_NAME)
         ]
         return [name for name in names if os.path.exists(name)]
+
+
+class _Distrust(Exception):
+    """Why a chain is not good."""
 
 
 def _load_list(data: bytes) -> x509.CertificateRevocationList:

@@ -107,7 +107,7 @@ class GsiSecurity(Security):
         if wanted is not None:
             if alike(subject) != alike(wanted):
                 raise AuthenticationError(
-                    f"{self._peer} is {subject}, and not {wanted} as --server-subject has it; nothing was sent"
+                    f"{self._peer} is {subject}, not {wanted} as --server-subject has it; nothing was sent"
                 )
         elif not is_for(certificate, host):
             names = ", ".join(names_of(certificate)[:5]) or "no host"
@@ -183,7 +183,7 @@ class GsiSecurity(Security):
         self._anchors.check(chain, self._peer)
         if identity(chain) != self._credential.name:
             raise AuthenticationError(
-                f"a data connection is one of {identity(chain)}, not of {self._credential.name}; no data passed"
+                f"a data connection is one of {identity(chain)}, not {self._credential.name}; no data passed"
             )
 
     # --- words ---------------------------------------------------------------------------------------
@@ -195,8 +195,8 @@ class GsiSecurity(Security):
         user, name = self._location.user, self._credential.name
         account = f"no account {user}" if user else "no account"
         return AuthenticationError(
-            f"{peer} knows who we are ({name}) and has {account} for us: {reply.reason}; ask its operator for "
-            f'a line in its grid-mapfile: "{name}" {user or "ACCOUNT"}'
+            f"{peer} knows who we are ({name}) and has {account} for us: {reply.reason}; ask its operator "
+            f'for a line in its grid-mapfile: "{name}" {user or "ACCOUNT"}'
         )
 
     def close(self) -> None:

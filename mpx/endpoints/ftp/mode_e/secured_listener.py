@@ -22,8 +22,8 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class SecuredListener(threading.Thread):
     """Accepts connections until `most` have been admitted, or until it is closed.
 
-    `connected` is called with the address of each; `admit` with each that is the server's, from any thread, and
-    answers whether there is use for it. `stays_open`: see DataListener.
+    `connected` is called with the address of each; `admit` with each that is the server's, from any thread,
+    and answers whether there is use for it. `stays_open`: see DataListener.
     """
 
     def __init__(
