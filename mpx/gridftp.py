@@ -4,6 +4,7 @@ import contextlib
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp import telnet_escape, wire
@@ -12,14 +13,15 @@ from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
 from mpx.endpoints.ftp.extensions import congestion
-from mpx.endpoints.ftp.facts import entry_info, kind_of
+from mpx.endpoints.ftp.facts import entry_info, followed, kind_of
+from mpx.endpoints.ftp.protection import protection_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import asks_size, sized_by
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Rtt, Stamp
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
 from mpx.net import tcp
@@ -74,6 +76,11 @@ class GridFtpEndpoint:
 
     def _unlisted(self, reply: Reply, name: str) -> MpxError:
         return cannot_list(reply, self.session.peer, name, self._refusal)
+
+    @property
+    def protection(self) -> Protection:
+        """See Endpoint."""
+        return protection_of(self.location, self._options.gsi)
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. The questions go out in one write with the login."""
@@ -215,17 +222,7 @@ class GridFtpEndpoint:
 
     def _follow(self, full: str, info: FileInfo) -> FileInfo | None:
         """Describe what a link points to, where the server describes the link itself."""
-        for _ in range(40):
-            if info.kind is not Kind.LINK:
-                return info
-            if not info.link_target:
-                return self._asked_otherwise(full)
-            full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
-            found = self.stat(full, follow=False)
-            if found is None:
-                return None
-            info = found
-        return None
+        return followed(full, info, partial(self.stat, follow=False), self._asked_otherwise)
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
         """See Endpoint. The questions go out together."""

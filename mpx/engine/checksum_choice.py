@@ -1,7 +1,8 @@
 """Which checksum each file of a copy is compared by.
 
 Short files by a strong hash, as Adler-32 proves little of them: its sums of a few bytes fill a small part of
-32 bits. Long files by what costs least where that is strong (xxh3 of mpx serve), else by Adler-32, which is
+32 bits. Where others on the way could change data but not answers, by a hash that nobody can match. Else long
+files by what costs least where that is strong (xxh3 of mpx serve), else by Adler-32, which is
 taken while the bytes pass; a hash in its place would read the file once more at both ends. What the server
 offers and then refuses is asked for no more, and the next best is.
 """
@@ -14,6 +15,7 @@ from mpx.errors import MpxError, NoChecksum, OffsetsUnproven, UsageError
 
 SHORT_BYTES = 1024 * 1024  # and less
 FOR_SHORT = ("xxh3", "sha256", "md5", "sha512", "sha1", "crc32", "adler32")  # the best first
+FOR_EXPOSED = ("sha256", "sha512")  # nobody makes other bytes with the same
 FOR_LONG = ("xxh3", "adler32", "md5", "sha256", "sha1", "sha512", "crc32")
 MOST_REFUSALS = 20  # without one answer, after which a checksum is not asked for any more
 
@@ -22,11 +24,16 @@ class ChecksumChoice:
     """The checksums of one copy, and what is known of the server's. Safe for several threads.
 
     `asked`: what the user asked for, or AUTO; `offers(algorithm)`: whether the far end says that it can;
-    `is_here`: both ends are this host.
+    `is_here`: both ends are this host; `is_exposed`: see Protection.exposed. `is_proof`: what is compared
+    shows changes that somebody made on purpose.
     """
 
-    def __init__(self, asked: str, offers: Callable[[str], bool], *, is_here: bool = False) -> None:
-        wanted = FOR_SHORT if asked == AUTO else (asked,)
+    def __init__(
+        self, asked: str, offers: Callable[[str], bool], *, is_here: bool = False, is_exposed: bool = False
+    ) -> None:
+        wanted: tuple[str, ...] = (asked,) if asked != AUTO else FOR_SHORT
+        if asked == AUTO and is_exposed and any(map(offers, FOR_EXPOSED)):
+            wanted = FOR_EXPOSED
         self._lock = threading.Lock()
         self._offered = {algorithm for algorithm in wanted if algorithm != NONE and offers(algorithm)}
         self._order()
@@ -50,6 +57,7 @@ class ChecksumChoice:
     def _order(self) -> None:
         self._for_short = tuple(name for name in FOR_SHORT if name in self._offered)
         self._for_long = tuple(name for name in FOR_LONG if name in self._offered)
+        self.is_proof = bool(self._offered) and self._offered.issubset(FOR_EXPOSED)
 
     def best(self, size_bytes: int | None) -> str:
         """Return the checksum for a file of this size, "none" if there is none.

@@ -60,6 +60,14 @@ class Rtt:
 
 
 @dataclass(frozen=True, slots=True)
+class Protection:
+    """How what passes between us and an endpoint is protected from those on the way."""
+
+    exposed: str = ""  # what they could change unseen, although they cannot change answers; empty: nothing
+    until_s: float | None = None  # Unix time until when we are let in; None: without end
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A finished partial file that is to appear under its final name."""
 
@@ -102,6 +110,11 @@ class Endpoint(Protocol):
     """
 
     location: Location
+
+    @property
+    def protection(self) -> Protection:
+        """How what passes is protected; asks nothing."""
+        ...
 
     def foresee(self, names: Sequence[str]) -> None:
         """Take the names that a copy describes first, so that no time is lost; called before all else."""

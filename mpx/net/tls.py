@@ -34,7 +34,7 @@ _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "PACKET
 class TlsSocket(ssl.SSLSocket):
     """A connection inside TLS with the calls that our streams make of a socket; made by `secured`.
 
-    A missing close_notify is an error (ssl.SSLEOFError), not an end.
+    A missing close_notify is an error (ssl.SSLEOFError), not an end; see `wrapped`.
     """
 
     # Python makes the object without calling __init__, so these are its first values:
@@ -214,13 +214,23 @@ def show_key(made: ssl.SSLContext, pem: str) -> None:
         os.close(fd)
 
 
-def wrapped(connection: socket.socket, made: ssl.SSLContext, *, server: bool, name: str = "") -> TlsSocket:
-    """Return a connection inside TLS, before its handshake; it takes the place of `connection`."""
+def wrapped(
+    connection: socket.socket,
+    made: ssl.SSLContext,
+    *,
+    server: bool,
+    name: str = "",
+    may_end_unsaid: bool = False,
+) -> TlsSocket:
+    """Return a connection inside TLS, before its handshake; it takes the place of `connection`.
+
+    `may_end_unsaid`: an end without a close_notify is taken for one; what passes says itself where it ends.
+    """
     found = made.wrap_socket(
         connection,
         server_side=server,
         do_handshake_on_connect=False,
-        suppress_ragged_eofs=False,
+        suppress_ragged_eofs=may_end_unsaid,
         server_hostname=name or None,
     )
     assert isinstance(found, TlsSocket)

@@ -112,8 +112,14 @@ def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) ->
 
     Raises UsageError if one was asked for by hand that the far end does not offer.
     """
-    is_here = far_end.location.scheme == "file"
-    choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here)
+    is_here, exposed = far_end.location.scheme == "file", far_end.protection.exposed
+    choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here, is_exposed=bool(exposed))
+    if exposed and choice.is_proof:
+        report.note(f"{exposed}; each file is compared by {choice.best(None)}", Severity.NOTICE)
+    elif exposed:
+        report.note(
+            f"{exposed}, and what is compared does not show who has changed it on purpose", Severity.WARNING
+        )
     if choice.is_by_hand and not choice.verifies:
         raise UsageError(
             f"--checksum {options.checksum} is not possible here: the server does not offer it (CKSM, HASH "

@@ -1,6 +1,7 @@
 """The threads of one attempt to copy, made from what the steps have decided, and wired to each other."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
@@ -8,6 +9,7 @@ from mpx.engine.file_queue import FileQueue
 from mpx.engine.path_control import controls
 from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
+from mpx.engine.tuner import Sample
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
 from mpx.net import tcp
 from mpx.net.socket_buffers import largest_window_bytes
@@ -18,6 +20,7 @@ from mpx.transfer.background import backgrounds_of
 from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.ends import Ends
+from mpx.transfer.expiry import Expiry
 from mpx.transfer.file_start import FileStart
 from mpx.transfer.path_memory import PathMemory
 from mpx.transfer.records import Records
@@ -137,6 +140,15 @@ class Attempt:
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"
             report.note(f"--tuner {options.tuner} does not search: {kept}")
+        timeline = Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done)
+        expiry = Expiry(lambda: ends.far.protection.until_s, report.note)
+
+        def measured(now_s: float, samples: Mapping[str, Sample]) -> None:
+            self._memory.observe(now_s, samples)
+            expiry.observe(
+                time.time(), now_s, timeline.lasts_s(sum(each.bytes_left for each in samples.values()))
+            )
+
         self._loop = ControlLoop(
             self._carrier,
             self._queue,
@@ -144,9 +156,9 @@ class Attempt:
             tuning=StreamTuning(self._carrier, by_path, chosen, first=first_words),
             backgrounds=self._backgrounds,
             paths=multipath or OnePath(lambda: prober.measured.rtt),
-            timeline=Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done),
+            timeline=timeline,
             journal_arrivals=committer.journal_arrivals,
-            on_measured=self._memory.observe,
+            on_measured=measured,
             receives=ends.far_is_source and not ends.is_local,
         )
 

@@ -1,6 +1,8 @@
 """What a server says of a name: its facts (RFC 3659)."""
 
+import posixpath
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
@@ -11,6 +13,7 @@ from mpx.engine.endpoint import FileInfo, Kind
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
 _SPECIAL = re.compile(r"os\.unix=(chr|blk|pipe|fifo|sock|other|dev|door|whiteout)")  # and what follows these
 _LINKS = ("os.unix=slink", "os.unix=symlink")  # ProFTPD says the latter, Pure-FTPD `slink:` without a target
+_MOST_LINKS = 40  # one after the other, as the kernel follows them
 
 
 def kind_of(entry: Entry) -> Kind | None:
@@ -47,6 +50,26 @@ def entry_info(entry: Entry, *, follow: bool = False) -> FileInfo:
         link_resolved=target.startswith("/"),
         identity=facts.get("unique") or None,
     )
+
+
+def followed(
+    full: str,
+    info: FileInfo,
+    stat: Callable[[str], FileInfo | None],
+    otherwise: Callable[[str], FileInfo | None],
+) -> FileInfo | None:
+    """Return what a link leads to in the end, None if nowhere; `otherwise`: where its target is not told."""
+    for _ in range(_MOST_LINKS):
+        if info.kind is not Kind.LINK:
+            return info
+        if not info.link_target:
+            return otherwise(full)
+        full = posixpath.normpath(posixpath.join(posixpath.dirname(full), info.link_target))
+        found = stat(full)
+        if found is None:
+            return None
+        info = found
+    return None
 
 
 def parse_time(text: str) -> float | None:

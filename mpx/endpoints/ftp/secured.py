@@ -36,7 +36,7 @@ class Secured(Dialer, Protocol):
         ...
 
 
-class Tickets(Protocol):
+class TicketedData(Protocol):
     """Data connections of `mpx serve`: we open those of both directions, each with a ticket."""
 
     def dialer(self, ticket: Ticket, direction: Direction) -> Dialer:
@@ -70,7 +70,7 @@ class Security(Protocol):
         ...
 
     @property
-    def tickets(self) -> Tickets | None:
+    def tickets(self) -> TicketedData | None:
         """How data connections come about; None: by ports, as `secured` says."""
         ...
 

@@ -17,7 +17,7 @@ from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.refusals import ended_by
-from mpx.endpoints.ftp.secured import Tickets
+from mpx.endpoints.ftp.secured import TicketedData
 from mpx.endpoints.ftp.security import security_for
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.wire import Reply, command
@@ -152,7 +152,7 @@ class ClientSession:
         return "" if is_local(self._socket) else str(self._socket.getsockname()[0])
 
     @property
-    def tickets(self) -> Tickets | None:
+    def tickets(self) -> TicketedData | None:
         """What opens data connections of both directions, at `mpx serve`; else they are at ports."""
         return self.security.tickets if self.security else None
 

@@ -13,7 +13,7 @@ from mpx.endpoints.local.settling import settle_file, stamp_file
 from mpx.endpoints.local.special_source import special_source
 from mpx.endpoints.local.syncs import Syncs
 from mpx.engine import checksum
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Rtt, Stamp
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
@@ -83,6 +83,8 @@ class LocalEndpoint:
 
     def _error(self, error: OSError, name: str) -> MpxError:
         return local_error(error, name, writing=self._writing)
+
+    protection = Protection()
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Nothing takes long here."""

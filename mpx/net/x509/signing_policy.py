@@ -17,7 +17,7 @@ _PATTERN = re.compile(r'"([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class SigningGrant:
     """What one CA may, or may not, sign: subjects that match one of the patterns."""
 
     issuer: str
@@ -25,9 +25,9 @@ class Grant:
     is_denied: bool = False
 
 
-def parse_policy(text: str) -> list[Grant]:
+def parse_policy(text: str) -> list[SigningGrant]:
     """Read a file; raises ValueError for what it does not understand, as nothing is to be trusted then."""
-    grants: list[Grant] = []
+    grants: list[SigningGrant] = []
     issuers: list[str] = []
     signs: bool | None = None  # granted, denied; None: the rights before are not about signing
     is_new = True
@@ -50,7 +50,9 @@ def parse_policy(text: str) -> list[Grant]:
         elif kind == "cond_subjects":
             patterns = tuple(_PATTERN.findall(rest[1])) or (rest[1],)
             if signs is not None:
-                grants += [Grant(alike(each), tuple(map(alike, patterns)), not signs) for each in issuers]
+                grants += [
+                    SigningGrant(alike(each), tuple(map(alike, patterns)), not signs) for each in issuers
+                ]
         else:
             raise ValueError(f"line {number}: {kind} is not known")
     return grants
@@ -71,7 +73,7 @@ def _words(line: str) -> list[str]:
     return words
 
 
-def may_sign(grants: list[Grant], issuer: str, subject: str) -> bool:
+def may_sign(grants: list[SigningGrant], issuer: str, subject: str) -> bool:
     """Tell whether a CA may vouch for a name; both as /O=Grid/CN=Name."""
     issuer, subject = alike(issuer), alike(subject)
     fitting = [

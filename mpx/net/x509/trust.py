@@ -17,7 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from mpx.errors import AuthenticationError
 from mpx.net.x509.names import hashes, one_line
 from mpx.net.x509.proxies import is_proxy
-from mpx.net.x509.signing_policy import Grant, may_sign, parse_policy
+from mpx.net.x509.signing_policy import SigningGrant, may_sign, parse_policy
 
 _SYSTEM = "/etc/grid-security/certificates"
 _MOST_OF_A_NAME = 10  # CRLs <hash>.r0 to .r9
@@ -59,7 +59,7 @@ class TrustAnchors:
                 "changed its policy, install the new one"
             )
 
-    def _policy(self, issuer: x509.Certificate) -> tuple[str, list[Grant]]:
+    def _policy(self, issuer: x509.Certificate) -> tuple[str, list[SigningGrant]]:
         names = [f"{self.folder}/{each}.signing_policy" for each in hashes(issuer.subject)]
         for name in names:
             try:

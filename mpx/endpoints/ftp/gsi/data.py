@@ -2,6 +2,9 @@
 
 Who opens the TCP connection is the client of TLS, whichever way the data go. With PROT C both show their
 certificates, say in one byte each that they are through and that nothing is delegated, and go on in clear.
+
+A Globus server ends a connection without saying so inside TLS. Whether all has come shows elsewhere: in
+MODE E by its own marks, of a file by its size and checksum, of a listing by the number of its entries.
 """
 
 import socket
@@ -59,7 +62,7 @@ class GsiData:
         found, context = connection, self._contexts[is_server]
         try:
             if self._is_private:
-                found = tls.wrapped(connection, context, server=is_server)
+                found = tls.wrapped(connection, context, server=is_server, may_end_unsaid=True)
                 tls.finish_handshake(found, timeout_s, stop)
                 self._check(found)
                 return found

@@ -70,8 +70,9 @@ class GsiSecurity(Security):
         self, reach: Callable[[], socket.socket], timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
         """See Security. A server that loses what comes together is asked step by step."""
+        connection = reach()
         try:
-            return self._control(reach(), timeout_s, stop, together=True)
+            return self._control(connection, timeout_s, stop, together=True)
         except SessionEnded:
             raise
         except ConnectionLost:

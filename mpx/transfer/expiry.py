@@ -1,0 +1,39 @@
+"""Whether what lets us in lasts as long as the copy: said while there is time to do something about it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from mpx.report import OnNote, Severity
+
+LOOK_S = 30.0  # between two looks; the credential may have been renewed
+FIRST_S = 10.0  # of a copy, before its rate says anything
+
+
+class Expiry:
+    """Foresees that a credential expires before a copy ends. Times are of time.time(); one thread uses it."""
+
+    def __init__(self, until_s: Callable[[], float | None], note: OnNote) -> None:
+        """`until_s`: until when we are let in; None: without end."""
+        self._until_s, self._note = until_s, note
+        self._next_s = FIRST_S
+        self._is_told = False
+
+    def observe(self, now_s: float, elapsed_s: float, lasts_s: float) -> None:
+        """Take how long the copy has run, and how much longer it lasts at its present rate."""
+        if self._is_told or elapsed_s < self._next_s:
+            return
+        self._next_s = elapsed_s + LOOK_S
+        until_s = self._until_s()
+        if until_s is None or lasts_s == float("inf") or now_s + lasts_s <= until_s:
+            return
+        self._is_told = True
+        self._note(
+            f"your proxy expires at {_clock(until_s)} and at the present rate this copy ends about "
+            f"{_clock(now_s + lasts_s)}: renew it (grid-proxy-init, voms-proxy-init), it is read again; "
+            "else what is left is continued by the same command",
+            Severity.NOTICE,
+        )
+
+
+def _clock(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
