@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from grids import as_user, shared_grid
 from interop.stock_server import StockServer
 
 from mpx.engine.endpoint import Endpoint
@@ -118,6 +119,15 @@ def stock_site(folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
+def grid_site(folder: Path) -> Iterator[Site]:
+    """A stock server of a grid, and its user in the environment."""
+    grid = shared_grid()
+    with as_user(grid), StockServer(folder, grid=grid) as server:
+        owner = "nobody" if os.geteuid() == 0 else ""
+        yield Site(folder, server.url, owner=owner, links="absolute", resolves_links=True)
+
+
+@contextmanager
 def own_site(folder: Path) -> Iterator[Site]:
     limits = Limits(congestion=congestion_control.usable_congestion())  # whatever this host gives its users
     with Server(folder, writable=True, limits=limits) as server:
@@ -151,6 +161,7 @@ def with_token(secure: TokenServing, *, writable: bool = True, folder: str = "/"
 SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {
     "local": local_site,
     "stock server": stock_site,
+    "grid server": grid_site,
     "mpx serve": own_site,
     "mpx serve with a token": token_site,
 }

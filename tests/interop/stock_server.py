@@ -8,10 +8,13 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from install_peers import find_peer
+from mpx_lab.private_grid import PrivateGrid
 
 STARTED_WITHIN_S = 30
 
@@ -23,8 +26,19 @@ class StockServer:
     own folders are closed to others, so `root` and its parents in the temporary folder are opened.
     """
 
-    def __init__(self, root: Path, *, host: str = "127.0.0.1", arguments: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        host: str = "127.0.0.1",
+        arguments: tuple[str, ...] = (),
+        grid: PrivateGrid | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`grid`: clients log in with certificates of it, and nobody else does."""
         self.root = root
+        self.grid = grid
+        self._environment = {**os.environ, **(grid.server_environment if grid else {}), **environment}
         self.host = host
         self.log_path = root.parent / f"{root.name}.server.log"
         self.port = 0  # known once started, and kept from then on
@@ -35,6 +49,8 @@ class StockServer:
     def url(self) -> str:
         """The URL of the served folder, with a slash at its end."""
         host = f"[{self.host}]" if ":" in self.host else self.host
+        if self.grid:
+            return f"gsiftp://localhost:{self.port}{self.root}/"
         return f"ftp://{host}:{self.port}{self.root}/"
 
     @property
@@ -55,14 +71,17 @@ class StockServer:
 
     def start(self) -> None:
         """Start it; once more after `stop` or `kill`, and then on the same port."""
-        command = [find_peer("globus-gridftp-server"), "-aa", "-home-dir", str(self.root)]
+        command = [find_peer("globus-gridftp-server"), "-home-dir", str(self.root)]
+        command += [] if self.grid else ["-aa"]
         command += ["-p", str(self.port)]
         command += ["-control-interface", self.host, "-data-interface", self.host]
         command += ["-l", str(self.log_path), "-log-level", "ALL", "-log-module", "stdio:buffer=0"]
         if os.geteuid() == 0:
-            command += ["-anonymous-user", "nobody"]
+            command += [] if self.grid else ["-anonymous-user", "nobody"]
             open_to_everyone(self.root)
-        self._process = subprocess.Popen([*command, *self._arguments], stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [*command, *self._arguments], stdout=subprocess.PIPE, env=self._environment
+        )
         try:
             if self.port:
                 self._wait_for_greeting(self._process)  # with a given port it prints nothing

@@ -16,7 +16,7 @@ from mpx.endpoints.ftp.refusals import reply_error
 from mpx.endpoints.ftp.secured import Connect, Dialer
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import ConnectionLost, OffsetsUnproven, TransferTimeout
+from mpx.errors import ConnectionLost, Interrupted, OffsetsUnproven, TransferTimeout
 from mpx.net import tcp
 from mpx.net.reach import believed_host
 
@@ -173,9 +173,11 @@ def connect_data(
 ) -> socket.socket:
     """Connect to a port that the server named, as the options of its session say.
 
-    Raises ConnectionLost, Interrupted, and UsageError when no source port is free.
+    Raises ConnectionLost, Interrupted, and UsageError when no source port is free. ConnectionLost, too, where
+    a handshake waits for a server that has answered the command already: it does not want the connection.
     """
     options = session.options
+    is_secured = port.dialer is not None and session.tickets is None
     try:
         with asking(session):
             return port.open(
@@ -190,8 +192,12 @@ def connect_data(
                     stop=options.stop,
                 ),
                 options.connect_timeout_s,
-                options.stop,
+                lambda: options.stop() or (is_secured and session.is_answered),
             )
+    except Interrupted:
+        if options.stop():
+            raise
+        raise ConnectionLost(f"{session.peer} did not take a data connection") from None
     except ConnectionLost as error:
         from_server = options.data_address_from_server or session.tickets is not None
         raise unreachable(error, from_server=from_server) from None

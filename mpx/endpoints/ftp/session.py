@@ -1,5 +1,6 @@
 """One GridFTP control channel: connect, log in, send commands, read replies, measure the RTT."""
 
+import contextlib
 import re
 import socket
 import time
@@ -244,16 +245,28 @@ class ClientSession:
             if is_late:
                 return
             try:
-                data = tcp.receive(self._socket, max(deadline - time.monotonic(), 0.001), self.peer)
+                self._receive_some(max(deadline - time.monotonic(), 0.001))
             except TransferTimeout:
                 return
-            if not data:
-                raise ConnectionLost(f"{self.peer} closed the connection")
-            try:
-                self._replies.extend(self._reader.feed(data))
-            except ValueError as error:
-                raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
             is_late = time.monotonic() >= deadline
+
+    def _receive_some(self, wait_s: float) -> None:
+        """Take what comes within that; raises TransferTimeout, ConnectionLost."""
+        data = tcp.receive(self._socket, wait_s, self.peer)
+        if not data:
+            raise ConnectionLost(f"{self.peer} closed the connection")
+        try:
+            self._replies.extend(self._reader.feed(data))
+        except ValueError as error:
+            raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a reply that ends a command, or the session, has come and was not read; does not wait."""
+        if all(reply.is_preliminary for reply in self._replies):
+            with contextlib.suppress(TransferTimeout):
+                self._receive_some(0.001)
+        return not all(reply.is_preliminary for reply in self._replies)
 
     def put_back(self, reply: Reply) -> None:
         """Have a reply that ends a command be read once more, as the next; another may follow it."""
