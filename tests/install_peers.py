@@ -17,6 +17,7 @@ from pathlib import Path
 PROGRAMS = {
     "globus-gridftp-server": "globus-gridftp-server-progs",
     "globus-url-copy": "globus-gass-copy-progs",
+    "voms-proxy-fake": "voms-clients",
     "lftp": "lftp",
     "curl": "curl",
     "vsftpd": "vsftpd",

@@ -35,7 +35,7 @@ class Credential:
     @property
     def name(self) -> str:
         """Whom it is about, as /O=Grid/CN=Alice."""
-        return identity(list(self.chain))
+        return identity(self.chain)
 
     @property
     def is_limited(self) -> bool:

@@ -1,5 +1,6 @@
 """Proxy certificates (RFC 3820): short-lived ones that a user signs, so that others act in their name."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -36,9 +37,15 @@ def is_limited(certificate: x509.Certificate) -> bool:
     return one_line(certificate.subject).endswith("/CN=limited proxy")
 
 
-def identity(chain: list[x509.Certificate]) -> str:
-    """Return whom a chain, the leaf first, is about: the name of the first that is no proxy; "" for none."""
-    return next((one_line(each.subject) for each in chain if not is_proxy(each)), "")
+def end_entity(chain: Sequence[x509.Certificate]) -> x509.Certificate | None:
+    """Return whom a chain, the leaf first, is about: the first that is no proxy; these may bear any name."""
+    return next((each for each in chain if not is_proxy(each)), None)
+
+
+def identity(chain: Sequence[x509.Certificate]) -> str:
+    """Return the name of whom a chain is about, as /O=Grid/CN=Alice; "" for nobody."""
+    found = end_entity(chain)
+    return one_line(found.subject) if found else ""
 
 
 def sign_proxy(
@@ -48,21 +55,19 @@ def sign_proxy(
     until: datetime,
     *,
     limited: bool = False,
+    name: str = "",
 ) -> bytes:
     """Return a proxy certificate (DER) for the key of a PKCS #10 request; raises ValueError for no request.
 
-    What the request asks for beside its key is not looked at. `limited`: as it must be where ours is.
+    What the request asks for beside its key is not looked at. `limited`: as it must be where ours is. `name`:
+    what is added to that of the issuer, in place of a number.
     """
     asked = x509.load_der_x509_csr(request)
     if not asked.is_signature_valid:
         raise ValueError("a request that its own key has not signed")
     serial = x509.random_serial_number() >> 97  # 63 bits: others keep it in a machine word
-    name = x509.Name(
-        [
-            *issuer.subject.rdns,
-            x509.RelativeDistinguishedName([x509.NameAttribute(NameOID.COMMON_NAME, str(serial))]),
-        ]
-    )
+    last = x509.NameAttribute(NameOID.COMMON_NAME, name or str(serial))
+    subject = x509.Name([*issuer.subject.rdns, x509.RelativeDistinguishedName([last])])
     now = datetime.now(UTC)
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -78,7 +83,7 @@ def sign_proxy(
     info = _LIMITED if limited else _INHERIT_ALL
     made = (
         x509.CertificateBuilder()
-        .subject_name(name)
+        .subject_name(subject)
         .issuer_name(issuer.subject)
         .public_key(asked.public_key())
         .serial_number(serial)

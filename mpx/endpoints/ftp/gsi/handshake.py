@@ -34,9 +34,12 @@ class GsiHandshake:
         context: ssl.SSLContext,
         peer: str,
         host: str,
+        trusted: str,
         timeout_s: float,
         stop: Callable[[], bool],
     ) -> None:
+        """`trusted`: where the CAs are, for people."""
+        self._trusted = trusted
         self.banner = b""  # the greeting, as it came
         self.rest = bytearray()  # what came behind the last reply
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -119,7 +122,8 @@ class GsiHandshake:
             return False
         except ssl.SSLCertVerificationError as error:
             raise AuthenticationError(
-                f"the certificate of {self._peer} is not valid: {error.verify_message}"
+                f"the certificate of {self._peer} is not valid: {error.verify_message}; the CAs that you "
+                f"trust are in {self._trusted} (X509_CERT_DIR)"
             ) from None
         except ssl.SSLError as error:
             raise AuthenticationError(f"no TLS with {self._peer}: {error.reason or error.strerror}") from None

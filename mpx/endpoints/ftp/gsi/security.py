@@ -27,7 +27,7 @@ from mpx.net.self_signed import self_signed
 from mpx.net.tls import load_pem
 from mpx.net.x509.credential import Credential, find_credential
 from mpx.net.x509.names import alike, one_line
-from mpx.net.x509.proxies import identity, sign_proxy
+from mpx.net.x509.proxies import end_entity, identity, sign_proxy
 from mpx.net.x509.server_name import is_for, names_of
 from mpx.net.x509.trust import TrustAnchors, find_trust_anchors, verified_chain
 
@@ -83,7 +83,8 @@ class GsiSecurity(Security):
     ) -> GsiControl:
         try:
             host = self._location.host
-            done = GsiHandshake(connection, self._context(), self._peer, host, timeout_s, stop)
+            trusted = self._anchors.folder
+            done = GsiHandshake(connection, self._context(), self._peer, host, trusted, timeout_s, stop)
             done.begin(together=together)
             self._check_server(done.tls)
             done.finish(self._delegated if self._delegates else None)
@@ -103,7 +104,8 @@ class GsiSecurity(Security):
     def _check_server(self, connection: ssl.SSLObject) -> None:
         chain = verified_chain(connection)
         self._anchors.check(chain, self._peer)
-        certificate, host, wanted = chain[0], self._location.host, self._options.server_subject
+        host, wanted = self._location.host, self._options.server_subject
+        certificate = end_entity(chain) or chain[0]
         subject = one_line(certificate.subject)
         if wanted is not None:
             if alike(subject) != alike(wanted):
