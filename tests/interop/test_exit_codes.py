@@ -58,7 +58,6 @@ REQUESTS = {
     "one name": (["a"], "missing"),
     "unknown option": (["--fast", "a", "b"], "--fast"),
     "unknown scheme": (["a", "s3://bucket/x"], "s3://"),
-    "gsiftp": (["a", "gsiftp://host/x"], "ftp://"),
     "password in a URL": (["a", "ftp://me:hush@host/x"], "netrc"),
     "password in another URL": (["a", "sftp://me:hush@host/x"], "netrc"),
     "password and a bad port": (["a", "ftp://me:hush@host:port/x"], "netrc"),
@@ -142,7 +141,7 @@ def test_2_other_commands(words: list[str]) -> None:
 
 
 def test_2_quiet_says_so_too(here: Path) -> None:
-    refused(mpx("copy", "-q", "a", "gsiftp://host/x"), 2, "ftp://")
+    refused(mpx("copy", "-q", "a", "s3://host/x"), 2, "ftp://")
 
 
 @pytest.mark.parametrize(
