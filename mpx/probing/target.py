@@ -34,15 +34,8 @@ def parse_target(text: str) -> Address:
 
 
 def sink_of(text: str) -> Location:
-    """Return where bursts go, with user and name where `text` is a URL; `parse_target` has accepted it.
-
-    Raises UsageError for gsiftp://: only mpx serve takes bursts, and it speaks no GSI.
-    """
-    if found := _SCHEME.match(text):
-        if found.group(1):
-            raise UsageError(
-                f"{text}: bursts need mpx serve at the other end, which does not speak gsiftp://"
-            )
+    """Return where bursts go, with user and name where `text` is a URL; `parse_target` has accepted it."""
+    if _SCHEME.match(text):
         return parse_location(text)
     host, port = parse_target(text)
     return Location("ftp", "/", host, port)
