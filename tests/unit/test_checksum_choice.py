@@ -83,3 +83,20 @@ def test_one_line_says_that_all_are_refused() -> None:
 def test_disks_and_memory_are_to_blame_only_where_the_bytes_were_read() -> None:
     assert "disks" not in a_choice("globus").why_differs("adler32")
     assert "disks" in ChecksumChoice("auto", lambda _: True, is_here=True).why_differs("xxh3")
+
+
+@pytest.mark.parametrize(
+    ("server", "asked", "long", "is_proof"),
+    [
+        ("mpx serve", "auto", "sha256", True),
+        ("globus", "auto", "sha256", True),
+        ("adler32 only", "auto", "adler32", False),
+        ("nothing", "auto", "none", False),
+        ("globus", "sha512", "sha512", True),
+        ("globus", "md5", "md5", False),
+        ("globus", "none", "none", False),
+    ],
+)
+def test_where_data_can_be_changed_on_purpose(server: str, asked: str, long: str, is_proof: bool) -> None:
+    choice = ChecksumChoice(asked, SERVERS[server].__contains__, is_exposed=True)
+    assert (choice.best(LONG), choice.is_proof) == (long, is_proof)

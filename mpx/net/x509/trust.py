@@ -129,10 +129,24 @@ def find_trust_anchors() -> TrustAnchors:
 
 
 def verified_chain(connection: ssl.SSLObject | ssl.SSLSocket) -> list[x509.Certificate]:
-    """Return the chain that OpenSSL has found good, the leaf first and its CA last."""
+    """Return the chain that OpenSSL has found good, the leaf first and its CA last.
+
+    Raises AuthenticationError for certificates that OpenSSL takes and nobody can read.
+    """
     if hasattr(connection, "get_verified_chain"):  # from Python 3.13 on
         found: list[Any] = connection.get_verified_chain()
     else:
         inside: Any = connection._sslobj  # type: ignore[union-attr]  # the same, without a public name
         found = [each.public_bytes(2) for each in inside.get_verified_chain() or ()]  # 2: as DER
-    return [x509.load_der_x509_certificate(each) for each in found]
+    try:
+        chain = [x509.load_der_x509_certificate(each) for each in found]
+        for each in chain:
+            _ = (
+                each.extensions,
+                each.subject,
+                each.issuer,
+                each.not_valid_after_utc,
+            )  # read when first asked for
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise AuthenticationError(f"a certificate of the other side cannot be read: {error}") from None
+    return chain

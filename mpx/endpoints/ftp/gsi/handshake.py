@@ -10,13 +10,14 @@ last ones together with the login. A login takes two round trips so.
 
 import base64
 import binascii
+import contextlib
 import socket
 import ssl
 import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.wire import Reply, ReplyReader
-from mpx.errors import AuthenticationError, ConnectionLost, SessionEnded
+from mpx.errors import AuthenticationError, ConnectionLost, SessionEnded, TransferTimeout
 from mpx.net import tcp
 
 LONGEST_LINE_BYTES = 1 << 20  # of a reply; a chain of certificates takes some 10 KiB
@@ -95,19 +96,24 @@ class GsiHandshake:
         if last:
             self._incoming.write(self._answer())
         if delegate:
-            asked = self._answer()
-            self._incoming.write(asked)
-            request = b""
-            while not request.lstrip(b"\0"):  # one such byte says that the server is through
-                try:
-                    request += self.tls.read(1 << 16)
-                except ssl.SSLWantReadError:
-                    self._incoming.write(self._answer())
-            self.tls.write(delegate(request.lstrip(b"\0")))
+            self.tls.write(delegate(self._request()))
             self._send(_adat(self._outgoing.read()))
         done = self._reply()
         if done.code != _IN:
             raise self._refused(done)
+
+    def _request(self) -> bytes:
+        """Return the server's request for a proxy: what follows the zero byte that says that it is done."""
+        self._incoming.write(self._answer())
+        while True:
+            try:
+                if found := self.tls.read(1 << 16).lstrip(b"\0"):
+                    return found
+            except ssl.SSLWantReadError:
+                self._incoming.write(self._answer())
+            except ssl.SSLError as error:
+                why = error.reason or error.strerror
+                raise ConnectionLost(f"no TLS with {self._peer}: {why}") from None
 
     @property
     def bios(self) -> tuple[ssl.MemoryBIO, ssl.MemoryBIO]:
@@ -136,9 +142,12 @@ class GsiHandshake:
         if reply.code != _GO_ON or marker.strip():
             raise self._refused(reply)
         try:
-            return base64.b64decode(data.strip(), validate=True)
+            records = base64.b64decode(data.strip(), validate=True)
         except (binascii.Error, ValueError):
-            raise ConnectionLost(f"{self._peer} sent no base64 in its answer to ADAT") from None
+            records = b""
+        if not records:
+            raise ConnectionLost(f"{self._peer} sent nothing that can be read in its answer to ADAT")
+        return records
 
     def _refused(self, reply: Reply) -> AuthenticationError:
         words = " ".join(each.strip() for each in reply.lines if each.strip())[:1000]
@@ -146,11 +155,10 @@ class GsiHandshake:
         return AuthenticationError(f"{self._peer} does not {what}: {words}")
 
     def _send(self, data: bytes) -> None:
-        try:
+        """Send it; where that fails what the server has said before tells why, and is read next."""
+        with contextlib.suppress(OSError):
             self._connection.settimeout(max(0.001, self._until_s - time.monotonic()))
             self._connection.sendall(data)
-        except OSError as error:
-            raise ConnectionLost(f"{self._peer} closed the connection: {error.strerror or error}") from None
 
     def _reply(self, *, keep: bool = False) -> Reply:
         """Read one reply, byte by byte no further than to its end; `keep` it as the greeting, too."""
@@ -159,6 +167,8 @@ class GsiHandshake:
             line = self._line()
             if keep:
                 self.banner += line
+                if len(self.banner) > LONGEST_LINE_BYTES:
+                    raise ConnectionLost(f"{self._peer} does not end its greeting")
             try:
                 found = reader.feed(line)
             except ValueError as error:
@@ -170,7 +180,9 @@ class GsiHandshake:
         while (end := self.rest.find(b"\n") + 1) == 0:
             if len(self.rest) > LONGEST_LINE_BYTES:
                 raise ConnectionLost(f"{self._peer} sent a line longer than {LONGEST_LINE_BYTES} bytes")
-            left_s = max(0.001, self._until_s - time.monotonic())
+            left_s = self._until_s - time.monotonic()
+            if left_s <= 0:
+                raise TransferTimeout(f"{self._peer} did not end the handshake within {self._timeout_s:g} s")
             data = tcp.receive(self._connection, left_s, self._peer, self._stop)
             if not data:
                 raise ConnectionLost(f"{self._peer} closed the connection")
