@@ -67,7 +67,7 @@ class SshProcess:
         request: ServeRequest | LaneRequest,
         wait_s: float,
         stop: Callable[[], bool],
-        wanted: Callable[[], bytes] | None = None,
+        wanted: Callable[[], bytes],
     ) -> Ready | None:
         """Send a request and return its answer; `wanted` returns the program if the other end asks for it.
 
@@ -88,7 +88,7 @@ class SshProcess:
             self.socket.recv(end - len(heard))
             if kind == stdio.MAGIC:
                 return self._parsed(line)
-            if kind != stdio.SEND or wanted is None:
+            if kind != stdio.SEND:
                 raise self._refused(kind)
             self._send(wanted())
             heard = b"\n"

@@ -105,16 +105,15 @@ class RemoteServer:
             try:
                 return self._lane(use, "none", timeout_s, stop)  # several connections carry more
             except (AuthenticationError, ConnectionLost):
-                self._may_log_in = (
-                    False  # it needs somebody who types, and is not to be tried for each stream
-                )
+                # It needs somebody who types, and is not to be tried for each stream.
+                self._may_log_in = False
         return self._lane(use, self._control_path, timeout_s, stop)
 
     def _lane(
         self, use: str, control_path: str | None, timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
         words = arguments(self._location, control_path, batch=True)
-        process = SshProcess(words, self._command(), self._name)
+        process = SshProcess(words, self._command(), self.name)
         with self._lock:
             path = self._path
             self._lanes.append(process)
