@@ -67,6 +67,12 @@ class RemoteServer:
         self.direct: tcp.Address | None = None  # where the server answers
 
     @property
+    def name(self) -> str:
+        """The other end, as shown to people."""
+        user = f"{self._location.user}@" if self._location.user else ""
+        return f"{user}{self._location.host}"
+
+    @property
     def is_direct(self) -> bool:
         """Whether connections need not go through ssh."""
         return self.direct is not None
@@ -94,7 +100,7 @@ class RemoteServer:
         if direct is not None:
             try:
                 made = self._context(DATA_PROTOCOL)
-                return self._checked(tls.secured(connect(direct), made, self._name, timeout_s, stop=stop))
+                return self._checked(tls.secured(connect(direct), made, self.name, timeout_s, stop=stop))
             except (AuthenticationError, ConnectionLost):
                 self.direct = None
         return self.lane(stdio.DATA, timeout_s, stop)
@@ -151,14 +157,14 @@ class RemoteServer:
             making.start()
             self._share_connections()
         words = arguments(self._location, self._control_path)
-        process = SshProcess(words, self._command(), self._name)
+        process = SshProcess(words, self._command(), self.name)
         try:
             if making:
                 self._pem = making.pem()
             request = ServeRequest(self._pem, self.secret, self._ports)
             ready = process.begin(request, max(timeout_s, _LOGIN_S), stop, lambda: self._sent)
             if ready is None:
-                raise ConnectionLost(f"{self._name} started something else than mpx serve --stdio")
+                raise ConnectionLost(f"{self.name} started something else than mpx serve --stdio")
         except BaseException:
             process.close()
             raise
@@ -193,11 +199,6 @@ class RemoteServer:
             return serve_command(self._program)
         self._sent = self._sent or bundle()
         return serve_command(self._program, loader_words(self._sent, keep=self._program.keep))
-
-    @property
-    def _name(self) -> str:
-        user = f"{self._location.user}@" if self._location.user else ""
-        return f"{user}{self._location.host}"
 
     # --- direct connections --------------------------------------------------------------------------
 
@@ -239,7 +240,7 @@ class RemoteServer:
     ) -> tls.TlsSocket:
         connection = tcp.connect(address, timeout_s, stop=stop)
         return self._checked(
-            tls.secured(connection, self._context(protocol), self._name, timeout_s, stop=stop)
+            tls.secured(connection, self._context(protocol), self.name, timeout_s, stop=stop)
         )
 
     def _context(self, protocol: str) -> ssl.SSLContext:
@@ -250,7 +251,7 @@ class RemoteServer:
     def _checked(self, connection: tls.TlsSocket) -> tls.TlsSocket:
         if connection.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
             connection.close()
-            raise AuthenticationError(f"another server answers for {self._name}; nothing was sent")
+            raise AuthenticationError(f"another server answers for {self.name}; nothing was sent")
         return connection
 
     def _end(self, process: SshProcess) -> None:
