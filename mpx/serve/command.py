@@ -47,9 +47,9 @@ def serve(directory: str | None, stdio: bool, **options: Any) -> None:
     audit log anew.
     """
     if stdio:
-        from mpx.serve.stdio import run
+        from mpx.serve.stdio import main
 
-        run()
+        main()
         return
     if directory is None:
         raise click.UsageError("name the folder that is to be served")
