@@ -11,7 +11,7 @@ from mpx.endpoints.ftp.extensions.stdio import Ready
 from mpx.endpoints.ftp.ssh.bundle import bundle
 from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.lane import LaneSocket
-from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
+from mpx.endpoints.ftp.ssh.remote_server import RemoteServer, worth_waiting_s
 from mpx.location import Location
 
 
@@ -50,3 +50,11 @@ def test_a_server_that_names_other_addresses_is_not_followed() -> None:
     server = RemoteServer(Location("ssh", "/", "8.8.8.8"), RemoteProgram(), None)
     assert server._candidates(Ready("", "10.0.0.1", 2811)) == ["8.8.8.8"]
     assert server._candidates(Ready("", "9.9.9.9", 2811)) == ["9.9.9.9", "8.8.8.8"]
+
+
+@pytest.mark.parametrize("rtt_s", [0.0, 0.01, 0.06, 0.2])
+def test_data_wait_for_the_third_round_trip_and_not_for_long(rtt_s: float) -> None:
+    """A firewall that drops what it does not let in is not to cost more than a little."""
+    asked_s = 2 * rtt_s + 0.01
+    assert 3 * rtt_s < asked_s + worth_waiting_s(asked_s) < 4 * rtt_s + 0.1
+    assert worth_waiting_s(10.0) == 0.0

@@ -11,6 +11,7 @@ import secrets
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -35,6 +36,7 @@ _CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy kno
 _LANE_ENDS_S = 60.0
 _FIRST_PORT = 1024  # that is connected to
 _READ_BYTES = 4096
+_SOON_S, _NOT_SOON_S = 0.03, 1.0
 
 
 class RemoteServer:
@@ -61,7 +63,8 @@ class RemoteServer:
         self._lanes: list[SshProcess] = []
         self._pem = ""
         self._closed = threading.Event()
-        self._was_tried = threading.Event()  # whether it can be reached directly
+        self._was_tried = threading.Event()  # whether it can be reached directly, so that `direct` tells
+        self._there_s = 0.0  # since when the server is there
         self._may_log_in = True  # once more, without asking the user
         self.direct: tcp.Address | None = None  # where the server answers
 
@@ -89,6 +92,7 @@ class RemoteServer:
         self, connect: Callable[[tcp.Address], socket.socket], timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
         """Return a connection for data, before its opening: directly, else through ssh; see `control`."""
+        self._was_tried.wait(worth_waiting_s(time.monotonic() - self._there_s))
         direct = self.direct
         if direct is not None:
             try:
@@ -100,7 +104,8 @@ class RemoteServer:
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection through ssh, for control or data. Raises as answer.begin."""
-        if self._was_tried.is_set() and use == stdio.DATA and self._may_log_in:
+        all_go_through = self._was_tried.is_set() and not self.is_direct
+        if all_go_through and use == stdio.DATA and self._may_log_in:
             try:
                 return self._lane(use, timeout_s, stop, shares=False)  # several connections carry more
             except (AuthenticationError, ConnectionLost):
@@ -163,6 +168,7 @@ class RemoteServer:
             raise
         self._first, self._path = process, ready.path
         self._was_tried.clear()
+        self._there_s = time.monotonic()
         trying = threading.Thread(target=self._try_directly, args=(ready, timeout_s), name="mpx-direct")
         trying.daemon = True
         trying.start()
@@ -189,7 +195,7 @@ class RemoteServer:
         for host in self._candidates(ready) if ready.port >= _FIRST_PORT else ():
             with contextlib.suppress(MpxError, OSError):
                 if self._answers((host, ready.port), timeout_s):
-                    return
+                    break
         self._was_tried.set()
 
     def _candidates(self, ready: Ready) -> list[str]:
@@ -242,6 +248,15 @@ class RemoteServer:
                 return
             self._lanes.remove(process)
         threading.Thread(target=process.close, args=(_LANE_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
+
+
+def worth_waiting_s(there_s: float) -> float:
+    """Return how long data wait to see whether they can go directly, if the server is there since `there_s`.
+
+    That shows after three round trips. Who wants to send data has made two of them since, and to begin
+    through ssh takes two more and a process at either end.
+    """
+    return _SOON_S + there_s * 0.6 if there_s < _NOT_SOON_S else 0.0
 
 
 class _Making(threading.Thread):
