@@ -1,10 +1,14 @@
 """`mpx` and `python -m mpx`: signals end either cleanly before the rest is imported, which takes a while."""
 
 import signal
+import sys
 
 TYPE_CHECKING = False  # as in mpx/__init__.py
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
+
+_OVER_SSH = ["serve", "--stdio"]  # as ssh starts it: whoever copies waits for it, so it needs no command line
 
 
 def main() -> "NoReturn":
@@ -19,10 +23,21 @@ def main() -> "NoReturn":
         hold_standard_descriptors()
         reserve_little()
         end_at_once()
-        from mpx import cli
+        run = _command()
     except (OSError, RuntimeError, MemoryError, SystemError, ImportError) as error:
         _cannot_start(error)
-    cli.main()
+    run()
+    sys.exit(0)
+
+
+def _command() -> "Callable[[], None]":
+    if sys.argv[1:] == _OVER_SSH:
+        from mpx.serve import stdio
+
+        return stdio.main
+    from mpx import cli
+
+    return cli.main
 
 
 def _cannot_start(error: Exception) -> "NoReturn":

@@ -1,6 +1,8 @@
 """Words and bounds that options take, for those who declare options and those who act on them."""
 
+import os
 import re
+from collections.abc import Mapping
 
 from mpx.errors import UsageError
 
@@ -30,3 +32,14 @@ def parse_ports(text: str) -> PortRange:
         if 0 < ports[0] <= ports[1] < 65536:
             return ports
     raise UsageError(f"not a range of ports: {text!r}; write it as 40000-41000")
+
+
+def port_range(
+    given: str | None, variable: str, environment: Mapping[str, str] = os.environ
+) -> PortRange | None:
+    """Return the range given, else that of GLOBUS_TCP_PORT_RANGE or GLOBUS_TCP_SOURCE_RANGE, as the GCT does.
+
+    Raises UsageError.
+    """
+    text = given or environment.get(variable)
+    return parse_ports(text) if text else None

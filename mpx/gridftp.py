@@ -121,9 +121,9 @@ class GridFtpEndpoint:
             address = session.tickets.address()
         return Rtt(
             session.measure_rtt(),
-            session.socket_rtt_s,
-            session.socket_congestion,
-            congestion_is_fixed=session.is_congestion_fixed,
+            session.kernel.rtt_s,
+            session.kernel.congestion,
+            congestion_is_fixed=session.kernel.is_congestion_fixed,
             address=address,
             local_host=session.local_host or None,
         )

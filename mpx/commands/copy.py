@@ -9,8 +9,10 @@ import click
 from mpx.commands.copy_options import with_options
 from mpx.commands.output import complain
 from mpx.errors import Interrupted, MpxError, PartialFailure, UsageError
+from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.signals import Signals
+from mpx.transfer.early_start import EarlyStart
 from mpx.units import format_size
 
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
@@ -82,12 +84,6 @@ def copy_command(
     it if DST ends in / or is a folder; one folder (-r) becomes DST: what is in it goes into DST. Several
     sources go into DST under their own names.
     """
-    from mpx.commands.progress import view
-    from mpx.commands.summary import partial_summary, say, summary, tell_details, tell_unverified
-    from mpx.files.atomic_file import check_writable
-    from mpx.report import Report
-    from mpx.transfer.copy import copy
-
     explicit = {
         name for name in given if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
@@ -102,44 +98,63 @@ def copy_command(
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
     if report_file:
         from mpx.commands.report_place import check_apart
+        from mpx.files.atomic_file import check_writable
 
         check_apart(report_file, sources, destination)
         check_writable(report_file)
-    report = Report(" ".join(sources), destination, dry_run=options.dry_run)  # until there is a real one
+    begun: Report | None = None
 
-    def begun(real: "Report") -> None:
-        nonlocal report
-        report = real
+    def begin(report: "Report") -> None:
+        nonlocal begun
+        begun = report
 
-    with Signals() as signals:
-        signals.last_words = lambda: _write_interrupted(report, signals, report_file, destination)
+    def so_far() -> "Report":
+        from mpx.report import Report
+
+        return begun or Report(" ".join(sources), destination, dry_run=options.dry_run)
+
+    with Signals() as signals, EarlyStart() as early:
+        signals.last_words = lambda: _write_interrupted(so_far(), signals, report_file, destination)
         try:
+            places = [parse_location(name).absolute() for name in (*sources, destination)]
+            early.copy(places[:-1], places[-1], options)
+            # What a copy needs is imported now, while an ssh may log in.
+            from mpx.commands.progress import view
+            from mpx.commands.summary import say
+            from mpx.transfer.copy import Copy
+
             with view(progress) as show:
-                copy(
-                    sources,
-                    destination,
-                    options,
-                    targets=targets,
-                    on_begun=begun,
-                    on_progress=show,
-                    on_rehearsed=None if quiet else say,
-                    cancel=signals.cancel,
-                )
+                copy = Copy(places[:-1], places[-1], options, signals.cancel, early)
+                report = copy.run(targets, begin, show, None if quiet else say)
         except MpxError as error:
-            failure = signals.translate(error)
+            failure, report = signals.translate(error), so_far()
             report.ended_by(failure)
             _write(report, report_file, destination)
-            tell_details(report, verbose=verbose, quiet=quiet)
-            if isinstance(failure, PartialFailure) and report.files.total > 1:
-                if not quiet:
-                    tell_unverified(report)
-                failure = PartialFailure(partial_summary(report))
-            raise failure from None
+            raise _told(report, failure, verbose=verbose, quiet=quiet) from None
         _write(report, report_file, destination)
-        tell_details(report, verbose=verbose, quiet=quiet)
-        if not quiet:
-            say(summary(report, verbose=verbose))
-            tell_unverified(report)
+        _tell(report, verbose=verbose, quiet=quiet)
+
+
+def _tell(report: "Report", *, verbose: bool, quiet: bool) -> None:
+    """Print what was done."""
+    from mpx.commands.summary import say, summary, tell_details, tell_unverified
+
+    tell_details(report, verbose=verbose, quiet=quiet)
+    if not quiet:
+        say(summary(report, verbose=verbose))
+        tell_unverified(report)
+
+
+def _told(report: "Report", failure: MpxError, *, verbose: bool, quiet: bool) -> MpxError:
+    """Print what was done before a copy failed, and return the error that is told in the end."""
+    from mpx.commands.summary import partial_summary, tell_details, tell_unverified
+
+    tell_details(report, verbose=verbose, quiet=quiet)
+    if not isinstance(failure, PartialFailure) or report.files.total <= 1:
+        return failure
+    if not quiet:
+        tell_unverified(report)
+    return PartialFailure(partial_summary(report))
 
 
 def _sources(names: list[str], from_file: str | None) -> tuple[list[str], list[str | None] | None, str]:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,11 @@ from mpx.commands.copy_options import with_options
 from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
+from mpx.location import Location, parse_location
 from mpx.options import OF_GSI, OF_SSH, CopyOptions
+from mpx.signals import Signals
 from mpx.text import shown
+from mpx.transfer.early_start import EarlyStart
 from mpx.units import counted, format_size
 
 if TYPE_CHECKING:  # as `mpx list` needs no journal
@@ -26,13 +30,32 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @with_options("data_address_from_server", *OF_GSI, *OF_SSH)
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
-    from mpx.location import parse_location
-    from mpx.transfer.registry import open_endpoint
-
     location = parse_location(url).absolute()
-    is_local = location.scheme == "file"
     options = CopyOptions(**{name: value for name, value in given.items() if value is not None})
-    endpoint = open_endpoint(location, options, lambda: False, writing=False)
+    if location.scheme != "ssh":
+        _list(url, location, options, long=long)
+        return
+    with Signals() as signals, EarlyStart() as early:  # an ssh that asks for a password is not to outlive us
+        early.reach(location, options)
+        try:
+            _list(url, location, options, signals.cancel.is_set, early, long=long)
+        except MpxError as error:
+            raise signals.translate(error) from None
+
+
+def _list(
+    url: str,
+    location: Location,
+    options: CopyOptions,
+    stop: Callable[[], bool] = lambda: False,
+    early: EarlyStart | None = None,
+    *,
+    long: bool,
+) -> None:
+    from mpx.transfer.registry import open_endpoint  # while an ssh may log in
+
+    is_local = location.scheme == "file"
+    endpoint = open_endpoint(location, options, stop, writing=False, early=early)
     failed: list[MpxError] = []
     broken: MpxError | None = None
     try:
@@ -105,7 +128,6 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     Files are counted as far as they had been listed, and bytes as far as they are known here to have arrived;
     the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
-    from mpx.location import parse_location
     from mpx.transfer.journal import leftovers
     from mpx.transfer.registry import open_endpoint
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mpx.choices import PortRange, parse_ports
+from mpx.choices import PortRange
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
 from mpx.net import mptcp
 from mpx.net.congestion_control import congestion_of, is_congestion_fixed, set_congestion
@@ -242,15 +242,6 @@ def show(address: Address) -> str:
     """Return an address as text: host:port, [v6]:port."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def ports(given: str | None, variable: str) -> PortRange | None:
-    """Return the range given, else that of GLOBUS_TCP_PORT_RANGE or GLOBUS_TCP_SOURCE_RANGE, as the GCT does.
-
-    Raises UsageError.
-    """
-    text = given or os.environ.get(variable)
-    return parse_ports(text) if text else None
 
 
 def reset(connection: socket.socket) -> None:

@@ -137,7 +137,8 @@ class TlsSocket(ssl.SSLSocket):
         while view:
             view = view[self.send(view, flags) :]
 
-    def sendmsg(self, buffers: "Iterable[ReadableBuffer]", *_: Any) -> int:  # type: ignore[override]  # see below
+    # That of SSLSocket refuses each call, lest it send in the clear; this one encrypts.
+    def sendmsg(self, buffers: "Iterable[ReadableBuffer]", *_: Any) -> int:  # type: ignore[override]
         """Send the beginning of what stands one after the other: one record, so that a header gets none."""
         record = bytearray()
         for each in buffers:
@@ -185,9 +186,8 @@ def context(*, server: bool, protocols: Sequence[str]) -> ssl.SSLContext:
     made.minimum_version = ssl.TLSVersion.TLSv1_3
     made.sslsocket_class = TlsSocket
     if server:
-        made.num_tickets = (
-            0  # a sender would never read them, and what nobody reads turns a close into a reset
-        )
+        # A sender would never read them, and what nobody reads turns a close into a reset.
+        made.num_tickets = 0
     else:
         made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
     made.set_alpn_protocols(protocols)

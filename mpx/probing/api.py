@@ -218,7 +218,7 @@ def _whys_not(session: ClientSession | None) -> tuple[Callable[[str], str], Call
     """Return functions: why streams may not start with a congestion control, nor be switched to it."""
     if session is None:
         return congestion_control.why_not_congestion, congestion_control.why_not_congestion
-    route, is_locked = session.socket_congestion, session.is_congestion_fixed
+    route, is_locked = session.kernel.congestion, session.kernel.is_congestion_fixed
     return (
         why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked),
         why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked, are_open=True),

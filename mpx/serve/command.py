@@ -1,5 +1,7 @@
 """`mpx serve`: the command line of the embedded endpoint."""
 
+from typing import Any
+
 import click
 
 
@@ -29,28 +31,14 @@ import click
 )
 @click.option(
     "--drain",
+    "drain_s",
     default=0.0,
     metavar="SECONDS",
     type=click.FloatRange(0),
     help="When it is ended, let transfers under way take so long (default: 0).",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log each session, command and transfer to stderr.")
-def serve(
-    directory: str | None,
-    stdio: bool,
-    host: str,
-    port: int,
-    writable: bool,
-    tls: bool,
-    certificate: str | None,
-    key: str | None,
-    audit: str | None,
-    insecure: bool,
-    allow_from: tuple[str, ...],
-    congestion: tuple[str, ...],
-    drain: float,
-    verbose: bool,
-) -> None:
+def serve(directory: str | None, stdio: bool, **options: Any) -> None:
     """Serve DIR over GridFTP until stopped, read-only unless told otherwise.
 
     On this machine in the clear (ftp://); with --tls, or beyond it, inside TLS (mpx://) for clients with a
@@ -59,26 +47,12 @@ def serve(
     audit log anew.
     """
     if stdio:
-        from mpx.serve.stdio import run
+        from mpx.serve.stdio import main
 
-        run()
+        main()
         return
     if directory is None:
         raise click.UsageError("name the folder that is to be served")
     from mpx.serve.folder import serve_folder
 
-    serve_folder(
-        directory,
-        host=host,
-        port=port,
-        writable=writable,
-        tls=tls,
-        certificate=certificate,
-        key=key,
-        audit=audit,
-        insecure=insecure,
-        allow_from=allow_from,
-        congestion=congestion,
-        drain_s=drain,
-        verbose=verbose,
-    )
+    serve_folder(directory, **options)

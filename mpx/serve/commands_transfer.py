@@ -1,11 +1,9 @@
 """Commands that say where data goes, and those that move it."""
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from itertools import chain
 
 from mpx.endpoints.ftp.extensions import dialing, sink
@@ -125,10 +123,13 @@ def _send_file(session: Session, name: str, base: int, length: int | None) -> by
 def _sized(fd: int) -> Iterator[tuple[int, int]]:
     """Yield a file and its size; one that says 0 and has more (of /proc) is copied aside first."""
     size_bytes = os.fstat(fd).st_size
-    with tempfile.TemporaryFile() if not size_bytes and os.pread(fd, 1, 0) else nullcontext() as spool:
-        if spool is None:
-            yield fd, size_bytes
-            return
+    if size_bytes or not os.pread(fd, 1, 0):
+        yield fd, size_bytes
+        return
+    import shutil  # neither is light, and few commands need them
+    import tempfile
+
+    with tempfile.TemporaryFile() as spool:
         with os.fdopen(os.dup(fd), "rb") as file:
             shutil.copyfileobj(file, spool)
         spool.flush()
@@ -251,6 +252,8 @@ def _send_listing(
             turn = Turn(session.turns, session.share)
             _run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
             return _DONE
+        import tempfile
+
         with tempfile.TemporaryFile() as spool:
             session.settle()
             for some in in_turns(session.turn, raw):

@@ -32,7 +32,7 @@ def serve_folder(
     drain_s: float,
     verbose: bool,
 ) -> None:
-    """Serve a folder; the options are those of the command. Raises click.UsageError."""
+    """Serve a folder; each option of the command is one here. Raises click.UsageError."""
     logging.basicConfig(
         level=logging.INFO if verbose else logging.ERROR, format="%(asctime)s mpx serve: %(message)s"
     )

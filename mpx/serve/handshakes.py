@@ -146,10 +146,11 @@ class Handshakes:
         arrivals.put(pending.connection)
 
     def _drop_late(self, now_s: float) -> None:
-        while (oldest := next(iter(self._pending.items()), None)) and oldest[
-            1
-        ].since_s + HANDSHAKE_S <= now_s:
-            self._drop(oldest[0])
+        while oldest := next(iter(self._pending.items()), None):
+            fd, pending = oldest
+            if pending.since_s + HANDSHAKE_S > now_s:
+                return
+            self._drop(fd)
 
     def _release(self, fd: int) -> None:
         self._poll.unregister(fd)

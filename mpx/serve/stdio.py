@@ -39,7 +39,8 @@ def main(asked: bytes | None = None) -> None:
     try:
         run(asked)
     except UsageError as error:
-        sys.exit(f"mpx serve --stdio: {error}")
+        sys.stderr.write(f"mpx: {error}\n")
+        sys.exit(error.exit_code)
 
 
 def _lane(request: LaneRequest) -> None:

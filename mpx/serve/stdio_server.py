@@ -12,17 +12,16 @@ import random
 import socket
 import ssl
 import struct
-import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
-from mpx.choices import PortRange, parse_ports
+from mpx.choices import PortRange, port_range
 from mpx.endpoints.ftp.extensions import dialing
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, parse_opening
 from mpx.endpoints.ftp.extensions.stdio import DATA, Ready, ServeRequest, encode_ready
 from mpx.errors import UsageError
+from mpx.files.socket_folder import new_socket_folder, remove_socket_folder
 from mpx.net import tls
 from mpx.serve.audit import Audit
 from mpx.serve.rights import OneSecret
@@ -34,7 +33,6 @@ from mpx.serve.tickets import Tickets
 
 _LANE_S = 30.0  # for what a lane says first
 _BACKLOG = 64
-_LONGEST_FOLDER = 60  # characters: names of sockets have 107 at most
 _PEER = struct.Struct("=3i")  # struct ucred: process, user, group
 
 
@@ -43,12 +41,11 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
     peer, local = _addresses(environment)
     access = Access(OneSecret(request.secret), Tickets(), Audit(None))
     made = _context(request.pem)
-    long = len(tempfile.gettempdir()) > _LONGEST_FOLDER
-    with tempfile.TemporaryDirectory(prefix="mpx-serve-", dir="/tmp" if long else None) as folder:
-        server = _listening(
-            local, request.ports or _ports(environment), SecureServing(lambda: made, access), peer
-        )
-        path = str(Path(folder) / "lanes")
+    # Else those that a firewall in front of this host lets in, as grid tools are told of them.
+    ports = request.ports or port_range(None, "GLOBUS_TCP_PORT_RANGE", environment)
+    with _folder() as folder:
+        server = _listening(local, ports, SecureServing(lambda: made, access), peer)
+        path = f"{folder}/lanes"
         lanes = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with lanes, server:
             lanes.bind(path)
@@ -63,6 +60,17 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
             streams.has_input_ended.wait()  # the client has gone, or its ssh
             with suppress(OSError):
                 lanes.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    folder = new_socket_folder("mpx-serve-")
+    if not folder:
+        raise UsageError("no folder can be made for a socket, neither below TMPDIR nor in /tmp")
+    try:
+        yield folder
+    finally:
+        remove_socket_folder(folder)
 
 
 def _context(pem: str) -> ssl.SSLContext:
@@ -92,12 +100,6 @@ def _addresses(environment: Mapping[str, str]) -> tuple[str, str]:
         return str(ipaddress.ip_address(peer)), str(ipaddress.ip_address(local))
     except ValueError:
         return "127.0.0.1", "127.0.0.1"
-
-
-def _ports(environment: Mapping[str, str]) -> PortRange | None:
-    """Return the ports that a firewall in front of this host lets in, as grid tools are told of them."""
-    text = environment.get("GLOBUS_TCP_PORT_RANGE")
-    return parse_ports(text) if text else None
 
 
 # --- lanes ----------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Times as FTP writes them: `YYYYMMDDhhmmss`, UTC (RFC 3659)."""
 
-import calendar
 import time
 
 from mpx.serve import arguments
@@ -26,6 +25,8 @@ def parse_time(text: str) -> int:
         whole = text[:_LONGEST].partition(".")[0]
         if not arguments.is_time(whole):
             raise ValueError
+        import calendar  # which imports much, and few commands have a time
+
         return calendar.timegm(time.strptime(whole, "%Y%m%d%H%M%S"))
     except ValueError as error:
         raise RefusalReply(501, f"Not a time (YYYYMMDDhhmmss): {text[:40]!a}") from error

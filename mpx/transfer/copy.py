@@ -14,10 +14,11 @@ from mpx.errors import (
     PartialFailure,
     UsageError,
 )
-from mpx.location import parse_location
+from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
 from mpx.transfer.committed_names import CommittedNames
+from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
 from mpx.transfer.journal import Journal
@@ -65,31 +66,26 @@ def copy(
     if targets is not None and len(targets) != len(names):
         both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
         raise UsageError(f"{both}: there must be one for each")
-    run = _Copy(names, os.fspath(destination), options or CopyOptions(), cancel or threading.Event())
-    if on_begun:
-        on_begun(run.report)
-    try:
-        run.copy(targets, on_progress, on_rehearsed or (lambda _: None))
-        run.report.done()
-    except MpxError as error:
-        run.report.ended_by(error)
-        error.report = run.report
-        raise
-    finally:
-        run.report.close()
-        run.close()
-    return run.report
+    places = [parse_location(name).absolute() for name in (*names, os.fspath(destination))]
+    run = Copy(places[:-1], places[-1], options or CopyOptions(), cancel or threading.Event())
+    return run.run(targets, on_begun, on_progress, on_rehearsed)
 
 
-class _Copy:
+class Copy:
     """One copy: its steps, and what has to be closed after them."""
 
     def __init__(
-        self, sources: list[str], destination: str, options: CopyOptions, cancel: threading.Event
+        self,
+        sources: Sequence[Location],
+        destination: Location,
+        options: CopyOptions,
+        cancel: threading.Event,
+        early: EarlyStart | None = None,
     ) -> None:
+        """Places are absolute. `early`: what was begun for it before."""
         self.options = options
-        self.sources = [parse_location(source).absolute() for source in sources]
-        self.destination = parse_location(destination).absolute()
+        self.sources, self.destination = sources, destination
+        self.early = early
         self.report = Report(
             " ".join(map(str, self.sources)),
             str(self.destination),
@@ -101,6 +97,28 @@ class _Copy:
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
 
+    def run(
+        self,
+        targets: Sequence[str | None] | None = None,
+        on_begun: Callable[[Report], None] | None = None,
+        on_progress: OnProgress | None = None,
+        on_rehearsed: Callable[[str], None] | None = None,
+    ) -> Report:
+        """Do it, and return the report; see `copy`."""
+        if on_begun:
+            on_begun(self.report)
+        try:
+            self.copy(targets, on_progress, on_rehearsed or (lambda _: None))
+            self.report.done()
+        except MpxError as error:
+            self.report.ended_by(error)
+            error.report = self.report
+            raise
+        finally:
+            self.report.close()
+            self.close()
+        return self.report
+
     def copy(
         self,
         targets: Sequence[str | None] | None,
@@ -109,7 +127,12 @@ class _Copy:
     ) -> None:
         """Do it, step by step."""
         self.ends = ends = Ends(
-            self.sources, self.destination, self.options, lambda: self.failure.is_stopping, self.report.note
+            self.sources,
+            self.destination,
+            self.options,
+            lambda: self.failure.is_stopping,
+            self.report.note,
+            self.early,
         )
         names = [source.name for source in self.sources]
         ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))

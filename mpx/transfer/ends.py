@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Endpoint, FileInfo
-from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote
+from mpx.transfer.early_start import EarlyStart
+from mpx.transfer.refusals import check_places
 from mpx.transfer.registry import (
-    check_pair,
     endpoint_at,
     log_in_to_probe,
     open_endpoint,
@@ -41,18 +41,15 @@ class Ends:
         options: CopyOptions,
         stop: Callable[[], bool],
         note: OnNote,
+        early: EarlyStart | None = None,
     ) -> None:
-        """Raises UsageError for a pair that cannot be copied."""
-        if other := next((source for source in sources if source.endpoint != sources[0].endpoint), None):
-            raise UsageError(
-                f"{sources[0]} and {other} are in different places: all sources of a copy must be on this "
-                "host, or all at one server and of one user; copy them separately"
-            )
-        check_pair(sources[0], destination)
+        """Raises UsageError for a pair that cannot be copied. `early`: what was begun for it before."""
+        check_places(sources, destination)
         self.far_is_source = sources[0].scheme != "file"
         self.writes_here = destination.scheme == "file"
         self.is_local = self.writes_here and not self.far_is_source
-        self.sessions = SessionPool(note, remembers=options.history)
+        servers = early.servers if early else None
+        self.sessions = SessionPool(note, remembers=options.history, servers=servers)
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination

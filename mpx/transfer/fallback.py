@@ -10,7 +10,7 @@ from mpx.options import CopyOptions
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import SERVER_CHOOSES, named
 from mpx.transfer.ends import Ends
-from mpx.transfer.option_checks import check_source_ports, sessions_for_files
+from mpx.transfer.refusals import check_source_ports, sessions_for_files
 from mpx.transfer.transport import Transport
 from mpx.units import counted
 

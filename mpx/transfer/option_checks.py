@@ -1,6 +1,6 @@
-"""Options given by hand that this pair of endpoints cannot honour: refused before any byte is sent.
+"""Options given by hand that the server, or a kernel, cannot honour: refused before any byte is sent.
 
-What only bounds something (`--max-streams`, `--port-range`) is accepted where there is nothing to bound.
+Those that nobody has to be asked about: see refusals.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,64 +10,11 @@ from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
 from mpx.files.partial_names import partial_name
-from mpx.net import tcp
-from mpx.options import OF_GSI, OF_SSH, CopyOptions, flag_of
+from mpx.options import CopyOptions
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
-from mpx.units import counted
 
-OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
-    "streams",
-    "tuner",
-    "initial_streams",
-    "share",
-    "bandwidth_bps",
-    "congestion",
-    "policy",
-    "probe_first_s",
-    "probe_mode",
-    "classifier",
-    "transport",
-    "block_size_bytes",
-    "timeout_s",
-    "port_range",
-    "source_ports",
-    "data_address",
-    "data_address_from_server",
-    *OF_GSI,
-    *OF_SSH,
-    "controller",
-)
 NO_CHECKSUMS = "unverified: the server computes no checksums"
-
-
-def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
-    """Raise UsageError for the first option that cannot be applied, whatever the mode."""
-    if options.in_place and (far_is_source or far_end.location.scheme == "file"):
-        raise UsageError("--in-place is not possible here: it is for uploads to a server")
-    if far_end.location.scheme == "file":
-        for name in OF_CONNECTIONS:
-            if options.was_given(name) and getattr(options, name) is not None:
-                raise UsageError(
-                    f"{flag_of(name)} is not possible here: a copy within this host has no connections"
-                )
-        return
-    for names, scheme in ((OF_SSH, "ssh"), (OF_GSI, "gsiftp")):
-        for name in names:
-            if options.was_given(name) and far_end.location.scheme != scheme:
-                raise UsageError(f"{flag_of(name)} is not possible here: it is for {scheme}://")
-    if options.data_address:
-        tcp.check_address(options.data_address)
-    source_ports = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
-    if source_ports:
-        tcp.check_free(options.data_address or "", source_ports)
-    tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE")
-    if options.block_size_bytes and far_is_source:
-        raise UsageError("--block-size is not possible here: the server sends, and chooses the block size")
-    if not far_is_source and options.files is not None and options.files > options.max_sessions:
-        raise UsageError(sessions_for_files(options.files))
-    if not far_is_source:
-        check_source_ports(options)
 
 
 def check_congestion(options: CopyOptions, why_not: Callable[[str], str] | None) -> None:
@@ -87,24 +34,6 @@ def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
             f"--links keep is not possible here: {destination_end.location.host} makes no symbolic links "
             "(SITE SYMLINKFROM); give --links follow or skip"
         )
-
-
-def check_source_ports(options: CopyOptions) -> None:
-    """Raise UsageError if so many streams of ours cannot have a port each."""
-    given = tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
-    if given is None or options.streams is None:
-        return
-    ports = given[1] - given[0] + 1
-    if options.streams > ports:
-        raise UsageError(
-            f"--streams {options.streams} is not possible here: --source-ports has only "
-            f"{counted(ports, 'port')}; widen the range"
-        )
-
-
-def sessions_for_files(files: int) -> str:
-    """Return the message for more files at once than there are sessions."""
-    return f"--files {files} needs --max-sessions {files}: each file in transfer needs a session"
 
 
 def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) -> ChecksumChoice:

@@ -7,24 +7,23 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mpx.choices import parse_ports
+from mpx.choices import port_range
 from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.options import SshOptions
+from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
-from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import Location
-from mpx.net import tcp
 from mpx.options import CopyOptions
 from mpx.report import OnNote, no_note
+from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 
 def session_options(
@@ -32,14 +31,18 @@ def session_options(
     stop: Callable[[], bool],
     bound: Callable[[int], None] | None = None,
     pool: SessionPool | None = None,
+    servers: RemoteServers | None = None,
 ) -> SessionOptions:
-    """Return how sessions of this copy are opened; `bound` gets the port of each before it connects."""
+    """Return how sessions of this copy are opened; `bound` gets the port of each before it connects.
+
+    `servers`: those that were started for it, where there is no pool to have them.
+    """
     family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
     return SessionOptions(
         options.connect_timeout_s,
         options.timeout_s,
         family,
-        source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
+        source_ports=port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
         data_address=options.data_address,
         data_address_from_server=options.data_address_from_server,
         stop=stop,
@@ -47,23 +50,15 @@ def session_options(
         pool=pool,
         unreached=set() if pool is None else pool.unreached,
         known=None if pool is None else pool.known,
-        ssh=ssh_options(options, pool),
+        ssh=ssh_options(options, pool.remote_servers if pool else servers),
         gsi=gsi_options(options),
         without_dcsc=set() if pool is None else pool.without_dcsc,
     )
 
 
-def ssh_options(options: CopyOptions, pool: SessionPool | None) -> SshOptions:
-    """Return how the other end of an ssh is reached; sessions of a pool share one server there."""
-    ports = parse_ports(options.data_ports) if options.data_ports else None
-    servers = pool.remote_servers if pool else None
-    program = RemoteProgram(
-        options.remote_mpx,
-        options.remote_python or "python3",
-        bootstrap=options.bootstrap or options.bootstrap_once,
-        keep=not options.bootstrap_once,
-    )
-    return SshOptions(program, ports, servers)
+def ssh_options(options: CopyOptions, servers: RemoteServers | None) -> SshOptions:
+    """Return how the other end of an ssh is reached; sessions with the same `servers` share one there."""
+    return SshOptions(remote_program(options), data_ports(options), servers)
 
 
 def gsi_options(options: CopyOptions) -> GsiOptions:
@@ -77,7 +72,7 @@ def log_in_to_probe(
     """Return what opens a session for probes, where that is not in the clear."""
     if location.scheme in ("file", "ftp"):
         return None
-    ssh, gsi = ssh_options(options, pool), gsi_options(options)
+    ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
 
 
@@ -89,9 +84,14 @@ def open_endpoint(
     writing: bool,
     bound: Callable[[int], None] | None = None,
     pool: SessionPool | None = None,
+    early: EarlyStart | None = None,
 ) -> Endpoint:
-    """Return the endpoint of a location, opened for itself; see session_options."""
-    return endpoint_at(location, session_options(options, stop, bound, pool), writing=writing)
+    """Return the endpoint of a location, opened for itself; see session_options.
+
+    `early`: what was begun for it before.
+    """
+    session = session_options(options, stop, bound, pool, early.servers if early else None)
+    return endpoint_at(location, session, writing=writing)
 
 
 def endpoint_at(
@@ -111,14 +111,6 @@ def endpoint_at(
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
-
-
-def check_pair(source: Location, destination: Location) -> None:
-    """Raise UsageError for a pair that no carrier serves."""
-    if source.scheme != "file" and destination.scheme != "file":
-        raise UsageError(
-            "mpx does not yet copy from one server to another; copy to this host first, then from here"
-        )
 
 
 def carrier_for(

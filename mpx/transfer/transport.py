@@ -12,7 +12,8 @@ from mpx.recognition.policy import why_not_from
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import Plan, plan
 from mpx.transfer.ends import Ends
-from mpx.transfer.option_checks import check_congestion, check_links, check_options, choose_checksums
+from mpx.transfer.option_checks import check_congestion, check_links, choose_checksums
+from mpx.transfer.refusals import check_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     What was asked for by hand and cannot be had is refused (UsageError); what cannot be had of the defaults
     is noted.
     """
+    check_options(options, ends.far.location, far_is_source=ends.far_is_source)
     over_mptcp = _uses_mptcp(options, ends, report)
     rtt = ends.far.measure_rtt()
     we_send = not ends.is_local and not ends.far_is_source
@@ -66,7 +68,6 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
         "congestion": congestion,
         "congestion_not_had": chosen.note or None,
     }
-    check_options(options, ends.far, far_is_source=ends.far_is_source)
     check_congestion(options, why_not_congestion(ends, rtt))
     check_links(options, ends.destination)
     checksums = choose_checksums(options, ends.far, report)

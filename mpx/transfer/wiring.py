@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mpx.choices import port_range
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.path_control import controls
@@ -11,7 +12,6 @@ from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
 from mpx.engine.tuner import Sample
 from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
-from mpx.net import tcp
 from mpx.net.socket_buffers import largest_window_bytes
 from mpx.options import CopyOptions
 from mpx.report import OnProgress
@@ -94,8 +94,8 @@ class Attempt:
             StreamSettings(
                 congestion=transport.plan.congestion,
                 over_mptcp=transport.over_mptcp,
-                source_ports=tcp.ports(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
-                listen_ports=tcp.ports(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
+                source_ports=port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
+                listen_ports=port_range(options.port_range, "GLOBUS_TCP_PORT_RANGE"),
                 paths=paths,
                 is_short=short is not None,
                 found=transport.found,

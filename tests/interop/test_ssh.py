@@ -2,10 +2,8 @@
 
 import contextlib
 import os
-import pwd
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,10 +14,10 @@ from pathlib import Path
 import pytest
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import mpx, running
+from older_python import home_there, older_python
 from sites import make
 
 MIB = 1024 * 1024
-PYTHON_39 = Path("/usr/bin/python3.9")
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +60,6 @@ def refused(code: int, *words: object) -> str:
 
 def there(path: Path) -> str:
     return f"{HOST}:{path}"
-
-
-def home_there() -> Path:
-    """The home of this account, as sshd knows it; that of the tests is another."""
-    return Path(pwd.getpwuid(os.geteuid()).pw_dir)
 
 
 @pytest.mark.parametrize("size", [0, 1, 20 * MIB + 7])
@@ -358,14 +351,6 @@ def test_a_missing_python_is_told(sshd: PrivateSshd, tmp_path: Path) -> None:
     assert "--remote-python" in refused(2, tmp_path / "source", there(tmp_path / "far"), *words)
 
 
-def older_python() -> str | None:
-    """A Python 3.9 of this host, if there is one."""
-    for found in (*home_there().glob(".pyenv/versions/3.9.*/bin/python"), PYTHON_39):
-        if found.exists():
-            return str(found)
-    return None
-
-
 def test_python_39_runs_it(sshd: PrivateSshd, tmp_path: Path) -> None:
     python = os.environ.get("MPX_TEST_PYTHON39") or older_python()
     if not python:
@@ -377,48 +362,3 @@ def test_python_39_runs_it(sshd: PrivateSshd, tmp_path: Path) -> None:
     copied("-r", there(tmp_path / "far"), tmp_path / "back", *words)
     assert (tmp_path / "back" / "source").read_bytes() == source.read_bytes()
     assert (tmp_path / "back" / "sub" / "small").exists()
-
-
-def test_the_bundle_is_the_same_each_time_and_compiles() -> None:
-    from mpx.endpoints.ftp.ssh.bundle import bundle
-
-    assert bundle() == bundle()
-    python = older_python() or sys.executable
-    code = "import sys,zipfile,io;z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read()));"
-    code += "[compile(z.read(n),n,'exec') for n in z.namelist()]"
-    done = subprocess.run([python, "-c", code], input=bundle(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_listing_that_is_cut_in_its_ssh_is_not_taken_for_whole(tmp_path: Path) -> None:
-    """Its end is believed only from an ssh that ends well; what is missing may be whole lines."""
-    from mpx.endpoints.ftp.ssh.lane import LaneSocket
-
-    for ended_well in (True, False):
-        ours, theirs = socket.socketpair()
-        lane = LaneSocket(ours, lambda: False, lambda: None, lambda well=ended_well: well)
-        theirs.sendall(b"Type=file; a\r\n")
-        theirs.close()
-        assert lane.recv(100) == b"Type=file; a\r\n"
-        if ended_well:
-            assert lane.recv(100) == b""
-        else:
-            with pytest.raises(ConnectionResetError):
-                lane.recv(100)
-            with pytest.raises(ConnectionResetError):
-                lane.recv_into(bytearray(10))
-        lane.close()
-
-
-def test_a_server_that_names_other_addresses_is_not_followed() -> None:
-    from mpx.endpoints.ftp.extensions.stdio import Ready
-    from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
-    from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
-    from mpx.location import Location
-
-    server = RemoteServer(Location("ssh", "/", "192.0.2.7"), RemoteProgram(), None)
-    for named in ("10.0.0.1", "127.0.0.1", "169.254.169.254", "internal.example", "0.0.0.0", ""):
-        assert set(server._candidates(Ready("", named, 2811))) <= {"192.0.2.7", "10.0.0.1"}, named
-    server = RemoteServer(Location("ssh", "/", "8.8.8.8"), RemoteProgram(), None)
-    assert server._candidates(Ready("", "10.0.0.1", 2811)) == ["8.8.8.8"]
-    assert server._candidates(Ready("", "9.9.9.9", 2811)) == ["9.9.9.9", "8.8.8.8"]

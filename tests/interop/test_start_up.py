@@ -5,10 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from interop.stock_server import StockServer
+
+from mpx.endpoints.ftp.extensions.stdio import CONTROL, LaneRequest, ServeRequest, encode_request
+from mpx.net.self_signed import self_signed
 
 SLOW = {  # to import, and needed for special cases at most
     *(
@@ -63,17 +67,22 @@ _IMPORTED = re.compile(r"import time: +[0-9]+ \| +[0-9]+ \| +([\w.]+)")
 
 
 def imported(*words: object, state: Path) -> set[str]:
+    found = started(*words, state=state)
+    assert "mpx.cli" in found
+    return found
+
+
+def started(*words: object, state: Path, said: bytes = b"", code: int = 0) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "mpx", *map(str, words)],
         env={**os.environ, "MPX_STATE_DIR": str(state)},
+        input=said,
         capture_output=True,
-        text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    found = set(_IMPORTED.findall(done.stderr))
-    assert "mpx.cli" in found
-    return found
+    told = done.stderr.decode("utf-8", "replace")
+    assert done.returncode == code, told
+    return set(_IMPORTED.findall(told))
 
 
 def test_what_is_not_to_be_imported_is_there() -> None:
@@ -103,3 +112,16 @@ def test_a_copy_of_one_file(tmp_path: Path) -> None:
     assert not up & (SLOW | SPECIAL | DOWNLOADS | LOCAL)
     assert not down & (SLOW | SPECIAL | UPLOADS | LOCAL)
     assert not here & (SLOW | SPECIAL | OF_SERVERS)
+
+
+def test_the_other_end_of_an_ssh(tmp_path: Path) -> None:
+    """Whoever copies waits for it, and for each lane."""
+    certificate, key = self_signed("a test", timedelta(days=1))
+    asked = encode_request(ServeRequest((certificate + key).decode("ascii"), "secret"))
+    server = started("serve", "--stdio", state=tmp_path, said=asked)
+    assert "mpx.serve.server" in server
+    assert not server & (SLOW - {"ssl", "logging"} | COPYING | {"click", "calendar", "mpx.cli"})
+    gone = encode_request(LaneRequest(str(tmp_path / "gone"), CONTROL))
+    lane = started("serve", "--stdio", state=tmp_path, said=gone, code=2)
+    assert "mpx.serve.stdio" in lane
+    assert not lane & (SLOW | COPYING | {"click", "mpx.cli", "mpx.serve.stdio_server"})

@@ -1,11 +1,14 @@
 """A server on loopback and a raw client of it, for the tests of `mpx serve`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from raw_client import CONTENT, RawClient
+from secure_client import secure_server
 
 from mpx.serve import Server
+from mpx.serve.token_serving import TokenServing
 
 
 @pytest.fixture
@@ -25,3 +28,10 @@ def server(root: Path):
 def client(server: Server):
     with RawClient(server.port) as client:
         yield client
+
+
+@pytest.fixture
+def serving(root: Path, tmp_path: Path) -> Iterator[tuple[Server, TokenServing]]:
+    """One inside TLS."""
+    with secure_server(root, audit=tmp_path / "audit") as made:
+        yield made

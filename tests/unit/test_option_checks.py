@@ -10,8 +10,7 @@ from mpx.location import parse_location
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
 from mpx.transfer.fallback import within_mode_s
-from mpx.transfer.option_checks import check_options
-from mpx.transfer.registry import open_endpoint
+from mpx.transfer.refusals import check_options
 
 HERE = "here"  # within this host
 UP, DOWN = "up", "down"  # in MODE E
@@ -128,9 +127,8 @@ def honoured(pair: str, options: CopyOptions) -> Report:
     """Go through what a copy goes through; raises UsageError."""
     report = Report("a", "b")
     url = "/x" if pair == HERE else "ftp://127.0.0.1:1/x"
-    far = open_endpoint(parse_location(url), options, lambda: False, writing=False)
     uploads = pair in (UP, S_UP)
-    check_options(options, far, far_is_source=not uploads)
+    check_options(options, parse_location(url), far_is_source=not uploads)
     if pair in MODE_S:
         within_mode_s(options, report, why="it is so", uploads=uploads, restarts=pair != S_WHOLE)
     return report

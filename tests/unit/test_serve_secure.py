@@ -4,30 +4,22 @@ import contextlib
 import json
 import os
 import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from raw_client import CONTENT
-from secure_client import SecureClient, inside_tls, is_refused, secure_server, token_of
+from secure_client import SecureClient, is_refused, secure_server, token_of
 
-from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, Direction, Ticket
+from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
 from mpx.errors import UsageError
-from mpx.net.tls import TlsSocket
 from mpx.serve import Server
 from mpx.serve.admission import Room
 from mpx.serve.session import Limits
 from mpx.serve.token_serving import TokenServing
 
 UP, DOWN = Direction.UP, Direction.DOWN
-
-
-@pytest.fixture
-def serving(root: Path, tmp_path: Path) -> Iterator[tuple[Server, TokenServing]]:
-    with secure_server(root, audit=tmp_path / "audit") as made:
-        yield made
 
 
 @pytest.fixture
@@ -256,75 +248,6 @@ def test_the_audit_log_can_be_moved(serving: tuple[Server, TokenServing], tmp_pa
     assert '"after"' in (tmp_path / "audit").read_text()
 
 
-# --- handshakes ------------------------------------------------------------------------------------
-
-
-def test_who_never_finishes_a_handshake_is_in_nobodys_way(root: Path) -> None:
-    with secure_server(root) as (server, secure), token_of(secure):
-        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
-        with SecureClient(server.port) as client:
-            assert client.retrieve_over("RETR file", client.ticket(DOWN)) == CONTENT
-        for sock in silent:
-            sock.close()
-
-
-@pytest.mark.parametrize(
-    "said", [b"USER anonymous\r\n", b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\x16\x03\x01\xff\xff"]
-)
-def test_who_does_not_speak_tls_is_dropped(serving: tuple[Server, TokenServing], said: bytes) -> None:
-    server, _ = serving
-    gone = contextlib.suppress(OSError)  # it may be so at once
-    with socket.create_connection(("127.0.0.1", server.port), 60) as sock, gone:
-        sock.sendall(said)
-        sock.shutdown(socket.SHUT_WR)
-        while sock.recv(1000):  # an alert at most
-            pass
-
-
-def test_who_resets_at_once_keeps_nobody_out(serving: tuple[Server, TokenServing]) -> None:
-    server, secure = serving
-    at_once = struct.pack("ii", 1, 0)
-    for _ in range(30):
-        with socket.create_connection(("127.0.0.1", server.port)) as sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
-    with token_of(secure), SecureClient(server.port) as client:
-        assert client.do("SIZE file").code == 213
-
-
-def test_a_session_that_is_dismissed_as_it_ends_keeps_nobody_out(
-    serving: tuple[Server, TokenServing],
-) -> None:
-    server, secure = serving
-    with token_of(secure), SecureClient(server.port, login=False) as ended:
-        ended.do("QUIT")
-        for session in list(server._sessions):
-            session.control.close()
-            session.give_way()  # as another thread may, at that moment
-        with SecureClient(server.port) as client:
-            assert client.do("SIZE file").code == 213
-
-
-def test_a_client_whose_session_cannot_begin_keeps_nobody_out(
-    serving: tuple[Server, TokenServing], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, secure = serving
-    begin = secure._handshakes._begin
-    failing = [RuntimeError("once"), ValueError("twice")]
-
-    def begin_or_fail(connection: TlsSocket) -> None:
-        if failing:
-            connection.close()
-            raise failing.pop()
-        begin(connection)
-
-    monkeypatch.setattr(secure._handshakes, "_begin", begin_or_fail)
-    for _ in range(2):
-        with inside_tls(server.port, CONTROL_PROTOCOL) as connection, contextlib.suppress(OSError):
-            connection.recv(1)
-    with token_of(secure), SecureClient(server.port) as client:
-        assert client.do("SIZE file").code == 213
-
-
 def test_a_transfer_whose_client_leaves_is_logged(
     serving: tuple[Server, TokenServing], root: Path, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
@@ -364,38 +287,6 @@ def test_tokens_that_cannot_be_read_let_nobody_in(serving: tuple[Server, TokenSe
         (Path(os.environ["MPX_STATE_DIR"]) / "serve-tokens.json").write_text("[]")
 
 
-def test_a_connection_of_neither_kind_is_a_control_connection(serving: tuple[Server, TokenServing]) -> None:
-    server, _ = serving
-    with inside_tls(server.port, "h2") as connection:  # OpenSSL goes on where nothing is shared
-        assert connection.selected_alpn_protocol() != CONTROL_PROTOCOL
-        assert connection.recv(3) in (b"", b"220")
-
-
-# --- keys and certificates -------------------------------------------------------------------------
-
-
-def test_the_key_stays(root: Path) -> None:
-    with secure_server(root) as (_, secure):
-        name = secure.key_name
-    with secure_server(root) as (_, secure):
-        assert secure.key_name == name
-
-
-def test_what_is_no_certificate(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no certificate\n")
-    (tmp_path / "bad").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    for name in ("text", "bad", "missing"):
-        with pytest.raises(UsageError, match="certificate"):
-            TokenServing(certificate=tmp_path / name)
-
-
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write the audit log"):
         TokenServing(audit=tmp_path / "missing" / "audit")
-
-
-def test_insecure_is_not_inside_tls(root: Path) -> None:
-    secure = TokenServing()
-    with pytest.raises(UsageError, match="inside TLS"):
-        Server(root, secure=secure, insecure=True)
-    secure.close()

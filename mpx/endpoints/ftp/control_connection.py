@@ -1,4 +1,4 @@
-"""The control channel of a session, opened: which address of the server answers, and what comes between."""
+"""The control channel of a session: which address answers, what is between, what the kernel knows of it."""
 
 import socket
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mpx.endpoints.ftp.secured import Security
 from mpx.errors import ConnectionLost, MpxError, UsageError
 from mpx.location import Location
-from mpx.net import tcp
+from mpx.net import congestion_control, tcp, tcp_info
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,32 @@ class ControlWay:
     data_address: str | None
     bound: Callable[[int], None] | None
     stop: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelView:
+    """What the kernel knows of a control channel."""
+
+    connection: socket.socket
+
+    @property
+    def rtt_s(self) -> float | None:
+        """Its round-trip time, None when it is closed."""
+        info = tcp_info.tcp_info(self.connection)
+        return info.rtt_s if info else None
+
+    @property
+    def congestion(self) -> str | None:
+        """What its congestion is controlled with, None when it is closed."""
+        try:
+            return congestion_control.congestion_of(self.connection)
+        except OSError:
+            return None
+
+    @property
+    def is_congestion_fixed(self) -> bool:
+        """Whether the route to the server lets nobody choose the congestion control."""
+        return congestion_control.is_congestion_fixed(self.connection)
 
 
 def connect_control(

@@ -218,7 +218,7 @@ class _Answers:
             greet()
             if session.is_in:
                 raise ConnectionLost(f"{session.peer} wanted no login, and was sent one")
-            if rtt_s := session.socket_rtt_s:
+            if rtt_s := session.kernel.rtt_s:
                 session.saw_rtt(rtt_s)
                 session.is_rtt_new, self._sent_s = True, None
 

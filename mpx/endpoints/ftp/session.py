@@ -1,7 +1,6 @@
 """One GridFTP control channel: connect, log in, send commands, read replies, measure the RTT."""
 
 import contextlib
-import re
 import socket
 import time
 from collections import deque
@@ -13,10 +12,11 @@ from mpx import choices
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
-from mpx.endpoints.ftp.control_connection import ControlWay, connect_control
+from mpx.endpoints.ftp.control_connection import ControlWay, KernelView, connect_control
 from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.known_servers import KnownServers
+from mpx.endpoints.ftp.names import check_globus_name, check_name
 from mpx.endpoints.ftp.refusals import ended_by
 from mpx.endpoints.ftp.secured import TicketedData
 from mpx.endpoints.ftp.security import security_for
@@ -28,16 +28,12 @@ from mpx.errors import (
     Interrupted,
     SessionEnded,
     TransferTimeout,
-    UsageError,
 )
 from mpx.location import Location
-from mpx.net import congestion_control, tcp, tcp_info
+from mpx.net import tcp
 from mpx.net.beyond_sockets import is_local, peer_host
-from mpx.text import quoted
 
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
-# The Globus server's telnet driver (globus_xio_telnet.c) removes all other bytes from a command.
-_SURVIVES_TELNET = re.compile(r"[\x07-\x09\x0b\x0c\x20-\x7e]*")
 _IS_IN = 230  # that nobody has to log in, or need not any more
 _OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
 MOST_KEPT_BYTES = 8 * 1024 * 1024  # of replies that are kept until the last has come
@@ -202,12 +198,9 @@ class ClientSession:
 
         Raises UsageError for a name that this server would not understand as it is.
         """
-        wire.check_name(name)
-        if self.security is None and "DSI" in self.features and not _SURVIVES_TELNET.fullmatch(name):
-            raise UsageError(
-                f"{self.peer} is a Globus server, and in the clear those silently drop every byte of a name "
-                f"that is not printable ASCII; rename {quoted(name)}, or run mpx serve there"
-            )
+        check_name(name)
+        if self.security is None and "DSI" in self.features:
+            check_globus_name(name, self.peer)
         return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
 
     # --- talking -------------------------------------------------------------------------------------
@@ -407,23 +400,9 @@ class ClientSession:
         return self.rtt_s or 0.0
 
     @property
-    def socket_rtt_s(self) -> float | None:
-        """The kernel's own RTT of the control channel."""
-        info = tcp_info.tcp_info(self._socket)
-        return info.rtt_s if info else None
-
-    @property
-    def socket_congestion(self) -> str | None:
-        """What the kernel controls the congestion of the control channel with, None when it is closed."""
-        try:
-            return congestion_control.congestion_of(self._socket)
-        except OSError:
-            return None
-
-    @property
-    def is_congestion_fixed(self) -> bool:
-        """Whether the route to the server lets nobody choose the congestion control."""
-        return congestion_control.is_congestion_fixed(self._socket)
+    def kernel(self) -> KernelView:
+        """What the kernel knows of the control channel."""
+        return KernelView(self._socket)
 
     def saw_rtt(self, took_s: float) -> None:
         """Smooth as the paper does (Inoue et al., section III.B); the weight is not given there."""

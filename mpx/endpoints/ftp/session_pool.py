@@ -64,14 +64,17 @@ class _Refusal:
 class SessionPool:
     """Safe for several threads. `note` takes a line for the report.
 
-    `remembers`: use what earlier runs saw of servers, and keep what is seen.
+    `remembers`: use what earlier runs saw of servers, and keep what is seen. `servers`: where one was reached
+    before; they end with the pool.
     """
 
-    def __init__(self, note: OnNote = no_note, *, remembers: bool = True) -> None:
+    def __init__(
+        self, note: OnNote = no_note, *, remembers: bool = True, servers: RemoteServers | None = None
+    ) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.without_dcsc: set[str] = set()  # see SessionOptions
         self.known = KnownServers() if remembers else None
-        self.remote_servers = RemoteServers()
+        self.remote_servers = servers or RemoteServers()
         self.limit: int | None = None  # sessions that the server admits, as far as it is known
         self._note = note
         self._changed = threading.Condition()

@@ -1,10 +1,9 @@
 """Connections to `mpx serve` for who has a token: TLS 1.3, to a key that is known beforehand."""
 
-import itertools
 import socket
 import ssl
-import time
 from collections.abc import Callable
+from functools import partial
 
 from mpx.endpoints.ftp.extensions.dialing import (
     CONTROL_PROTOCOL,
@@ -13,10 +12,11 @@ from mpx.endpoints.ftp.extensions.dialing import (
     Direction,
     Ticket,
 )
+from mpx.endpoints.ftp.openings import Openings
 from mpx.endpoints.ftp.secured import Connect, Security
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
 
@@ -106,9 +106,7 @@ class _TokenDialer:
     def __init__(self, peer: str, key: str, ticket: Ticket, direction: Direction) -> None:
         """`key`: that the control channel was opened to."""
         self._peer, self._key = peer, key
-        self._ticket, self._direction = ticket, direction
-        self._since_s = time.monotonic()
-        self._numbers = itertools.count()
+        self._openings = Openings(ticket, direction)
         self._context = tls.context(server=False, protocols=[DATA_PROTOCOL])
 
     def open(
@@ -116,19 +114,11 @@ class _TokenDialer:
     ) -> tls.TlsSocket:
         """See Dialer: connects, begins TLS, and says to which channel the connection belongs."""
         secured = tls.secured(connect(address), self._context, self._peer, timeout_s, stop=stop)
-        try:
-            if tls.peer_key_name(secured) != self._key:
-                raise AuthenticationError(
-                    f"another server answers for {self._peer} than the one that let us in; no data was sent"
-                )
-            age_s = time.monotonic() - self._since_s
-            secured.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
-        except OSError as error:
-            secured.close()
-            raise ConnectionLost(
-                f"a data connection to {self._peer} was lost: {error.strerror or error}"
-            ) from None
-        except BaseException:
-            secured.close()
-            raise
+        self._openings.send(secured, self._peer, partial(self._check, secured))
         return secured
+
+    def _check(self, secured: tls.TlsSocket) -> None:
+        if tls.peer_key_name(secured) != self._key:
+            raise AuthenticationError(
+                f"another server answers for {self._peer} than the one that let us in; no data was sent"
+            )

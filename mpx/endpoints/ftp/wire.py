@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from types import MappingProxyType
 
+from mpx.endpoints.ftp.names import check_name
 from mpx.engine.ranges import Range
-from mpx.errors import UsageError
-from mpx.text import quoted
 
 Address = tuple[str, int]
 _MOST_DIGITS = 19  # of a number below 2**63
@@ -30,20 +29,6 @@ def parse_whole(text: str) -> int:
 
 
 # --- commands and replies ------------------------------------------------------------------------
-
-
-def check_name(name: str) -> None:
-    """Refuse names that the control channel cannot carry.
-
-    Raises UsageError for CR, LF and NUL: a line ends at CR LF, and a stock server silently drops a
-    lone LF, so the file would end up under another name.
-    """
-    if "\r" in name or "\n" in name or "\0" in name:
-        what = next(what for char, what in _UNFIT.items() if char in name)
-        raise UsageError(f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename the file")
-
-
-_UNFIT = MappingProxyType({"\r": "a carriage return", "\n": "a line feed", "\0": "a NUL byte"})
 
 
 def command(verb: str, *words: object) -> bytes:

@@ -8,25 +8,22 @@ that was made for this copy and sent through ssh.
 import contextlib
 import ipaddress
 import secrets
-import shutil
 import socket
 import ssl
-import subprocess
-import tempfile
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
-from mpx.endpoints.ftp.ssh.bundle import bundle
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram, arguments, serve_command
+from mpx.endpoints.ftp.ssh.answer import begin
+from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
-from mpx.endpoints.ftp.ssh.loader import loader_words
 from mpx.endpoints.ftp.ssh.process import SshProcess
+from mpx.endpoints.ftp.ssh.start import EarlySsh, SshWay, find_way, name_of
 from mpx.endpoints.ftp.wire import command
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
@@ -36,33 +33,38 @@ from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 _CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
-_SETTINGS_S = 10.0
 _LANE_ENDS_S = 60.0
 _FIRST_PORT = 1024  # that is connected to
 _READ_BYTES = 4096
-_LONGEST_FOLDER = 60  # characters: names of sockets have 107 at most
-_SHARES = ("auto", "autoask", "yes", "ask", "true")
+_SOON_S, _NOT_SOON_S = 0.03, 1.0
 
 
 class RemoteServer:
     """One server at one host, for one copy. For any thread."""
 
-    def __init__(self, location: Location, program: RemoteProgram, ports: PortRange | None) -> None:
+    def __init__(
+        self,
+        location: Location,
+        program: RemoteProgram,
+        ports: PortRange | None,
+        early: EarlySsh | None = None,
+    ) -> None:
+        """`early`: an ssh that was started before; it is the first one, and ours to end."""
+        self.name = name_of(location)
         self._location = location
         self._program = program
         self._ports = ports
         self.secret = secrets.token_urlsafe(32)
         self._lock = threading.Lock()
-        self._folder = ""
-        self._control_path: str | None = None
-        self._host = location.host  # as ssh knows it
-        self._first: SshProcess | None = None  # the server lives as long as this; guarded, as what follows
+        self._way: SshWay | None = early.way if early else None  # guarded, as what follows
+        self._early = early.process if early else None
+        self._first: SshProcess | None = None  # the server lives as long as this
         self._path = ""  # where it takes lanes
-        self._sent = b""  # the server, where it is sent
         self._lanes: list[SshProcess] = []
         self._pem = ""
         self._closed = threading.Event()
-        self._was_tried = threading.Event()  # whether it can be reached directly
+        self._was_tried = threading.Event()  # whether it can be reached directly, so that `direct` tells
+        self._there_s = 0.0  # since when the server is there
         self._may_log_in = True  # once more, without asking the user
         self.direct: tcp.Address | None = None  # where the server answers
 
@@ -74,7 +76,7 @@ class RemoteServer:
     def control(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a control channel; the first starts the server, anew where it has ended.
 
-        Raises as SshProcess.begin.
+        Raises as answer.begin.
         """
         with self._lock:
             if self._first is None or self._first.has_ended:
@@ -90,36 +92,36 @@ class RemoteServer:
         self, connect: Callable[[tcp.Address], socket.socket], timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
         """Return a connection for data, before its opening: directly, else through ssh; see `control`."""
+        self._was_tried.wait(worth_waiting_s(time.monotonic() - self._there_s))
         direct = self.direct
         if direct is not None:
             try:
                 made = self._context(DATA_PROTOCOL)
-                return self._checked(tls.secured(connect(direct), made, self._name, timeout_s, stop=stop))
+                return self._checked(tls.secured(connect(direct), made, self.name, timeout_s, stop=stop))
             except (AuthenticationError, ConnectionLost):
                 self.direct = None
         return self.lane(stdio.DATA, timeout_s, stop)
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
-        """Return a connection through ssh, for control or data. Raises as SshProcess.begin."""
-        if self._was_tried.is_set() and use == stdio.DATA and self._may_log_in:
+        """Return a connection through ssh, for control or data. Raises as answer.begin."""
+        all_go_through = self._was_tried.is_set() and not self.is_direct
+        if all_go_through and use == stdio.DATA and self._may_log_in:
             try:
-                return self._lane(use, "none", timeout_s, stop)  # several connections carry more
+                return self._lane(use, timeout_s, stop, shares=False)  # several connections carry more
             except (AuthenticationError, ConnectionLost):
-                self._may_log_in = (
-                    False  # it needs somebody who types, and is not to be tried for each stream
-                )
-        return self._lane(use, self._control_path, timeout_s, stop)
+                # It needs somebody who types, and is not to be tried for each stream.
+                self._may_log_in = False
+        return self._lane(use, timeout_s, stop, shares=True)
 
-    def _lane(
-        self, use: str, control_path: str | None, timeout_s: float, stop: Callable[[], bool]
-    ) -> socket.socket:
-        words = arguments(self._location, control_path, batch=True)
-        process = SshProcess(words, self._command(), self._name)
+    def _lane(self, use: str, timeout_s: float, stop: Callable[[], bool], *, shares: bool) -> socket.socket:
         with self._lock:
-            path = self._path
+            path, way = self._path, self._way
+        assert way  # the first session has found it
+        process = way.further(shares=shares)
+        with self._lock:
             self._lanes.append(process)
         try:
-            process.begin(LaneRequest(path, use), timeout_s, stop, lambda: self._sent)
+            begin(process, LaneRequest(path, use), timeout_s, stop, lambda: way.sent)
         except BaseException:
             self._end(process)
             raise
@@ -137,10 +139,13 @@ class RemoteServer:
         with self._lock:
             lanes, self._lanes = self._lanes, []
             self._end_first()
+            early, self._early = self._early, None
+        if early is not None:
+            early.close(0.0)
         for lane in lanes:
             lane.close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._way is not None:
+            self._way.remove()
 
     # --- starting ------------------------------------------------------------------------------------
 
@@ -150,25 +155,31 @@ class RemoteServer:
         making = None if self._pem else _Making()
         if making:
             making.start()
-            self._share_connections()
-        words = arguments(self._location, self._control_path)
-        process = SshProcess(words, self._command(), self._name)
+        process, way = self._started()
         try:
             if making:
                 self._pem = making.pem()
             request = ServeRequest(self._pem, self.secret, self._ports)
-            ready = process.begin(request, max(timeout_s, _LOGIN_S), stop, lambda: self._sent)
+            ready = begin(process, request, max(timeout_s, _LOGIN_S), stop, lambda: way.sent)
             if ready is None:
-                raise ConnectionLost(f"{self._name} started something else than mpx serve --stdio")
+                raise ConnectionLost(f"{self.name} started something else than mpx serve --stdio")
         except BaseException:
-            process.close()
+            process.close(0.0)
             raise
         self._first, self._path = process, ready.path
         self._was_tried.clear()
+        self._there_s = time.monotonic()
         trying = threading.Thread(target=self._try_directly, args=(ready, timeout_s), name="mpx-direct")
         trying.daemon = True
         trying.start()
         return first_session(process.socket)  # the server ends with that
+
+    def _started(self) -> tuple[SshProcess, SshWay]:
+        """Return an ssh of which nothing was asked yet, and how it was started. The lock is held."""
+        if self._way is None:
+            self._way = find_way(self._location, self._program)
+        early, self._early = self._early, None
+        return early or self._way.first(), self._way
 
     def _end_first(self) -> None:
         """End the server; the lock is held."""
@@ -177,29 +188,6 @@ class RemoteServer:
             self._first.close()
             self._first = None
 
-    def _share_connections(self) -> None:
-        """Have all sessions share one connection, as one login is enough: the user's where there is one."""
-        told = _settings(self._location)
-        self._host = told.get("hostname", self._location.host)
-        if told.get("controlpath", "none") != "none" and told.get("controlmaster", "no") in _SHARES:
-            return
-        if told.get("controlpath", "none") != "none" and _is_shared(self._location):
-            return
-        long = len(tempfile.gettempdir()) > _LONGEST_FOLDER
-        self._folder = tempfile.mkdtemp(prefix="mpx-ssh-", dir="/tmp" if long else None)
-        self._control_path = str(Path(self._folder) / "c")
-
-    def _command(self) -> str:
-        if not self._program.bootstrap:
-            return serve_command(self._program)
-        self._sent = self._sent or bundle()
-        return serve_command(self._program, loader_words(self._sent, keep=self._program.keep))
-
-    @property
-    def _name(self) -> str:
-        user = f"{self._location.user}@" if self._location.user else ""
-        return f"{user}{self._location.host}"
-
     # --- direct connections --------------------------------------------------------------------------
 
     def _try_directly(self, ready: Ready, timeout_s: float) -> None:
@@ -207,7 +195,7 @@ class RemoteServer:
         for host in self._candidates(ready) if ready.port >= _FIRST_PORT else ():
             with contextlib.suppress(MpxError, OSError):
                 if self._answers((host, ready.port), timeout_s):
-                    return
+                    break
         self._was_tried.set()
 
     def _candidates(self, ready: Ready) -> list[str]:
@@ -215,10 +203,9 @@ class RemoteServer:
 
         Not one that reaches less far than where ssh has come to: that is no business of a server.
         """
+        host = self._way.host if self._way else self._location.host
         try:
-            found = [
-                address[0] for _, address in tcp.resolve(self._host, 1, socket.AF_UNSPEC, self._closed.is_set)
-            ]
+            found = [address[0] for _, address in tcp.resolve(host, 1, socket.AF_UNSPEC, self._closed.is_set)]
             named = believed_host(str(ipaddress.ip_address(ready.host)), found[0])
         except (MpxError, ValueError, IndexError):
             return []
@@ -240,7 +227,7 @@ class RemoteServer:
     ) -> tls.TlsSocket:
         connection = tcp.connect(address, timeout_s, stop=stop)
         return self._checked(
-            tls.secured(connection, self._context(protocol), self._name, timeout_s, stop=stop)
+            tls.secured(connection, self._context(protocol), self.name, timeout_s, stop=stop)
         )
 
     def _context(self, protocol: str) -> ssl.SSLContext:
@@ -251,7 +238,7 @@ class RemoteServer:
     def _checked(self, connection: tls.TlsSocket) -> tls.TlsSocket:
         if connection.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
             connection.close()
-            raise AuthenticationError(f"another server answers for {self._name}; nothing was sent")
+            raise AuthenticationError(f"another server answers for {self.name}; nothing was sent")
         return connection
 
     def _end(self, process: SshProcess) -> None:
@@ -261,6 +248,15 @@ class RemoteServer:
                 return
             self._lanes.remove(process)
         threading.Thread(target=process.close, args=(_LANE_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
+
+
+def worth_waiting_s(there_s: float) -> float:
+    """Return how long data wait to see whether they can go directly, if the server is there since `there_s`.
+
+    That shows after three round trips. Who wants to send data has made two of them since, and to begin
+    through ssh takes two more and a process at either end.
+    """
+    return _SOON_S + there_s * 0.6 if there_s < _NOT_SOON_S else 0.0
 
 
 class _Making(threading.Thread):
@@ -291,28 +287,3 @@ class _Making(threading.Thread):
 def _certificate(pem: str) -> str:
     end = "-----END CERTIFICATE-----"
     return pem[: pem.index(end) + len(end)]
-
-
-def _settings(location: Location) -> dict[str, str]:
-    """Return the settings of the user's ssh for a host, as far as they can be had."""
-    words = arguments(location, None)
-    try:
-        done = subprocess.run(
-            [words[0], "-G", *words[1:]], capture_output=True, text=True, timeout=_SETTINGS_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    pairs = (line.partition(" ") for line in done.stdout.splitlines())
-    return {name: value for name, _, value in pairs}
-
-
-def _is_shared(location: Location) -> bool:
-    """Tell whether a connection of the user's is there to be shared."""
-    words = arguments(location, None)
-    try:
-        checked = subprocess.run(
-            [words[0], "-Ocheck", *words[1:]], capture_output=True, timeout=_SETTINGS_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return checked.returncode == 0

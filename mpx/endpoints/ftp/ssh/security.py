@@ -1,18 +1,17 @@
 """Connections to our own server at the other end of ssh."""
 
-import itertools
 import socket
-import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER, Direction, Ticket
+from mpx.endpoints.ftp.openings import Openings
 from mpx.endpoints.ftp.secured import Connect, Security
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.ftp.token_security import token_refused
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import ConnectionLost, MpxError
+from mpx.errors import MpxError
 from mpx.location import Location
 from mpx.net import tcp
 
@@ -67,9 +66,8 @@ class _SshDialer:
     """See Dialer."""
 
     def __init__(self, remote: RemoteServer, ticket: Ticket, direction: Direction) -> None:
-        self._remote, self._ticket, self._direction = remote, ticket, direction
-        self._since_s = time.monotonic()
-        self._numbers = itertools.count()
+        self._remote = remote
+        self._openings = Openings(ticket, direction)
 
     def open(
         self,
@@ -80,13 +78,5 @@ class _SshDialer:
     ) -> socket.socket:
         """See Dialer: directly, where the server answers so, else through ssh."""
         connection = self._remote.data(connect, timeout_s, stop)
-        try:
-            age_s = time.monotonic() - self._since_s
-            connection.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
-        except OSError as error:
-            connection.close()
-            raise ConnectionLost(f"a data connection was lost: {error.strerror or error}") from None
-        except BaseException:
-            connection.close()
-            raise
+        self._openings.send(connection, self._remote.name)
         return connection

@@ -9,6 +9,7 @@ from mpx.location import Location
 
 if TYPE_CHECKING:
     from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
+    from mpx.endpoints.ftp.ssh.start import EarlySsh
 
 
 class RemoteServers:
@@ -16,7 +17,15 @@ class RemoteServers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._early: dict[object, EarlySsh] = {}
         self._servers: dict[object, RemoteServer] = {}
+
+    def log_in(self, location: Location, program: RemoteProgram) -> None:
+        """Begin to log in before the first session is wanted. Raises UsageError where there is no ssh."""
+        from mpx.endpoints.ftp.ssh.start import early_ssh
+
+        with self._lock:
+            self._early[location.endpoint] = early_ssh(location, program)
 
     def at(self, location: Location, program: RemoteProgram, ports: PortRange | None) -> "RemoteServer":
         """Return that of a location; it starts with its first session."""
@@ -24,12 +33,16 @@ class RemoteServers:
 
         with self._lock:
             if location.endpoint not in self._servers:
-                self._servers[location.endpoint] = RemoteServer(location, program, ports)
+                early = self._early.pop(location.endpoint, None)
+                self._servers[location.endpoint] = RemoteServer(location, program, ports, early)
             return self._servers[location.endpoint]
 
     def close(self) -> None:
         """End them."""
         with self._lock:
+            unused, self._early = list(self._early.values()), {}
             servers, self._servers = list(self._servers.values()), {}
+        for early in unused:
+            early.close()
         for server in servers:
             server.close()

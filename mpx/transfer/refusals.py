@@ -1,0 +1,102 @@
+"""What is refused before anything connects: pairs of places, and options that a pair cannot honour.
+
+What only bounds something (`--max-streams`, `--port-range`) is accepted where there is nothing to bound.
+Imports little, as an ssh is started once this has passed, and only then the rest of a copy imported.
+"""
+
+from collections.abc import Sequence
+
+from mpx.choices import port_range
+from mpx.errors import UsageError
+from mpx.location import Location
+from mpx.options import OF_GSI, OF_SSH, CopyOptions, flag_of
+from mpx.units import counted
+
+OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
+    "streams",
+    "tuner",
+    "initial_streams",
+    "share",
+    "bandwidth_bps",
+    "congestion",
+    "policy",
+    "probe_first_s",
+    "probe_mode",
+    "classifier",
+    "transport",
+    "block_size_bytes",
+    "timeout_s",
+    "port_range",
+    "source_ports",
+    "data_address",
+    "data_address_from_server",
+    *OF_GSI,
+    *OF_SSH,
+    "controller",
+)
+
+
+def check_places(sources: Sequence[Location], destination: Location) -> None:
+    """Raise UsageError for sources and a destination between which no carrier copies."""
+    if other := next((source for source in sources if source.endpoint != sources[0].endpoint), None):
+        raise UsageError(
+            f"{sources[0]} and {other} are in different places: all sources of a copy must be on this "
+            "host, or all at one server and of one user; copy them separately"
+        )
+    if sources[0].scheme != "file" and destination.scheme != "file":
+        raise UsageError(
+            "mpx does not yet copy from one server to another; copy to this host first, then from here"
+        )
+
+
+def check_options(options: CopyOptions, far: Location, *, far_is_source: bool) -> None:
+    """Raise UsageError for the first option that cannot be applied, whatever the mode.
+
+    `far`: the server's end, or the destination within this host.
+    """
+    if options.in_place and (far_is_source or far.scheme == "file"):
+        raise UsageError("--in-place is not possible here: it is for uploads to a server")
+    if far.scheme == "file":
+        for name in OF_CONNECTIONS:
+            if options.was_given(name) and getattr(options, name) is not None:
+                raise UsageError(
+                    f"{flag_of(name)} is not possible here: a copy within this host has no connections"
+                )
+        return
+    for names, scheme in ((OF_SSH, "ssh"), (OF_GSI, "gsiftp")):
+        for name in names:
+            if options.was_given(name) and far.scheme != scheme:
+                raise UsageError(f"{flag_of(name)} is not possible here: it is for {scheme}://")
+    source_ports = port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    if options.data_address or source_ports:
+        from mpx.net import tcp
+
+        if options.data_address:
+            tcp.check_address(options.data_address)
+        if source_ports:
+            tcp.check_free(options.data_address or "", source_ports)
+    port_range(options.port_range, "GLOBUS_TCP_PORT_RANGE")
+    if options.block_size_bytes and far_is_source:
+        raise UsageError("--block-size is not possible here: the server sends, and chooses the block size")
+    if not far_is_source and options.files is not None and options.files > options.max_sessions:
+        raise UsageError(sessions_for_files(options.files))
+    if not far_is_source:
+        check_source_ports(options)
+
+
+def check_source_ports(options: CopyOptions) -> None:
+    """Raise UsageError if so many streams of ours cannot have a port each."""
+    given = port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    if given is None or options.streams is None:
+        return
+    ports = given[1] - given[0] + 1
+    if options.streams > ports:
+        raise UsageError(
+            f"--streams {options.streams} is not possible here: --source-ports has only "
+            f"{counted(ports, 'port')}; widen the range"
+        )
+
+
+def sessions_for_files(files: int) -> str:
+    """Return the message for more files at once than there are sessions."""
+    return f"--files {files} needs --max-sessions {files}: each file in transfer needs a session"

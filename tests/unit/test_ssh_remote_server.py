@@ -1,0 +1,60 @@
+"""The other end of an ssh, without one: what is sent there, what of it is believed, where it is found."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+from older_python import older_python
+
+from mpx.endpoints.ftp.extensions.stdio import Ready
+from mpx.endpoints.ftp.ssh.bundle import bundle
+from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
+from mpx.endpoints.ftp.ssh.lane import LaneSocket
+from mpx.endpoints.ftp.ssh.remote_server import RemoteServer, worth_waiting_s
+from mpx.location import Location
+
+
+def test_the_bundle_is_the_same_each_time_and_compiles() -> None:
+    assert bundle() == bundle()
+    code = "import sys,zipfile,io;z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read()));"
+    code += "[compile(z.read(n),n,'exec') for n in z.namelist()]"
+    done = subprocess.run(
+        [older_python() or sys.executable, "-c", code], input=bundle(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_listing_that_is_cut_in_its_ssh_is_not_taken_for_whole() -> None:
+    """Its end is believed only from an ssh that ends well; what is missing may be whole lines."""
+    for ended_well in (True, False):
+        ours, theirs = socket.socketpair()
+        lane = LaneSocket(ours, lambda: False, lambda: None, lambda well=ended_well: well)
+        theirs.sendall(b"Type=file; a\r\n")
+        theirs.close()
+        assert lane.recv(100) == b"Type=file; a\r\n"
+        if ended_well:
+            assert lane.recv(100) == b""
+        else:
+            with pytest.raises(ConnectionResetError):
+                lane.recv(100)
+            with pytest.raises(ConnectionResetError):
+                lane.recv_into(bytearray(10))
+        lane.close()
+
+
+def test_a_server_that_names_other_addresses_is_not_followed() -> None:
+    server = RemoteServer(Location("ssh", "/", "192.0.2.7"), RemoteProgram(), None)
+    for named in ("10.0.0.1", "127.0.0.1", "169.254.169.254", "internal.example", "0.0.0.0", ""):
+        assert set(server._candidates(Ready("", named, 2811))) <= {"192.0.2.7", "10.0.0.1"}, named
+    server = RemoteServer(Location("ssh", "/", "8.8.8.8"), RemoteProgram(), None)
+    assert server._candidates(Ready("", "10.0.0.1", 2811)) == ["8.8.8.8"]
+    assert server._candidates(Ready("", "9.9.9.9", 2811)) == ["9.9.9.9", "8.8.8.8"]
+
+
+@pytest.mark.parametrize("rtt_s", [0.0, 0.01, 0.06, 0.2])
+def test_data_wait_for_the_third_round_trip_and_not_for_long(rtt_s: float) -> None:
+    """A firewall that drops what it does not let in is not to cost more than a little."""
+    asked_s = 2 * rtt_s + 0.01
+    assert 3 * rtt_s < asked_s + worth_waiting_s(asked_s) < 4 * rtt_s + 0.1
+    assert worth_waiting_s(10.0) == 0.0
