@@ -1,15 +1,12 @@
 """One GridFTP control channel: connect, log in, send commands, read replies, measure the RTT."""
 
-import contextlib
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from mpx import choices
-from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
 from mpx.endpoints.ftp.control_connection import ControlWay, KernelView, connect_control
@@ -18,6 +15,7 @@ from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.names import check_globus_name, check_name
 from mpx.endpoints.ftp.refusals import ended_by
+from mpx.endpoints.ftp.reply_queue import ReplyQueue
 from mpx.endpoints.ftp.secured import TicketedData
 from mpx.endpoints.ftp.security import security_for
 from mpx.endpoints.ftp.ssh.options import SshOptions
@@ -81,9 +79,7 @@ class SessionOptions:
     known: KnownServers | None = None  # from earlier runs
     ssh: SshOptions = field(default_factory=SshOptions)
     gsi: GsiOptions = field(default_factory=GsiOptions)
-    without_dcsc: set[str] = field(
-        default_factory=set, compare=False
-    )  # hosts that take no certificate for data
+    without_dcsc: set[str] = field(default_factory=set, compare=False)  # hosts; see GsiSecurity
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
@@ -108,14 +104,12 @@ class ClientSession:
         self.ahead = AskedAhead()
         self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
         self._early: Reply | None = None  # the reply that was put back
-        self._reader = wire.ReplyReader()
-        self._replies: deque[Reply] = deque()
         has_dcsc = location.host not in options.without_dcsc
-        self.security = security_for(
-            location, options.ssh, options.gsi, has_dcsc=has_dcsc
-        )  # None: in the clear
+        # None: in the clear.
+        self.security = security_for(location, options.ssh, options.gsi, has_dcsc=has_dcsc)
         try:
             self._socket = self._connect()
+            self._replies = ReplyQueue(self._socket, self.peer)
             self._peer_host = peer_host(self._socket) or location.host
         except BaseException as error:
             if self.security:
@@ -222,7 +216,7 @@ class ClientSession:
     def poll_reply(self, wait_s: float) -> Reply | None:
         """Return the next reply, None if none comes within `wait_s`; raises ConnectionLost."""
         if not self._replies:
-            self._receive(wait_s)
+            self._replies.receive(wait_s)
         if not self._replies:
             return None
         reply = self._replies.popleft()
@@ -230,36 +224,10 @@ class ClientSession:
             raise ended_by(reply, self.peer)
         return reply
 
-    def _receive(self, wait_s: float) -> None:
-        """Wait so long for a reply; raises ConnectionLost."""
-        deadline = time.monotonic() + wait_s
-        is_late = False
-        while not self._replies:
-            if is_late:
-                return
-            try:
-                self._receive_some(max(deadline - time.monotonic(), 0.001))
-            except TransferTimeout:
-                return
-            is_late = time.monotonic() >= deadline
-
-    def _receive_some(self, wait_s: float) -> None:
-        """Take what comes within that; raises TransferTimeout, ConnectionLost."""
-        data = tcp.receive(self._socket, wait_s, self.peer)
-        if not data:
-            raise ConnectionLost(f"{self.peer} closed the connection")
-        try:
-            self._replies.extend(self._reader.feed(data))
-        except ValueError as error:
-            raise ConnectionLost(f"{self.peer} does not speak FTP: {error}") from None
-
     @property
     def is_answered(self) -> bool:
         """Whether a reply that ends a command, or the session, has come and was not read; does not wait."""
-        if all(reply.is_preliminary for reply in self._replies):
-            with contextlib.suppress(TransferTimeout):
-                self._receive_some(0.001)
-        return not all(reply.is_preliminary for reply in self._replies)
+        return self._replies.is_answered
 
     def put_back(self, reply: Reply) -> None:
         """Have a reply that ends a command be read once more, as the next; another may follow it."""
@@ -371,10 +339,10 @@ class ClientSession:
         """
         known = [self.ahead.answer(line) for line in commands]
         asked = [line for line, answer in zip(commands, known, strict=True) if answer is None]
-        kept, most = [], self._reader.taken_bytes + MOST_KEPT_BYTES
+        kept, most = [], self._replies.taken_bytes + MOST_KEPT_BYTES
         for reply in self.replies(asked) if asked else ():
             kept.append(reply)
-            if self._reader.taken_bytes > most:
+            if self._replies.taken_bytes > most:
                 raise ConnectionLost(f"{self.peer} answers more than {MOST_KEPT_BYTES} bytes at once")
         fresh = iter(kept)
         return [next(fresh) if answer is None else answer for answer in known]
