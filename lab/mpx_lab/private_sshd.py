@@ -8,11 +8,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mpx.errors import UsageError
 
+LOOPBACK = "127.0.0.1"
 HOST = "there"  # as the settings of the client call it
 START_S, LOOK_S = 30.0, 0.01
 PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as root
@@ -21,10 +22,12 @@ PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as ro
 class PrivateSshd:
     """Runs from `start` to `stop`; `log` has what it said. `settings`: further lines of its own."""
 
-    def __init__(self, folder: Path, program: str, port: int, settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, program: str, port: int, settings: Sequence[str] = (), address: str = LOOPBACK
+    ) -> None:
         """`program`: the path of sshd, which runs with an absolute one only."""
         self.folder = folder
-        self.port = port
+        self.address, self.port = address, port
         self._program = program
         self.log = folder / "log"
         for name in ("host", "user"):
@@ -37,7 +40,7 @@ class PrivateSshd:
                 (
                     *settings,
                     f"Port {self.port}",
-                    "ListenAddress 127.0.0.1",
+                    f"ListenAddress {address}",
                     f"HostKey {folder}/host",
                     f"AuthorizedKeysFile {folder}/authorized",
                     "StrictModes no",
@@ -51,7 +54,7 @@ class PrivateSshd:
             )
         )
         host_key = (folder / "host.pub").read_text().split()
-        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {host_key[0]} {host_key[1]}\n")
+        (folder / "known").write_text(f"[{address}]:{self.port} {host_key[0]} {host_key[1]}\n")
         self.client_config = folder / "ssh_config"
         self.configure()
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,8 +62,8 @@ class PrivateSshd:
     def configure(self, *more: str) -> None:
         """Write the settings of the client, which call the server HOST."""
         lines = (
-            f"Host {HOST} localhost 127.0.0.1",
-            " HostName 127.0.0.1",
+            f"Host {HOST} localhost {self.address}",
+            f" HostName {self.address}",
             f" Port {self.port}",
             f" User {getpass.getuser()}",
             f" IdentityFile {self.folder}/user",
@@ -79,7 +82,7 @@ class PrivateSshd:
         self._process = subprocess.Popen(words)
         until_s = time.monotonic() + START_S
         while self._process.poll() is None and time.monotonic() < until_s:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            with contextlib.suppress(OSError), socket.create_connection((self.address, self.port)):
                 return
             time.sleep(LOOK_S)
         said = self.log.read_text().strip().splitlines() if self.log.exists() else []
@@ -103,12 +106,21 @@ class PrivateSshd:
 
 
 @contextlib.contextmanager
-def private_sshd(program: str, port: int, settings: Sequence[str] = ()) -> Iterator[PrivateSshd]:
-    """A running sshd, and in PATH an `ssh` and an `scp` that use its settings."""
+def private_sshd(
+    program: str,
+    port: int,
+    settings: Sequence[str] = (),
+    address: str = LOOPBACK,
+    run: Callable[[Callable[[], None]], None] = lambda start: start(),
+) -> Iterator[PrivateSshd]:
+    """A running sshd, and in PATH an `ssh` and an `scp` that use its settings.
+
+    `run` is given what starts it, and may do so elsewhere: on a host of a lab.
+    """
     with tempfile.TemporaryDirectory(prefix="mpx-sshd-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        sshd = PrivateSshd(folder, program, port, settings)
+        sshd = PrivateSshd(folder, program, port, settings, address)
         programs = folder / "bin"
         programs.mkdir()
         for client in ("ssh", "scp"):
@@ -118,7 +130,7 @@ def private_sshd(program: str, port: int, settings: Sequence[str] = ()) -> Itera
         before = os.environ["PATH"]
         os.environ["PATH"] = f"{programs}:{before}"
         try:
-            sshd.start()
+            run(sshd.start)
             yield sshd
         finally:
             os.environ["PATH"] = before

@@ -28,10 +28,13 @@ class EarlyStart:
         self.close()
 
     def copy(self, sources: Sequence[Location], destination: Location, options: CopyOptions) -> None:
-        """Begin for a copy. Raises UsageError for one that is refused before anything connects."""
+        """Begin for a copy. Raises UsageError for one that is refused before anything connects.
+
+        Not where it asks a controller: whether it can do that is known later.
+        """
         far_is_source = sources[0].scheme != "file"
         far = sources[0] if far_is_source else destination
-        if far.scheme == "ssh":
+        if far.scheme == "ssh" and options.controller is None:
             check_places(sources, destination)
             check_options(options, far, far_is_source=far_is_source)
             self.reach(far, options)

@@ -58,6 +58,7 @@ def has_ended(process: int) -> bool:
         ("copy", "local", "there:a", "--source-ports", "40000-40003", "--streams", "8"),
         ("copy", "local", "there:a", "--data-address", "192.0.2.1"),
         ("copy", "local", "-x@there:a"),
+        ("copy", "local", "there:a", "--require-controller"),
         ("list", "there:a", "--remote-mpx", "a b"),
         ("list", "there:a", "--data-ports", "1"),
     ],

@@ -24,8 +24,9 @@ class RemoteServers:
         """Begin to log in before the first session is wanted. Raises UsageError where there is no ssh."""
         from mpx.endpoints.ftp.ssh.start import early_ssh
 
+        early = early_ssh(location, program)
         with self._lock:
-            self._early[location.endpoint] = early_ssh(location, program)
+            self._early[location.endpoint] = early
 
     def at(self, location: Location, program: RemoteProgram, ports: PortRange | None) -> "RemoteServer":
         """Return that of a location; it starts with its first session."""
