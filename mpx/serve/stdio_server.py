@@ -9,6 +9,7 @@ when the client closes its input.
 import ipaddress
 import os
 import random
+import signal
 import socket
 import ssl
 import struct
@@ -37,7 +38,9 @@ _PEER = struct.Struct("=3i")  # struct ucred: process, user, group
 
 
 def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) -> None:
-    """Serve until standard input ends. Raises UsageError."""
+    """Serve until standard input ends. Raises UsageError, and SystemExit for a signal that ends it."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)  # else the folder of its socket would stay
     peer, local = _addresses(environment)
     access = Access(OneSecret(request.secret), Tickets(), Audit(None))
     made = _context(request.pem)
@@ -60,6 +63,10 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
             streams.has_input_ended.wait()  # the client has gone, or its ssh
             with suppress(OSError):
                 lanes.shutdown(socket.SHUT_RDWR)
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 @contextmanager

@@ -211,6 +211,22 @@ def test_other_users_reach_nothing_of_a_running_server(
     eventually(lambda: not list((tmp_path / "temporary").iterdir()), 60)
 
 
+def test_a_server_that_is_told_to_end_leaves_nothing_and_the_copy_goes_on(
+    sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    remote = program(tmp_path, f"echo $$ >>{tmp_path}/pids; TMPDIR={temporary} exec")
+    source = make(tmp_path / "source", 12 * MIB)
+    words = ("copy", source, there(tmp_path / "far"), "--remote-mpx", remote, "--rate", "60Mbit/s")
+    with running(*words) as copy:
+        eventually(lambda: list(tmp_path.glob(".far*.part")), 60)
+        os.kill(int((tmp_path / "pids").read_text().split()[0]), signal.SIGTERM)
+        assert copy.wait(120) == 0
+    assert (tmp_path / "far").read_bytes() == source.read_bytes()
+    eventually(lambda: not list(temporary.iterdir()), 60)
+
+
 def test_neither_names_nor_secrets_stand_in_any_command_line(
     sshd: PrivateSshd, tmp_path: Path, remote: str, eventually: Callable[..., None]
 ) -> None:
