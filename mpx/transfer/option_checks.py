@@ -5,7 +5,7 @@ What only bounds something (`--max-streams`, `--port-range`) is accepted where t
 
 from collections.abc import Callable, Sequence
 
-from mpx.choices import NONE
+from mpx.choices import NONE, ONLY, SCAVENGER, TRANSPORT
 from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
@@ -38,11 +38,32 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     *OF_SSH,
     "controller",
 )
+BETWEEN_SERVERS = {  # cannot be applied there, with the values that cannot
+    "probe_first_s": (),
+    "transport": (TRANSPORT,),
+    "policy": (SCAVENGER,),
+    "controller": (),
+    "block_size_bytes": (),
+}
 NO_CHECKSUMS = "unverified: the server computes no checksums"
 
 
-def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: bool) -> None:
-    """Raise UsageError for the first option that cannot be applied, whatever the mode."""
+def check_options(
+    options: CopyOptions, far_end: Endpoint, *, far_is_source: bool, near_end: Endpoint | None = None
+) -> None:
+    """Raise UsageError for the first option that cannot be applied, whatever the mode.
+
+    `near_end`: the source, where that is a server as well.
+    """
+    schemes = {end.location.scheme for end in (far_end, near_end) if end is not None}
+    if near_end is None and options.third_party == ONLY:
+        raise UsageError("--third-party only is not possible here: it is for copies between two servers")
+    if near_end is not None:
+        for name, values in BETWEEN_SERVERS.items():
+            value = getattr(options, name)
+            if options.was_given(name) and value is not None and (not values or value in values):
+                shown = f"{flag_of(name)} {value}" if values else flag_of(name)
+                raise UsageError(f"{shown} is not possible here: it is not for copies between two servers")
     if options.in_place and (far_is_source or far_end.location.scheme == "file"):
         raise UsageError("--in-place is not possible here: it is for uploads to a server")
     if far_end.location.scheme == "file":
@@ -54,7 +75,7 @@ def check_options(options: CopyOptions, far_end: Endpoint, *, far_is_source: boo
         return
     for names, scheme in ((OF_SSH, "ssh"), (OF_GSI, "gsiftp")):
         for name in names:
-            if options.was_given(name) and far_end.location.scheme != scheme:
+            if options.was_given(name) and scheme not in schemes:
                 raise UsageError(f"{flag_of(name)} is not possible here: it is for {scheme}://")
     if options.data_address:
         tcp.check_address(options.data_address)
@@ -107,13 +128,19 @@ def sessions_for_files(files: int) -> str:
     return f"--files {files} needs --max-sessions {files}: each file in transfer needs a session"
 
 
-def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) -> ChecksumChoice:
+def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: Report) -> ChecksumChoice:
     """Return which checksums files are compared by: of those that both ends can compute, if there are any.
 
-    Raises UsageError if one was asked for by hand that the far end does not offer.
+    `servers`: one, or both ends, or the destination within this host, which compute what we cannot. Raises
+    UsageError if one was asked for by hand that they do not offer.
     """
-    is_here, exposed = far_end.location.scheme == "file", far_end.protection.exposed
-    choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here, is_exposed=bool(exposed))
+    is_here = servers[0].location.scheme == "file"
+    exposed = next((told for server in servers if (told := server.protection.exposed)), "")
+
+    def offers(algorithm: str) -> bool:
+        return all(server.can_checksum(algorithm) for server in servers)
+
+    choice = ChecksumChoice(options.checksum, offers, is_here=is_here, is_exposed=bool(exposed))
     if exposed and choice.is_proof:
         report.note(f"{exposed}; each file is compared by {choice.best(None)}", Severity.NOTICE)
     elif exposed:

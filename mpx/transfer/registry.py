@@ -17,7 +17,6 @@ from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
-from mpx.errors import UsageError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
@@ -48,7 +47,7 @@ def session_options(
         unreached=set() if pool is None else pool.unreached,
         known=None if pool is None else pool.known,
         ssh=ssh_options(options, pool),
-        gsi=gsi_options(options),
+        gsi=gsi_options(options, pool),
         without_dcsc=set() if pool is None else pool.without_dcsc,
     )
 
@@ -66,9 +65,19 @@ def ssh_options(options: CopyOptions, pool: SessionPool | None) -> SshOptions:
     return SshOptions(program, ports, servers)
 
 
-def gsi_options(options: CopyOptions) -> GsiOptions:
-    """Return what the user says of connections with GSI."""
-    return GsiOptions(options.encrypt, options.dcau, options.delegate, options.server_subject)
+def gsi_options(options: CopyOptions, pool: SessionPool | None = None) -> GsiOptions:
+    """Return what the user says of connections with GSI, and the certificate that two servers share."""
+    shared = pool.data_certificate if pool else ""
+    return GsiOptions(options.encrypt, options.dcau, options.delegate, options.server_subject, shared)
+
+
+def shared_certificate(source: Location, destination: Location) -> str:
+    """Return what data connections between two servers show at both ends; empty where they show nothing."""
+    if (source.scheme, destination.scheme) != ("gsiftp", "gsiftp"):
+        return ""
+    from mpx.endpoints.ftp.gsi.security import data_certificate
+
+    return data_certificate()
 
 
 def log_in_to_probe(
@@ -77,7 +86,7 @@ def log_in_to_probe(
     """Return what opens a session for probes, where that is not in the clear."""
     if location.scheme in ("file", "ftp"):
         return None
-    ssh, gsi = ssh_options(options, pool), gsi_options(options)
+    ssh, gsi = ssh_options(options, pool), gsi_options(options, pool)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
 
 
@@ -113,12 +122,26 @@ def endpoint_at(
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 
-def check_pair(source: Location, destination: Location) -> None:
-    """Raise UsageError for a pair that no carrier serves."""
-    if source.scheme != "file" and destination.scheme != "file":
-        raise UsageError(
-            "mpx does not yet copy from one server to another; copy to this host first, then from here"
-        )
+def third_party_carrier(
+    source: Location,
+    destination: Location,
+    context: CarrierContext,
+    pools: tuple[SessionPool, SessionPool],
+    *,
+    mode_e: bool,
+    parts: bool,
+) -> Carrier:
+    """Return what has one server send to another; `pools` have the sessions with the source and the other.
+
+    `parts`: of files can be sent and stored.
+    """
+    from mpx.endpoints.ftp.third_party.carrier import ThirdPartyCarrier
+    from mpx.endpoints.ftp.third_party.pair_worker import Servers
+
+    stop = context.failure.cancel.is_set
+    opened = [session_options(context.options, stop, pool=pool) for pool in pools]
+    servers = Servers(source, destination, opened[0], opened[1], mode_e, parts)
+    return ThirdPartyCarrier(servers, context)
 
 
 def carrier_for(

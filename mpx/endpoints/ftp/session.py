@@ -114,7 +114,8 @@ class ClientSession:
         self._early: Reply | None = None  # the reply that was put back
         self._reader = wire.ReplyReader()
         self._replies: deque[Reply] = deque()
-        has_dcsc = location.host not in options.without_dcsc
+        without = options.without_dcsc  # two servers that share a certificate both need DCSC for it
+        has_dcsc = not without if options.gsi.data_certificate else location.host not in without
         self.security = security_for(
             location, options.ssh, options.gsi, has_dcsc=has_dcsc
         )  # None: in the clear

@@ -70,6 +70,7 @@ class SessionPool:
     def __init__(self, note: OnNote = no_note, *, remembers: bool = True) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.without_dcsc: set[str] = set()  # see SessionOptions
+        self.data_certificate = ""  # see GsiOptions
         self.known = KnownServers() if remembers else None
         self.remote_servers = RemoteServers()
         self.limit: int | None = None  # sessions that the server admits, as far as it is known

@@ -1,0 +1,78 @@
+"""One file, or a part of one, from one server to another: what both are told, and what they tell."""
+
+from mpx.endpoints.ftp import telnet_escape
+from mpx.endpoints.ftp.framing import marker_bytes, range_marker
+from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.engine.range_scheduler import Piece
+from mpx.engine.ranges import Range, RangeSet
+from mpx.errors import ConnectionLost
+
+RESTART_MARKER = 111
+
+
+class PairedTransfer:
+    """A transfer of `piece`; `is_whole`: of a file that the receiver is to store anew, whatever is there."""
+
+    def __init__(self, piece: Piece, *, is_whole: bool) -> None:
+        self.file, self.start, self.end = piece.file, piece.start, piece.end
+        self.is_whole = is_whole
+        self.sent: Reply | None = None  # the last word of the sender
+        self.stored: Reply | None = None  # the last word of the receiver
+        self.has_begun = False  # the receiver has a data connection for it
+        self.marked = RangeSet()  # of the file, as restart markers say
+        self.told_bytes = 0  # by markers of any kind
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it is to bring; 0 for a file of unknown size."""
+        return self.end - self.start
+
+    @property
+    def is_over(self) -> bool:
+        """Whether both servers are done with it."""
+        return self.sent is not None and self.stored is not None
+
+    @property
+    def refusal(self) -> Reply | None:
+        """What a server said that did not do its part; the receiver's, where both did not."""
+        return next((reply for reply in (self.stored, self.sent) if reply and not reply.is_ok), None)
+
+    def store_command(self, session: ClientSession) -> bytes:
+        """Return what the receiver is told."""
+        telnet_escape.learn(session, self.file.partial)
+        name = session.name(self.file.partial)
+        return command("STOR", name) if self.is_whole else command("ESTO", "A", self.start, name)
+
+    def retrieve_command(self, session: ClientSession) -> bytes:
+        """Return what the sender is told."""
+        telnet_escape.learn(session, self.file.source)
+        name = session.name(self.file.source)
+        if self.is_whole:
+            return command("RETR", name)
+        return command("ERET", "P", self.start, self.size_bytes, name)
+
+    def take_marker(self, reply: Reply) -> int:
+        """Take a marker of the receiver; return how many more bytes it tells of than those before.
+
+        Raises ConnectionLost for one that cannot be read.
+        """
+        if reply.code == RESTART_MARKER:
+            for start, end in self._of_file(reply):
+                self.marked.add(start, end)
+        told = max(self.marked.size, marker_bytes(reply) if reply.code != RESTART_MARKER else 0)
+        if not self.file.is_streamed:
+            told = min(told, self.size_bytes)
+        more, self.told_bytes = max(0, told - self.told_bytes), max(told, self.told_bytes)
+        return more
+
+    def _of_file(self, reply: Reply) -> list[Range]:
+        """Return the ranges of a restart marker, which begin where the transfer does, as ones of the file."""
+        try:
+            ranges = range_marker(reply)
+        except ValueError as error:
+            raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None
+        if self.file.is_streamed:
+            return ranges
+        moved = ((start + self.start, min(end + self.start, self.end)) for start, end in ranges)
+        return [(start, end) for start, end in moved if start < end]
