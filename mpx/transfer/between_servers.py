@@ -12,7 +12,6 @@ from mpx.transfer.fallback import within_mode_s
 from mpx.transfer.transport import Transport
 
 STRAIGHT = ("ftp", "gsiftp")  # schemes of servers that are told where to send to, or whom to expect
-THROUGH_US = "data pass through this host"
 
 
 def choose_between(transport: Transport, ends: Ends, report: Report) -> Transport:
@@ -22,9 +21,9 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
     """
     options = transport.options
     if options.third_party == NEVER:
-        return through_us(transport, ends, f"--third-party {NEVER}")
+        return through_us(transport, ends, report, f"--third-party {NEVER}")
     if why := why_not_straight(options, ends.near, ends.far):
-        return through_us(transport, ends, why)
+        return through_us(transport, ends, report, why)
     mode_s = ends.near.why_fallback() or ends.far.why_fallback()
     if options.tuner == PAPER:
         report.note("--tuner paper is not available: servers do not stop between chunks", Severity.NOTICE)
@@ -41,17 +40,20 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
     )
 
 
-def through_us(transport: Transport, ends: Ends, why: str) -> Transport:
+def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
     """Return how data get from one server to another through this host.
 
-    Raises UsageError where that is not permitted.
+    Parts of files only where checksums show that they are those that were asked for. Raises UsageError where
+    this is not permitted, or options cannot be applied so.
     """
     if transport.options.third_party == ONLY:
         raise UsageError(f"--third-party {ONLY} is not possible here: {why}")
-    raise UsageError(
-        f"{ends.near.location.host} cannot send to {ends.far.location.host}: {why}; copy to this host first, "
-        "then from here"
-    )
+    mode_e = not ends.far.why_fallback()
+    parts = mode_e and ends.far.can_store_parts() and ends.near.can_restart() and transport.checksums.rely()
+    report.note(f"data pass through this host: {why}", Severity.NOTICE)
+    how = "data pass through this host"
+    options = within_mode_s(transport.options, report, why=how, uploads=not parts, restarts=parts)
+    return replace(transport, options=options, is_third_party=False, mode_e=mode_e, parts=parts)
 
 
 def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoint) -> str:

@@ -231,7 +231,7 @@ class _Copy:
             self.leave_paths("")
             return to_whole_files(transport, self.report, str(error))
         if isinstance(error, ThirdPartyRefused):
-            return through_us(transport, ends, str(error))
+            return through_us(transport, ends, self.report, str(error))
         self.report.note(str(error))
         why = f"{ends.host} cannot connect to us"
         self.leave_paths(why)

@@ -122,26 +122,27 @@ def endpoint_at(
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 
-def third_party_carrier(
+def carrier_between(
     source: Location,
     destination: Location,
     context: CarrierContext,
     pools: tuple[SessionPool, SessionPool],
     *,
+    is_third_party: bool,
     mode_e: bool,
     parts: bool,
 ) -> Carrier:
-    """Return what has one server send to another; `pools` have the sessions with the source and the other.
+    """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
-    `parts`: of files can be sent and stored.
+    `mode_e`: the destination receives in MODE E; `parts`: of files can be sent and stored.
     """
-    from mpx.endpoints.ftp.third_party.carrier import ThirdPartyCarrier
-    from mpx.endpoints.ftp.third_party.pair_worker import Servers
+    from mpx.endpoints.ftp.two_servers.carriers import RelayCarrier, ThirdPartyCarrier
+    from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
-    servers = Servers(source, destination, opened[0], opened[1], mode_e, parts)
-    return ThirdPartyCarrier(servers, context)
+    servers = ServerPair(source, destination, opened[0], opened[1], mode_e, parts)
+    return (ThirdPartyCarrier if is_third_party else RelayCarrier)(servers, context)
 
 
 def carrier_for(

@@ -24,7 +24,7 @@ from mpx.transfer.expiry import Expiry
 from mpx.transfer.file_start import FileStart
 from mpx.transfer.path_memory import PathMemory
 from mpx.transfer.records import Records
-from mpx.transfer.registry import carrier_for, third_party_carrier
+from mpx.transfer.registry import carrier_between, carrier_for
 from mpx.transfer.resume_proof import ResumeVerifier
 from mpx.transfer.scan import Pair, Scan
 from mpx.transfer.short_copy import streams_of_short_copy
@@ -221,12 +221,13 @@ class Attempt:
 
 def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carrier:
     """Return what moves the bytes."""
-    if transport.is_third_party:
-        return third_party_carrier(
+    if ends.is_between_servers:
+        return carrier_between(
             ends.source.location,
             ends.destination.location,
             context,
             (ends.source_sessions, ends.sessions),
+            is_third_party=transport.is_third_party,
             mode_e=transport.mode_e,
             parts=transport.parts,
         )

@@ -13,19 +13,11 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.ftp.data_address import passive_port
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.session import ClientSession
-from mpx.endpoints.ftp.third_party.paired_transfer import PairedTransfer
+from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
 from mpx.endpoints.ftp.wire import Reply, command, in_writes, port_command
 from mpx.errors import ConnectionLost, ThirdPartyRefused
 from mpx.net import tcp
 from mpx.net.reach import means_the_same_at
-
-_MODES = {True: command("MODE", "E"), False: command("MODE", "S")}
-MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
-
-
-def opening(*, mode_e: bool, receives: bool) -> tuple[bytes, ...]:
-    """Return what a session of a pair is told first."""
-    return (_MODES[mode_e], *(MARKERS if mode_e and receives else ()))
 
 
 class SessionPair:
@@ -43,13 +35,6 @@ class SessionPair:
         self.connections = 0  # that transfers use; 0: none are open
         self.transfers: deque[PairedTransfer] = deque()  # queued, the oldest first
         self._mode_e, self._marked = mode_e, marked
-
-    def open(self) -> None:
-        """Turn both sessions to their mode; raises ConnectionLost."""
-        for session, receives in ((self.sender, False), (self.receiver, True)):
-            mode, *_ = session.pipeline(opening(mode_e=self._mode_e, receives=receives))
-            if not mode.is_ok:
-                raise ConnectionLost(f"{session.peer} refuses {'MODE E' if self._mode_e else 'MODE S'}")
 
     def connect(self, connections: int) -> None:
         """Have the sender open that many connections to the receiver; nothing may be queued.

@@ -2,17 +2,17 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
-from mpx.endpoints.ftp.secured import CERTIFICATE
-from mpx.endpoints.ftp.session import ClientSession, SessionOptions
-from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
+from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.ftp.session_pool import give_back_session, open_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
-from mpx.endpoints.ftp.third_party.marked_bytes import SPREAD_S, MarkedBytes
-from mpx.endpoints.ftp.third_party.pair_watch import PairWatch
-from mpx.endpoints.ftp.third_party.paired_transfer import PairedTransfer
-from mpx.endpoints.ftp.third_party.session_pair import SessionPair, opening
+from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
+from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
+from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_piece
+from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
+from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
@@ -21,40 +21,21 @@ from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdPartyRefused
-from mpx.location import Location
 
 TICK_S = 0.1
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
 PIECE_S = 1.0  # duration of one transfer of a part; a change of the number of streams waits for two
-SMALLEST_PIECE = SMALL_FILE_BYTES  # so that small files are carried whole
 LARGEST_PIECE = 1 << 30
 MOST_AHEAD = 64  # transfers that are queued at once
 LEAST_AHEAD = 2  # so that there is always a next one
 SHOWS_S = 2 * SPREAD_S  # until what markers tell is all of the streams that there are now
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
-    """Both servers of a copy, and how sessions with them are opened."""
-
-    source: Location
-    destination: Location
-    source_options: SessionOptions
-    destination_options: SessionOptions
-    mode_e: bool
-    parts: bool  # of files can be sent and stored
-
-    @property
-    def hosts(self) -> str:
-        """Both, as shown to people."""
-        return f"{self.source.host} and {self.destination.host}"
-
-
 class PairWorker(SessionWorker):
     """Has pieces of files carried, one after the other."""
 
     def __init__(
-        self, number: int, servers: Servers, context: CarrierContext, scheduler: RangeScheduler
+        self, number: int, servers: ServerPair, context: CarrierContext, scheduler: RangeScheduler
     ) -> None:
         super().__init__("pair", number, servers.hosts, context)
         self.target = 0  # streams; the carrier's decision (see SessionWorker)
@@ -63,11 +44,7 @@ class PairWorker(SessionWorker):
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
         self.is_changing = False  # others are to come, or what is told is not of these yet; likewise
         # This thread's own:
-        self._servers = replace(
-            servers,
-            source_options=replace(servers.source_options, waits_for_turn=number == 0),
-            destination_options=replace(servers.destination_options, waits_for_turn=number == 0),
-        )
+        self._servers = servers.for_worker(number)
         self._scheduler = scheduler
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
@@ -119,8 +96,7 @@ class PairWorker(SessionWorker):
 
     def pause(self) -> None:
         """See SessionWorker."""
-        options = (self._servers.source_options, self._servers.destination_options)
-        if any(map(is_session_wanted, options)):
+        if self._servers.is_session_wanted:
             self._let_go()
 
     def lost(self, error: MpxError, /) -> Lost:
@@ -184,7 +160,7 @@ class PairWorker(SessionWorker):
             if piece.start == piece.end and not piece.file.is_streamed:
                 self._let_whole(piece.file)  # all of it is there
                 continue
-            fresh.append(PairedTransfer(piece, is_whole=self._is_whole(piece)))
+            fresh.append(PairedTransfer(piece, parts=self._servers.parts))
             room -= piece.end - piece.start
             if piece.file.listed_bytes is None:
                 break
@@ -210,7 +186,7 @@ class PairWorker(SessionWorker):
     @property
     def _ahead_bytes(self) -> float:
         """How much is to be queued: a part, and what round trips to the servers take."""
-        return self._goodput * (PIECE_S + 3 * self._rtt_s) or LEAST_AHEAD * SMALLEST_PIECE
+        return self._goodput * (PIECE_S + 3 * self._rtt_s) or LEAST_AHEAD * SMALL_FILE_BYTES
 
     @property
     def _rtt_s(self) -> float:
@@ -218,19 +194,8 @@ class PairWorker(SessionWorker):
         return max(pair.sender.rtt_s or 0.0, pair.receiver.rtt_s or 0.0) if pair else 0.0
 
     def _next_piece(self) -> Piece | None:
-        if not self._servers.parts:
-            return self._scheduler.take_file()
-        size = min(max(self._goodput * PIECE_S, SMALLEST_PIECE), LARGEST_PIECE)
-        piece = self._scheduler.take(int(size))
-        if piece is not None and piece.file.was_misfit and not piece.file.is_streamed:
-            piece.file.take_all()  # what is stored beyond its end goes only with a file that is stored anew
-            return Piece(piece.file, 0, piece.file.size_bytes)
-        return piece
-
-    def _is_whole(self, piece: Piece) -> bool:
-        file = piece.file
-        is_all = piece.start == 0 and piece.end == file.size_bytes
-        return file.is_streamed or (is_all and (file.is_small or file.was_misfit or not self._servers.parts))
+        size = min(max(self._goodput * PIECE_S, SMALL_FILE_BYTES), LARGEST_PIECE)
+        return take_piece(self._scheduler, int(size), parts=self._servers.parts)
 
     # --- what the servers have done ------------------------------------------------------------------
 
@@ -379,25 +344,10 @@ class PairWorker(SessionWorker):
     # --- the session ---------------------------------------------------------------------------------
 
     def open_session(self) -> SessionPair:
-        """See SessionWorker. The source's is opened first, as all do that need both."""
-        while self._pair is None:
-            servers = self._servers
-            sender = open_session(
-                servers.source, servers.source_options, opening(mode_e=servers.mode_e, receives=False)
-            )
-            try:
-                receiver = open_session(
-                    servers.destination,
-                    servers.destination_options,
-                    opening(mode_e=servers.mode_e, receives=True),
-                )
-            except BaseException:
-                give_back_session(sender)
-                raise
-            if not _show_the_same(sender, receiver):
-                continue
-            self._pair = pair = SessionPair(sender, receiver, mode_e=servers.mode_e, marked=self._marked)
-            pair.open()
+        """See SessionWorker."""
+        if self._pair is None:
+            sender, receiver = self._servers.open_sessions(sends_in_mode_e=self._servers.mode_e)
+            self._pair = SessionPair(sender, receiver, mode_e=self._servers.mode_e, marked=self._marked)
             self._before_bytes, self._ended_s, self._shown_streams = self._landed_bytes, 0.0, 0
             self.opened()
         return self._pair
@@ -421,19 +371,3 @@ class PairWorker(SessionWorker):
         self._end_observer()
         if pair:
             pair.close()
-
-
-def _show_the_same(sender: ClientSession, receiver: ClientSession) -> bool:
-    """Tell whether the data connections of both show one identity; else one of them is closed.
-
-    One that was opened before it was known that the other server takes no certificate (DCSC).
-    """
-    shown = [each.security.data_identity if each.security else "" for each in (sender, receiver)]
-    if shown[0] == shown[1]:
-        return True
-    for session, identity in zip((sender, receiver), shown, strict=True):
-        if identity == CERTIFICATE:
-            session.close()
-        else:
-            give_back_session(session)
-    return False
