@@ -10,7 +10,7 @@ from mpx.engine.path_control import controls
 from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
 from mpx.engine.tuner import Sample
-from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, InboundBlocked, MpxError, ThirdPartyRefused, TransferTimeout
 from mpx.net import tcp
 from mpx.net.socket_buffers import largest_window_bytes
 from mpx.options import CopyOptions
@@ -244,7 +244,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
 
 def resumable(error: MpxError, options: CopyOptions) -> MpxError:
     """Return the error of a server that was lost for good so that it says what becomes of the copy."""
-    if not error.may_retry or isinstance(error, InboundBlocked) or not options.resume:
+    if not error.may_retry or isinstance(error, (InboundBlocked, ThirdPartyRefused)) or not options.resume:
         return error
     kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
     return kind(f"{error}; what arrived is kept: copy the same SRC to the same DST again to continue")
