@@ -20,6 +20,8 @@ MLP, SVM, NAIVE_BAYES = "mlp", "svm", "naive-bayes"  # those of OPS that a user 
 TRAINABLE = (*CLASSIFIERS, MLP, SVM, NAIVE_BAYES)
 PASSIVELY, ACTIVELY = "passive", "active"  # how a path is probed: by probes alone, or beside bursts of data
 PROBE_MODES = (PASSIVELY, ACTIVELY)
+NEVER, ONLY = "never", "only"
+THIRD_PARTY = (AUTO, NEVER, ONLY)  # whether data go straight from one server to another
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

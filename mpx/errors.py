@@ -80,6 +80,10 @@ class InboundBlocked(ConnectionLost):
     """The server cannot, or will not, connect to us; the copy starts over in MODE S, where we connect."""
 
 
+class ThirdPartyRefused(ConnectionLost):
+    """Two servers do not send data to each other; they go through us, where that is permitted."""
+
+
 class TransferTimeout(MpxError):
     """No banner, no reply or no progress for as long as the timeout allows."""
 

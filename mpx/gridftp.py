@@ -109,6 +109,14 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return "REST" in self._known_features
 
+    def can_send_parts(self) -> bool:
+        """See Endpoint."""
+        return "ERET" in self._known_features
+
+    def can_store_parts(self) -> bool:
+        """See Endpoint."""
+        return "ESTO" in self._known_features
+
     def can_link(self) -> bool:
         """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""
         return self.session.call(command("SITE", "SYMLINKFROM", self.session.home)).is_accepted

@@ -23,6 +23,7 @@ from mpx.choices import (
     POLICIES,
     PROBE_MODES,
     SCAVENGER,
+    THIRD_PARTY,
     TRANSPORT,
     TREES,
     parse_ports,
@@ -182,6 +183,12 @@ class CopyOptions:
         False,
         "flag",
         "use the data address the server announces, as striped servers need (unset: that of the session)",
+    )
+    third_party: str = _option(
+        AUTO,
+        "choice",
+        "between two servers: send data straight from one to the other if possible, never, or only so",
+        choices=THIRD_PARTY,
     )
     remote_mpx: str | None = _option(
         None, "text", "with ssh: the mpx at the other end (unset: the one found there)"

@@ -25,3 +25,12 @@ def _reach(host: str) -> int:
     if address.is_link_local:
         return 2
     return 4 if address.is_global else 3
+
+
+def means_the_same_at(address: str, host: str) -> bool:
+    """Tell whether an address that we use is the same for a host that we reach at `host`.
+
+    One that reaches less far than that host (loopback or private, where that is elsewhere) may be another one
+    there: who is sent to it might attack somebody in our name.
+    """
+    return _reach(address) >= _reach(host)

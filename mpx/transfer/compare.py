@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from mpx.choices import NONE
@@ -32,14 +33,17 @@ def compare(
     *,
     far_is_source: bool,
     stop: Callable[[], bool],
+    near: Endpoint | None = None,
 ) -> Iterator[tuple[Section, str, bool | MpxError]]:
     """Yield for each section by which checksum it was compared, and whether both ends have the same bytes.
 
-    Or why that cannot be known; NoChecksum where the far end computes none of it. What one checksum is
-    refused of is compared by the next best. Raises Interrupted when stopped, and what the far endpoint
-    raises or says that may be tried again.
+    Or why that cannot be known; NoChecksum where an end computes none of it. What one checksum is
+    refused of is compared by the next best. `near`: the source, where that is a server as well; both servers
+    compute at the same time. Raises Interrupted when stopped, and what an endpoint raises or says that may
+    be tried again.
     """
-    waiting = [_Open(each, _candidates(each, choice, far_is_source=far_is_source)) for each in sections]
+    passes_here = not far_is_source and near is None
+    waiting = [_Open(each, _candidates(each, choice, passes_here=passes_here)) for each in sections]
     while waiting:
         by_algorithm: dict[str, list[_Open]] = {}
         for each in waiting:
@@ -48,19 +52,30 @@ def compare(
         for each in by_algorithm.pop(NONE, ()):
             yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
         for algorithm, some in by_algorithm.items():
-            known = [take_known(each.section, algorithm) for each in some]
+            known = [take_known(each.section, algorithm) if near is None else None for each in some]
             asked = [each for each, digest in zip(some, known, strict=True) if digest is None]
             parts = [_part(each.section, far_is_source=far_is_source) for each in asked]
-            answers = iter(far.checksums(algorithm, parts, stop) if parts else ())
-            for each, digest in zip(some, known, strict=True):
+            near_sums: list[str | Exception] = []
+            if near is None:
+                answers = iter(far.checksums(algorithm, parts, stop) if parts else ())
+            else:
+                sources = [_part(each.section, far_is_source=True) for each in asked]
+                near_sums, far_sums = sums_of_both(near, sources, far, parts, algorithm, stop)
+                answers = iter(far_sums)
+            for i, (each, digest) in enumerate(zip(some, known, strict=True)):
                 far_sum = next(answers) if digest is None else digest
-                if isinstance(far_sum, NoChecksum):
+                told = (far_sum, *near_sums[i : i + 1])
+                if refusal := next((one for one in told if isinstance(one, NoChecksum)), None):
                     choice.refused(algorithm)
-                    each.refusal = each.refusal or far_sum
+                    each.refusal = each.refusal or refusal
                     each.candidates = each.candidates[1:]
                     waiting.append(each)
                     continue
-                near_sum = _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
+                near_sum = (
+                    near_sums[i]
+                    if near_sums
+                    else _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
+                )
                 if stop():
                     raise Interrupted("stopped")
                 outcome = _judged(algorithm, far_sum, near_sum, choice)
@@ -68,10 +83,25 @@ def compare(
                 yield each.section, algorithm, outcome
 
 
-def _candidates(section: Section, choice: ChecksumChoice, *, far_is_source: bool) -> tuple[str, ...]:
+def sums_of_both(
+    near: Endpoint,
+    near_parts: Sequence[Part],
+    far: Endpoint,
+    far_parts: Sequence[Part],
+    algorithm: str,
+    stop: Callable[[], bool],
+) -> tuple[list[str | Exception], list[str | Exception]]:
+    """Return the checksums of parts at two servers, which compute them at the same time."""
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(near.checksums, algorithm, near_parts, stop)
+        far_sums = far.checksums(algorithm, far_parts, stop)
+        return asked.result(), far_sums
+
+
+def _candidates(section: Section, choice: ChecksumChoice, *, passes_here: bool) -> tuple[str, ...]:
     file = section.file
     candidates = choice.candidates(file.size_bytes)
-    if far_is_source or file.can_read_again:
+    if not passes_here or file.can_read_again:
         return candidates
     return tuple(algorithm for algorithm in candidates if algorithm == file.sums.algorithm)
 
@@ -96,7 +126,7 @@ def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
 
 
 def _judged(
-    algorithm: str, far_sum: str | Exception, near_sum: str | MpxError, choice: ChecksumChoice
+    algorithm: str, far_sum: str | Exception, near_sum: str | Exception, choice: ChecksumChoice
 ) -> bool | MpxError:
     """Return whether two sums are the same, or why that is not known; raises what may be tried again."""
     for checked in (near_sum, far_sum):

@@ -12,11 +12,13 @@ from mpx.errors import (
     MpxError,
     OffsetsUnproven,
     PartialFailure,
+    ThirdPartyRefused,
     UsageError,
 )
 from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
+from mpx.transfer.between_servers import choose_between, through_us
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.ends import Ends
@@ -135,7 +137,8 @@ class Copy:
             self.early,
         )
         names = [source.name for source in self.sources]
-        ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))
+        ends.source.foresee(described_first(names, self.destination.name, at_source=True))
+        ends.destination.foresee(described_first(names, self.destination.name, at_source=False))
         transport = self.choose_transport(ends)
         self.find_paths(ends, transport)
         transport = self.probe_first(ends, transport, on_progress)
@@ -151,7 +154,9 @@ class Copy:
         """Connect, and decide how data moves."""
         self.failure.check_user()
         transport = choose_transport(self.options, ends, self.report)
-        if why := ends.far.why_fallback():
+        if ends.is_between_servers:
+            transport = choose_between(transport, ends, self.report)
+        elif why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
         return transport
@@ -198,8 +203,10 @@ class Copy:
 
     def check_checksum(self, ends: Ends, transport: Transport, pairs: Sequence[Pair]) -> None:
         """Refuse a checksum that was asked for by hand if the server does not compute it after all."""
-        sources = [(name, info) for name, _, info in pairs] if ends.far_is_source else []
-        check_checksum(transport.checksums, self.options, ends.far, sources, self.destination.name)
+        sources = [(name, info) for name, _, info in pairs]
+        for end in {ends.near, ends.far} if ends.is_between_servers else {ends.far}:
+            known = sources if end is ends.source else []
+            check_checksum(transport.checksums, self.options, end, known, self.destination.name)
 
     def move(
         self, ends: Ends, transport: Transport, pairs: Sequence[Pair], on_progress: OnProgress | None
@@ -210,7 +217,8 @@ class Copy:
         """
         counts_on = self.options.overwrite != "always"
         self.journal = Journal(self.report.source, self.report.destination, counts_on=counts_on)
-        committed = CommittedNames(are_kept=ends.far_is_source)  # only downloads begin anew
+        # What is uploaded never begins anew.
+        committed = CommittedNames(are_kept=ends.far_is_source or ends.is_between_servers)
         records = Records(self.report, self.journal, SentNotes(self.destination), committed)
         infos = [info for _, _, info in pairs]
         while True:
@@ -225,16 +233,17 @@ class Copy:
             )
             try:
                 return attempt.run()
-            except (InboundBlocked, OffsetsUnproven) as error:
+            except (InboundBlocked, OffsetsUnproven, ThirdPartyRefused) as error:
                 transport = self.fall_back(ends, transport, error)
                 committed.start_over()
 
     def fall_back(
-        self, ends: Ends, transport: Transport, error: InboundBlocked | OffsetsUnproven
+        self, ends: Ends, transport: Transport, error: InboundBlocked | OffsetsUnproven | ThirdPartyRefused
     ) -> Transport:
         """Return how to begin anew after what a server has shown: it cannot connect, or sends other parts.
 
-        Raises OffsetsUnproven where whole files have been asked for already.
+        Raises OffsetsUnproven where whole files have been asked for already, UsageError where there is no
+        other way.
         """
         if isinstance(error, OffsetsUnproven) and not transport.parts:
             raise error
@@ -244,6 +253,8 @@ class Copy:
         if isinstance(error, OffsetsUnproven):
             self.leave_paths("")
             return to_whole_files(transport, self.report, str(error))
+        if isinstance(error, ThirdPartyRefused):
+            return through_us(transport, ends, self.report, str(error))
         self.report.note(str(error))
         why = f"{ends.host} cannot connect to us"
         self.leave_paths(why)

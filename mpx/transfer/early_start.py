@@ -32,12 +32,16 @@ class EarlyStart:
 
         Not where it asks a controller: whether it can do that is known later.
         """
-        far_is_source = sources[0].scheme != "file"
-        far = sources[0] if far_is_source else destination
-        if far.scheme == "ssh" and options.controller is None:
-            check_places(sources, destination)
-            check_options(options, far, far_is_source=far_is_source)
-            self.reach(far, options)
+        places = (sources[0], destination)
+        far_is_source = destination.scheme == "file"
+        far, near = (sources[0], None) if far_is_source else (destination, sources[0])
+        if near and near.scheme == "file":
+            near = None
+        first = next((place for place in places if place.scheme == "ssh"), None)
+        if first and options.controller is None:
+            check_places(sources)
+            check_options(options, far, far_is_source=far_is_source, near=near)
+            self.reach(first, options)  # one alone, as two might ask for passwords at once
 
     def reach(self, location: Location, options: CopyOptions) -> None:
         """Begin to log in where a location is reached by ssh.

@@ -19,6 +19,7 @@ from mpx.transfer.registry import (
     log_in_to_probe,
     open_endpoint,
     session_options,
+    shared_certificate,
 )
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
 
 
 class Ends:
-    """The endpoints of a copy. `far` is the server's, or the destination within this host.
+    """The endpoints of a copy. `far` is the server's, or the destination within this host; `near` the other.
 
+    Between two servers `far` is the one that receives, and each has a pool of sessions of its own.
     `source` and `destination` are used by the steps of the copy, and then by the scan: by one thread at a
     time. What `open_...` returns belongs to the caller, who closes it; these may be called from any thread.
     """
@@ -43,19 +45,29 @@ class Ends:
         note: OnNote,
         early: EarlyStart | None = None,
     ) -> None:
-        """Raises UsageError for a pair that cannot be copied. `early`: what was begun for it before."""
-        check_places(sources, destination)
-        self.far_is_source = sources[0].scheme != "file"
+        """Raises UsageError for sources in several places. `early`: what was begun for it before."""
+        check_places(sources)
+        reads_here = sources[0].scheme == "file"
         self.writes_here = destination.scheme == "file"
-        self.is_local = self.writes_here and not self.far_is_source
+        self.is_local = self.writes_here and reads_here
+        self.is_between_servers = not (self.writes_here or reads_here)
+        self.far_is_source = self.writes_here and not reads_here
         servers = early.servers if early else None
-        self.sessions = SessionPool(note, remembers=options.history, servers=servers)
+        self.sessions = SessionPool(note, remembers=options.history, servers=servers)  # with the far server
+        self.source_sessions = self.sessions
+        if self.is_between_servers and sources[0].endpoint != destination.endpoint:
+            self.source_sessions = SessionPool(note, remembers=options.history, servers=servers)
+        if self.is_between_servers:
+            shared = shared_certificate(sources[0], destination)
+            self.sessions.data_certificate = self.source_sessions.data_certificate = shared
+            self.source_sessions.without_dcsc = self.sessions.without_dcsc
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._options, self._stop, self._note = options, stop, note
         self.source, self.destination = self.open_source(), self.open_destination()
         self.far = self.source if self.far_is_source else self.destination
+        self.near = self.destination if self.far_is_source else self.source
 
     @property
     def host(self) -> str:
@@ -73,6 +85,31 @@ class Ends:
     def open_far(self) -> Endpoint:
         """Open the far endpoint once more."""
         return self.open_source() if self.far_is_source else self.open_destination()
+
+    def open_near(self) -> Endpoint:
+        """Open the near endpoint once more."""
+        return self.open_destination() if self.far_is_source else self.open_source()
+
+    def pause(self) -> None:
+        """Let others have the sessions of `source` and `destination` that wait for one; see Endpoint."""
+        self.near.pause()
+        self.far.pause()
+
+    def let_go(self) -> None:
+        """Let others have the sessions of `source` and `destination`; see Endpoint."""
+        self.near.let_go()
+        self.far.let_go()
+
+    @property
+    def until_s(self) -> float | None:
+        """Unix time until when both servers let us in; None: without end."""
+        ends = [end.protection.until_s for end in (self.near, self.far)]
+        return min((each for each in ends if each is not None), default=None)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether a server admits fewer sessions than there is work for."""
+        return self.sessions.takes_turns or self.source_sessions.takes_turns
 
     def open_spare(self, is_over: Callable[[], bool]) -> Endpoint:
         """Open the far endpoint with sessions that the copy can do without: they wait for no turn.
@@ -105,7 +142,8 @@ class Ends:
         stop: Callable[[], bool] | None = None,
         waits_for_turn: bool = True,
     ) -> Endpoint:
-        session = session_options(self._options, stop or self._stop, pool=self.sessions)
+        pool = self.sessions if writing else self.source_sessions
+        session = session_options(self._options, stop or self._stop, pool=pool)
         session = replace(session, waits_for_turn=waits_for_turn)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
         return endpoint_at(location, session, writing=writing, note=self._note, folders=folders, trees=trees)
@@ -127,3 +165,4 @@ class Ends:
         self.disconnect()
         self.folders.close()
         self.sessions.close()
+        self.source_sessions.close()

@@ -96,10 +96,12 @@ class FileStart:
                 self._records.report.note(f"{task.source} {why}", Severity.NOTICE)
             else:
                 file.resume(known.arrived)
-                ends.far.let_go()  # which is asked over a session of its own
+                ends.let_go()  # what is asked goes over sessions of its own
                 self._destination.ask(partial(self._prove, file))
                 file.plan()
         in_the_way = not is_in_new_folder if ends.writes_here else known and not file.is_small
+        if ends.is_between_servers and not file.is_small:
+            in_the_way = True  # its parts are written into what is there, whatever that is
         if in_the_way and not file.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.
             self._destination.ask(partial(ends.destination.remove, file.partial))

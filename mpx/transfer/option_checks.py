@@ -36,13 +36,19 @@ def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
         )
 
 
-def choose_checksums(options: CopyOptions, far_end: Endpoint, report: Report) -> ChecksumChoice:
+def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: Report) -> ChecksumChoice:
     """Return which checksums files are compared by: of those that both ends can compute, if there are any.
 
-    Raises UsageError if one was asked for by hand that the far end does not offer.
+    `servers`: one, or both ends, or the destination within this host, which compute what we cannot. Raises
+    UsageError if one was asked for by hand that they do not offer.
     """
-    is_here, exposed = far_end.location.scheme == "file", far_end.protection.exposed
-    choice = ChecksumChoice(options.checksum, far_end.can_checksum, is_here=is_here, is_exposed=bool(exposed))
+    is_here = servers[0].location.scheme == "file"
+    exposed = next((told for server in servers if (told := server.protection.exposed)), "")
+
+    def offers(algorithm: str) -> bool:
+        return all(server.can_checksum(algorithm) for server in servers)
+
+    choice = ChecksumChoice(options.checksum, offers, is_here=is_here, is_exposed=bool(exposed))
     if exposed and choice.is_proof:
         report.note(f"{exposed}; each file is compared by {choice.best(None)}", Severity.NOTICE)
     elif exposed:

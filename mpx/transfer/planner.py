@@ -26,9 +26,9 @@ def base_name(name: str) -> str:
     return posixpath.basename(name.rstrip("/"))
 
 
-def described_first(sources: Sequence[str], destination: str, *, far_is_source: bool) -> list[str]:
-    """Return which names at the server are described first: a copy of few files asks about no others."""
-    if far_is_source:
+def described_first(sources: Sequence[str], destination: str, *, at_source: bool) -> list[str]:
+    """Return which names of an end are described first: a copy of few files asks about no others."""
+    if at_source:
         return list(sources)
     there = destination.rstrip("/") or destination
     if destination.endswith("/"):

@@ -6,7 +6,7 @@ Imports little, as an ssh is started once this has passed, and only then the res
 
 from collections.abc import Sequence
 
-from mpx.choices import port_range
+from mpx.choices import ONLY, SCAVENGER, TRANSPORT, port_range
 from mpx.errors import UsageError
 from mpx.location import Location
 from mpx.options import OF_GSI, OF_SSH, CopyOptions, flag_of
@@ -36,24 +36,36 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
 )
 
 
-def check_places(sources: Sequence[Location], destination: Location) -> None:
-    """Raise UsageError for sources and a destination between which no carrier copies."""
+BETWEEN_SERVERS = {  # cannot be applied there, with the values that cannot
+    "probe_first_s": (),
+    "transport": (TRANSPORT,),
+    "policy": (SCAVENGER,),
+    "controller": (),
+    "block_size_bytes": (),
+}
+
+
+def check_places(sources: Sequence[Location]) -> None:
+    """Raise UsageError for sources in different places."""
     if other := next((source for source in sources if source.endpoint != sources[0].endpoint), None):
         raise UsageError(
             f"{sources[0]} and {other} are in different places: all sources of a copy must be on this "
             "host, or all at one server and of one user; copy them separately"
         )
-    if sources[0].scheme != "file" and destination.scheme != "file":
-        raise UsageError(
-            "mpx does not yet copy from one server to another; copy to this host first, then from here"
-        )
 
 
-def check_options(options: CopyOptions, far: Location, *, far_is_source: bool) -> None:
+def check_options(
+    options: CopyOptions, far: Location, *, far_is_source: bool, near: Location | None = None
+) -> None:
     """Raise UsageError for the first option that cannot be applied, whatever the mode.
 
-    `far`: the server's end, or the destination within this host.
+    `far`: the server's end, or the destination within this host. `near`: the source, where that is a server
+    as well.
     """
+    if near is None and options.third_party == ONLY:
+        raise UsageError("--third-party only is not possible here: it is for copies between two servers")
+    if near is not None:
+        _check_between_servers(options)
     if options.in_place and (far_is_source or far.scheme == "file"):
         raise UsageError("--in-place is not possible here: it is for uploads to a server")
     if far.scheme == "file":
@@ -65,7 +77,7 @@ def check_options(options: CopyOptions, far: Location, *, far_is_source: bool) -
         return
     for names, scheme in ((OF_SSH, "ssh"), (OF_GSI, "gsiftp")):
         for name in names:
-            if options.was_given(name) and far.scheme != scheme:
+            if options.was_given(name) and scheme not in (far.scheme, near and near.scheme):
                 raise UsageError(f"{flag_of(name)} is not possible here: it is for {scheme}://")
     source_ports = port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
     if options.data_address or source_ports:
@@ -82,6 +94,14 @@ def check_options(options: CopyOptions, far: Location, *, far_is_source: bool) -
         raise UsageError(sessions_for_files(options.files))
     if not far_is_source:
         check_source_ports(options)
+
+
+def _check_between_servers(options: CopyOptions) -> None:
+    for name, values in BETWEEN_SERVERS.items():
+        value = getattr(options, name)
+        if options.was_given(name) and value is not None and (not values or value in values):
+            shown = f"{flag_of(name)} {value}" if values else flag_of(name)
+            raise UsageError(f"{shown} is not possible here: it is not for copies between two servers")
 
 
 def check_source_ports(options: CopyOptions) -> None:

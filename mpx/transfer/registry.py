@@ -51,7 +51,7 @@ def session_options(
         unreached=set() if pool is None else pool.unreached,
         known=None if pool is None else pool.known,
         ssh=ssh_options(options, pool.remote_servers if pool else servers),
-        gsi=gsi_options(options),
+        gsi=gsi_options(options, pool),
         without_dcsc=set() if pool is None else pool.without_dcsc,
     )
 
@@ -61,9 +61,19 @@ def ssh_options(options: CopyOptions, servers: RemoteServers | None) -> SshOptio
     return SshOptions(remote_program(options), data_ports(options), servers)
 
 
-def gsi_options(options: CopyOptions) -> GsiOptions:
-    """Return what the user says of connections with GSI."""
-    return GsiOptions(options.encrypt, options.dcau, options.delegate, options.server_subject)
+def gsi_options(options: CopyOptions, pool: SessionPool | None = None) -> GsiOptions:
+    """Return what the user says of connections with GSI, and the certificate that two servers share."""
+    shared = pool.data_certificate if pool else ""
+    return GsiOptions(options.encrypt, options.dcau, options.delegate, options.server_subject, shared)
+
+
+def shared_certificate(source: Location, destination: Location) -> str:
+    """Return what data connections between two servers show at both ends; empty where they show nothing."""
+    if (source.scheme, destination.scheme) != ("gsiftp", "gsiftp"):
+        return ""
+    from mpx.endpoints.ftp.gsi.security import data_certificate
+
+    return data_certificate()
 
 
 def log_in_to_probe(
@@ -72,7 +82,7 @@ def log_in_to_probe(
     """Return what opens a session for probes, where that is not in the clear."""
     if location.scheme in ("file", "ftp"):
         return None
-    ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options)
+    ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options, pool)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
 
 
@@ -111,6 +121,29 @@ def endpoint_at(
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
+
+
+def carrier_between(
+    source: Location,
+    destination: Location,
+    context: CarrierContext,
+    pools: tuple[SessionPool, SessionPool],
+    *,
+    is_third_party: bool,
+    mode_e: bool,
+    parts: bool,
+) -> Carrier:
+    """Return what brings files from one server to another; `pools` have the sessions with each of them.
+
+    `mode_e`: the destination receives in MODE E; `parts`: of files can be sent and stored.
+    """
+    from mpx.endpoints.ftp.two_servers.carriers import RelayCarrier, ThirdPartyCarrier
+    from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
+
+    stop = context.failure.cancel.is_set
+    opened = [session_options(context.options, stop, pool=pool) for pool in pools]
+    servers = ServerPair(source, destination, opened[0], opened[1], mode_e, parts)
+    return (ThirdPartyCarrier if is_third_party else RelayCarrier)(servers, context)
 
 
 def carrier_for(

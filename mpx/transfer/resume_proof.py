@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
 from mpx.engine import checksum
@@ -14,6 +14,7 @@ from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
 from mpx.report import OnNote, Severity
+from mpx.transfer.compare import sums_of_both
 from mpx.transfer.planner import STARTING_OVER
 from mpx.units import format_size
 
@@ -23,6 +24,8 @@ PIECES = 128
 SPLIT = 8
 MOST_AT_ONCE = 1024  # pieces
 MOST_DIFFERING = 8 * 1024**3  # bytes that are compared and differ, beyond as many as are equal
+
+_Sums = tuple[str | Exception, str | Exception]  # of one piece, at both ends
 
 
 class ResumeVerifier:
@@ -41,8 +44,10 @@ class ResumeVerifier:
         forgot: Callable[[FileTransfer], None],
         note: OnNote,
         stop: Callable[[], bool],
+        open_near: Callable[[], Endpoint] | None = None,
     ) -> None:
-        self._open_far = open_far
+        """`open_near`: opens the source, where that is a server as well."""
+        self._open_far, self._open_near = open_far, open_near
         self._far_is_source = far_is_source
         self._writes_here = writes_here
         self._forgot = forgot
@@ -70,16 +75,34 @@ class ResumeVerifier:
                 file.forget_beyond(present)
             if file.arrived_bytes < before:
                 self._forgot(file)
-            algorithm = next((name for name in FOR_LONG if far.can_checksum(name, parts=True)), "")
-            if present is not None and present <= file.size_bytes and algorithm:
-                self._note_long(file, present, algorithm)
-                if self._far_is_source:
-                    with file.written.opened() as near:
-                        prove(file, far, file.source, near, present, self._stop, algorithm)
+            if present is not None and present <= file.size_bytes:
+                if self._open_near is not None:
+                    with contextlib.closing(self._open_near()) as source:
+                        self._compare(file, far, present, source)
+                        source.let_go()
                 else:
-                    with _opened(file) as near:
-                        prove(file, far, file.partial, near, present, self._stop, algorithm)
+                    self._compare(file, far, present)
             far.let_go()
+
+    def _compare(
+        self, file: FileTransfer, far: Endpoint, present_bytes: int, source: Endpoint | None = None
+    ) -> None:
+        """Record as arrived what both ends have alike; `source`: a server that has it."""
+        ends = [far] if source is None else [far, source]
+        algorithm = next(
+            (name for name in FOR_LONG if all(end.can_checksum(name, parts=True) for end in ends)), ""
+        )
+        if not algorithm:
+            return
+        self._note_long(file, present_bytes, algorithm)
+        if source is not None:
+            prove_at_servers(file, source, far, present_bytes, self._stop, algorithm)
+        elif self._far_is_source:
+            with file.written.opened() as near:
+                prove(file, far, file.source, near, present_bytes, self._stop, algorithm)
+        else:
+            with _opened(file) as near:
+                prove(file, far, file.partial, near, present_bytes, self._stop, algorithm)
 
     def _note_long(self, file: FileTransfer, present_bytes: int, algorithm: str) -> None:
         """Add a line to the report where the comparison will take some time."""
@@ -120,10 +143,49 @@ def prove(
     Raises what the far endpoint raises.
     """
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
-    size = min(max(unknown.size // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
     is_partial = far_name == file.source  # what is near; it has not arrived where it has holes
     ranges = list(_with_data(near, unknown) if is_partial else unknown)
     written = None if is_partial else file.written
+
+    def sums(some: Sequence[Range]) -> Iterator[_Sums]:
+        parts = [Part(far_name, start, end, written) for start, end in some]
+        for (start, end), far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
+            is_refused = isinstance(far_sum, Exception)
+            yield far_sum, far_sum if is_refused else checksum.of_file(algorithm, near, start, end, stop)
+
+    return _proven(file, ranges, unknown.size, sums, stop)
+
+
+def prove_at_servers(
+    file: FileTransfer,
+    source: Endpoint,
+    destination: Endpoint,
+    present_bytes: int,
+    stop: Callable[[], bool],
+    algorithm: str,
+) -> int:
+    """As `prove`, where the source is at a server as well; both compute at the same time."""
+    unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
+
+    def sums(some: Sequence[Range]) -> Iterator[_Sums]:
+        near_parts = [Part(file.source, start, end) for start, end in some]
+        far_parts = [Part(file.partial, start, end) for start, end in some]
+        yield from zip(
+            *sums_of_both(source, near_parts, destination, far_parts, algorithm, stop), strict=True
+        )
+
+    return _proven(file, list(unknown), unknown.size, sums, stop)
+
+
+def _proven(
+    file: FileTransfer,
+    ranges: list[Range],
+    unknown_bytes: int,
+    sums: Callable[[Sequence[Range]], Iterator[_Sums]],
+    stop: Callable[[], bool],
+) -> int:
+    """Record as arrived what of some ranges has the same `sums` at both ends; return how many bytes."""
+    size = min(max(unknown_bytes // PIECES, SMALLEST_PIECE), LARGEST_PIECE)
     proven, differing = 0, 0
     while ranges and not stop():
         pieces = _cut(ranges, size)
@@ -131,11 +193,10 @@ def prove(
         while differing <= MOST_DIFFERING + proven and not stop():
             if not (some := list(islice(pieces, min(MOST_AT_ONCE, MOST_DIFFERING // size)))):
                 break
-            parts = [Part(far_name, start, end, written) for start, end in some]
-            for (start, end), far_sum in zip(some, far.checksums(algorithm, parts, stop), strict=True):
-                if isinstance(far_sum, Exception):  # it was refused; smaller parts would be too
-                    continue
-                if checksum.is_same(far_sum, checksum.of_file(algorithm, near, start, end, stop)):
+            for (start, end), (one, other) in zip(some, sums(some), strict=True):
+                if isinstance(one, Exception) or isinstance(other, Exception):
+                    continue  # it was refused; smaller parts would be too
+                if checksum.is_same(one, other):
                     proven += file.landed(start, end)
                 else:
                     differing += end - start

@@ -89,7 +89,7 @@ class Scan(threading.Thread):
         self._folders = DestinationFolders(
             pairs, ends.destination, self._destination, self._folded_names, ends.folders
         )
-        if options.links != "follow" and not ends.far_is_source:
+        if options.links != "follow" and ends.source.location.scheme == "file":
             for source, _, info in pairs:
                 if info.kind is Kind.FOLDER:
                     ends.trees.add(source)
@@ -131,7 +131,7 @@ class Scan(threading.Thread):
         for _ in range(MOST_ROUNDS):
             if not self._folded_names.is_waiting:
                 return
-            self._queue.wait_all_settled(self._ends.far.pause)
+            self._queue.wait_all_settled(self._ends.pause)
             ready, failed = self._folded_names.ready()
             for task, error in failed:
                 self._fail(task, error)
@@ -172,7 +172,7 @@ class Scan(threading.Thread):
         files = [file for task in ready if (file := self._start(task))]
         self._check_room(files)
         if files and self._to_come == 0:
-            self._ends.far.let_go()  # a session that is logged in saves the first worker a login
+            self._ends.let_go()  # a session that is logged in saves the first worker a login
             self.has_let_go = True
         begun = [file for file in files if not file.resumed_bytes]
         self._journal.begin(*(Unfinished(f.final, f.partial, f.size_bytes, f.modified_s) for f in begun))
@@ -239,7 +239,7 @@ class Scan(threading.Thread):
     def _put(self, file: FileTransfer) -> None:
         self._report.begin(file.size_bytes)
         self._committer.began(file)
-        self._queue.put(file, self._ends.far.pause)
+        self._queue.put(file, self._ends.pause)
 
     def _check_room(self, files: Sequence[FileTransfer]) -> None:
         """Raise NoSpace unless there is room for these files and for all that is still on its way."""

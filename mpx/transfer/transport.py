@@ -27,6 +27,7 @@ class Transport:
     congestion: str | None  # that streams begin with, as far as it is known
     over_mptcp: bool = False  # streams are of Multipath TCP
     mode_e: bool = True
+    is_third_party: bool = False  # data go straight from one server to another
     parts: bool = True  # of files are asked for, where the server can begin within one
     found: Mapping[str, str] = field(
         default_factory=dict
@@ -48,10 +49,14 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     What was asked for by hand and cannot be had is refused (UsageError); what cannot be had of the defaults
     is noted.
     """
-    check_options(options, ends.far.location, far_is_source=ends.far_is_source)
+    near_server = ends.near if ends.is_between_servers else None
+    near = near_server.location if near_server else None
+    check_options(options, ends.far.location, far_is_source=ends.far_is_source, near=near)
     over_mptcp = _uses_mptcp(options, ends, report)
     rtt = ends.far.measure_rtt()
-    we_send = not ends.is_local and not ends.far_is_source
+    if ends.is_between_servers:
+        rtt = _rtt_between(ends.near.measure_rtt(), rtt)
+    we_send = not (ends.is_local or ends.far_is_source or ends.is_between_servers)
     chosen = _plan_congestion(options, ends, rtt)
     if chosen.note:
         report.note(chosen.note, chosen.severity)
@@ -70,10 +75,18 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     }
     check_congestion(options, why_not_congestion(ends, rtt))
     check_links(options, ends.destination)
-    checksums = choose_checksums(options, ends.far, report)
+    checksums = choose_checksums(options, [ends.far, near_server] if near_server else [ends.far], report)
     return Transport(
         options, checksums, rtt, chosen, congestion, over_mptcp, bandwidth_bps=options.bandwidth_bps
     )
+
+
+def _rtt_between(near: Rtt | None, far: Rtt | None) -> Rtt | None:
+    """Return a round-trip time between two servers: as if their path led through us, it is no longer."""
+    if near is None or far is None:
+        return None
+    kernel_s = near.kernel_s + far.kernel_s if near.kernel_s and far.kernel_s else None
+    return Rtt(near.asked_s + far.asked_s, kernel_s)
 
 
 def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:
@@ -101,6 +114,8 @@ def why_not_congestion(ends: Ends, rtt: Rtt | None, *, are_open: bool = False) -
 
     `are_open`: of streams that are to be switched.
     """
+    if ends.is_between_servers:
+        return None
     if ends.far_is_source:
         return ends.far.why_not_congestion() if ends.far.congestions() else None
     route, is_locked = (rtt.congestion, rtt.congestion_is_fixed) if rtt else (None, False)

@@ -11,7 +11,7 @@ from mpx.engine.path_control import controls
 from mpx.engine.stop import Failure, unexpected
 from mpx.engine.stream_paths import DefaultPath
 from mpx.engine.tuner import Sample
-from mpx.errors import ConnectionLost, InboundBlocked, MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, InboundBlocked, MpxError, ThirdPartyRefused, TransferTimeout
 from mpx.net.socket_buffers import largest_window_bytes
 from mpx.options import CopyOptions
 from mpx.report import OnProgress
@@ -24,7 +24,7 @@ from mpx.transfer.expiry import Expiry
 from mpx.transfer.file_start import FileStart
 from mpx.transfer.path_memory import PathMemory
 from mpx.transfer.records import Records
-from mpx.transfer.registry import carrier_for
+from mpx.transfer.registry import carrier_between, carrier_for
 from mpx.transfer.resume_proof import ResumeVerifier
 from mpx.transfer.scan import Pair, Scan
 from mpx.transfer.short_copy import streams_of_short_copy
@@ -84,6 +84,7 @@ class Attempt:
             forgot=committer.forgot,
             note=report.note,
             stop=lambda: failure.is_stopping,
+            open_near=ends.open_near if ends.is_between_servers else None,
         )
         context = CarrierContext(
             options,
@@ -106,15 +107,7 @@ class Attempt:
             ends, options, records, failure, prove=verifier, checksum_for=transport.checksums.best
         )
         self._scan = Scan(pairs, ends, options, self._queue, failure, records, committer, file_start)
-        self._carrier = carrier_for(
-            ends.far.location,
-            context,
-            ends.sessions,
-            upload=not ends.far_is_source,
-            mode_e=transport.mode_e,
-            restarts=transport.parts and ends.far.can_restart(),
-            congestions=ends.far.congestions(),
-        )
+        self._carrier = _carrier(ends, transport, context)
         self._prober = prober = Prober(
             "mpx-rtt",
             beside_listing(
@@ -123,10 +116,10 @@ class Attempt:
                 lambda: ends.open_spare(lambda: self._prober.is_over),  # a copy does not end later for it
                 has_let_go=lambda: self._scan.has_let_go,
             )
-            if transport.rtt
+            if transport.rtt and not ends.is_between_servers
             else (),
             first=transport.rtt,
-            is_needed=lambda: ends.sessions.takes_turns,
+            is_needed=lambda: ends.takes_turns,
         )
         self._backgrounds = backgrounds_of(self._carrier, context, ends, transport, report.note, multipath)
         prior = Prior(
@@ -141,7 +134,7 @@ class Attempt:
             kept = "a copy that yields keeps the streams that it begins with"
             report.note(f"--tuner {options.tuner} does not search: {kept}")
         timeline = Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done)
-        expiry = Expiry(lambda: ends.far.protection.until_s, report.note)
+        expiry = Expiry(lambda: ends.until_s, report.note)
 
         def measured(now_s: float, samples: Mapping[str, Sample]) -> None:
             self._memory.observe(now_s, samples)
@@ -226,9 +219,32 @@ class Attempt:
             self._records.report.note(str(error))
 
 
+def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carrier:
+    """Return what moves the bytes."""
+    if ends.is_between_servers:
+        return carrier_between(
+            ends.source.location,
+            ends.destination.location,
+            context,
+            (ends.source_sessions, ends.sessions),
+            is_third_party=transport.is_third_party,
+            mode_e=transport.mode_e,
+            parts=transport.parts,
+        )
+    return carrier_for(
+        ends.far.location,
+        context,
+        ends.sessions,
+        upload=not ends.far_is_source,
+        mode_e=transport.mode_e,
+        restarts=transport.parts and ends.far.can_restart(),
+        congestions=ends.far.congestions(),
+    )
+
+
 def resumable(error: MpxError, options: CopyOptions) -> MpxError:
     """Return the error of a server that was lost for good so that it says what becomes of the copy."""
-    if not error.may_retry or isinstance(error, InboundBlocked) or not options.resume:
+    if not error.may_retry or isinstance(error, (InboundBlocked, ThirdPartyRefused)) or not options.resume:
         return error
     kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
     return kind(f"{error}; what arrived is kept: copy the same SRC to the same DST again to continue")

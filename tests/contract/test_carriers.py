@@ -16,6 +16,7 @@ import pytest
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
+from mpx_lab.proxy import DelayProxy
 from sites import grid_site, own_site, token_site
 
 import mpx
@@ -25,7 +26,9 @@ MIB = 1024 * 1024
 SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
-CARRIERS = ("local", *IN_THE_CLEAR, "TLS up", "TLS down", "GSI up", "GSI down")
+BETWEEN_SERVERS = ("third party", "relay", "relay to MODE S", "relay from TLS", "relay to TLS")
+CARRIERS = ("local", *IN_THE_CLEAR, "TLS up", "TLS down", "GSI up", "GSI down", *BETWEEN_SERVERS)
+WHOLE = ("MODE S up", "relay to MODE S")  # each file is a whole STOR there
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,28 @@ class Way:
     destination_url: str
 
     def copy(self, name: str, options: mpx.CopyOptions | None = None, **more: object) -> mpx.Report:
+        if self.carrier == "third party":  # servers keep to no rate of ours: their path has one
+            options = replace(options or mpx.CopyOptions(), rate_bps=None, third_party="only")
         return mpx.copy(self.source_url + name, self.destination_url + name, options, **more)
+
+
+@contextlib.contextmanager
+def between_servers(carrier: str, folders: tuple[Path, Path]) -> Iterator[Way]:
+    with contextlib.ExitStack() as stack:
+        urls = [
+            stack.enter_context((token_site if kind in carrier else own_site)(folder)).url
+            for folder, kind in zip(folders, ("from TLS", "to TLS"), strict=True)
+        ]
+        port = int(urls[1].split(":")[2].split("/")[0])
+        if carrier == "relay to MODE S":
+            relay = stack.enter_context(ControlRelay(port, to_server=without_mode_e))
+            urls[1] = urls[1].replace(f":{port}", f":{relay.port}")
+        elif carrier == "third party":
+            proxy = stack.enter_context(
+                DelayProxy(("127.0.0.1", port), rtt_s=0.001, total_rate_bps=SLOW.rate_bps)
+            )
+            urls[1] = urls[1].replace(f":{port}", f":{proxy.port}")
+        yield Way(carrier, *folders, *urls)
 
 
 @contextlib.contextmanager
@@ -49,6 +73,10 @@ def between(carrier: str, folder: Path) -> Iterator[Way]:
     far.mkdir()
     if carrier == "local":
         yield Way(carrier, near, far, f"{near}/", f"{far}/")
+        return
+    if carrier in BETWEEN_SERVERS:
+        with between_servers(carrier, (near, far)) as way:
+            yield way
         return
     with contextlib.ExitStack() as stack:
         site = token_site if "TLS" in carrier else grid_site if "GSI" in carrier else own_site
@@ -96,7 +124,7 @@ def test_a_stopped_copy_goes_on(way: Way) -> None:
     report = way.copy("file")
     assert (way.destination / "file").read_bytes() == content
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
-    if way.carrier != "MODE S up":  # each file is a whole STOR there
+    if way.carrier not in WHOLE:
         assert report.bytes.resumed > 0
 
 

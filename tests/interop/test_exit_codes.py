@@ -68,7 +68,7 @@ REQUESTS = {
     "no host": (["a", "ftp:///x"], "host"),
     "a host with a question mark": (["a", "ftp://host?x/y"], "host"),
     "file URL of another host": (["file://other/x", "b"], "this host"),
-    "remote to remote": (["ftp://a/x", "ftp://b/y"], "from one server to another"),
+    "third party in other words": (["--third-party", "maybe", "ftp://a/x", "ftp://b/y"], "never"),
     "two servers": (["ftp://a/x", "ftp://b/y", "c"], "ftp://b:2811/y"),
     "a host that ssh could misread": (["a", "-oProxyCommand=x:y"], "such option"),
     "an option of ssh elsewhere": (["--data-ports", "1-2", "a", "b"], "--data-ports"),

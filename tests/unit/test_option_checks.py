@@ -51,6 +51,8 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("checksum", "none", ()),  # whether a server offers one is asked of the server
     ("resume", True, (S_UP, S_WHOLE)),
     ("resume", False, ()),
+    ("third_party", "only", PAIRS),
+    ("third_party", "never", ()),
     ("remote_mpx", "/opt/mpx", (HERE, UP, DOWN, *MODE_S)),
     ("bootstrap", True, (HERE, UP, DOWN, *MODE_S)),
     ("bootstrap_once", True, (HERE, UP, DOWN, *MODE_S)),

@@ -9,6 +9,7 @@ from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import ConnectionLost, MpxError
 from mpx.net import tcp
 
+CERTIFICATE, PROXY = "certificate", "proxy"  # of ours, that data connections show
 Connect = Callable[[tcp.Address], socket.socket]
 
 
@@ -91,6 +92,11 @@ class Security(Protocol):
     def secured(self) -> Secured | None:
         """How connections at ports begin, after `protect`; None: in the clear."""
         return None
+
+    @property
+    def data_identity(self) -> str:
+        """What both ends of data connections at ports show of ours; empty: nothing."""
+        return ""
 
     def refused(self, reply: Reply, peer: str) -> MpxError | None:
         """Return what it means that a server refuses the login; None: what it always means."""

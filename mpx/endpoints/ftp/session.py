@@ -104,7 +104,8 @@ class ClientSession:
         self.ahead = AskedAhead()
         self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
         self._early: Reply | None = None  # the reply that was put back
-        has_dcsc = location.host not in options.without_dcsc
+        without = options.without_dcsc  # two servers that share a certificate both need DCSC for it
+        has_dcsc = not without if options.gsi.data_certificate else location.host not in without
         # None: in the clear.
         self.security = security_for(location, options.ssh, options.gsi, has_dcsc=has_dcsc)
         try:

@@ -73,6 +73,7 @@ class SessionPool:
     ) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.without_dcsc: set[str] = set()  # see SessionOptions
+        self.data_certificate = ""  # see GsiOptions
         self.known = KnownServers() if remembers else None
         self.remote_servers = servers or RemoteServers()
         self.limit: int | None = None  # sessions that the server admits, as far as it is known

@@ -112,6 +112,14 @@ class LocalEndpoint:
         """See Endpoint."""
         return True
 
+    def can_send_parts(self) -> bool:
+        """See Endpoint. Files are read as they are."""
+        return True
+
+    def can_store_parts(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def can_link(self) -> bool:
         """See Endpoint."""
         return True

@@ -11,3 +11,6 @@ class GsiOptions:
     dcau: bool = True  # data connections are authenticated
     delegate: bool = False  # give the server a proxy of ours
     server_subject: str | None = None  # the name of the server's certificate, in place of its host
+    data_certificate: str = (
+        ""  # PEM, with its key, of data connections between two servers; empty: of each its own
+    )

@@ -1,7 +1,8 @@
 """Connections to a GridFTP server of a grid: its certificate checked, ours shown, data connections alike.
 
-The data connections of a session show a certificate that was made for it and whose key the server gets over
-the encrypted control channel (DCSC P): both ends show it, and take nothing else. A server without DCSC is
+The data connections of a session show a certificate that was made for it, or for its copy between two
+servers, and whose key the server gets over the encrypted control channel (DCSC P): both ends show it, and
+take nothing else. A server without DCSC is
 given a proxy of ours in its place, and both ends then show certificates of our name.
 """
 
@@ -18,7 +19,7 @@ from mpx.endpoints.ftp.gsi.control import GsiControl
 from mpx.endpoints.ftp.gsi.data import GsiData
 from mpx.endpoints.ftp.gsi.handshake import GsiHandshake
 from mpx.endpoints.ftp.gsi.options import GsiOptions
-from mpx.endpoints.ftp.secured import NoDcsc, Security
+from mpx.endpoints.ftp.secured import CERTIFICATE, PROXY, NoDcsc, Security
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SessionEnded
 from mpx.location import Location
@@ -34,6 +35,12 @@ from mpx.net.x509.trust import TrustAnchors, find_trust_anchors, verified_chain
 _BY_MAPPING = ":globus-mapping:"  # the account that the server's grid-mapfile has for us
 _LASTS = timedelta(days=30)  # the certificate of data connections; a copy may take long
 _NOT_LOGGED_IN = 530
+
+
+def data_certificate() -> str:
+    """Return a certificate that was made just now, with its key, as servers take it for data connections."""
+    certificate, key = (each.decode("ascii") for each in self_signed("mpx data", _LASTS))
+    return f"{certificate}{key}{certificate}"  # once more: as what vouches for it
 
 
 class GsiSecurity(Security):
@@ -52,8 +59,7 @@ class GsiSecurity(Security):
         self._is_private = options.encrypt  # PROT P was said last, and not C
         self._pem = ""
         if self._uses_dcsc:
-            certificate, key = (each.decode("ascii") for each in self_signed("mpx data", _LASTS))
-            self._pem = f"{certificate}{key}{certificate}"  # once more: as what vouches for it
+            self._pem = options.data_certificate or data_certificate()
 
     @property
     def tickets(self) -> None:
@@ -168,6 +174,13 @@ class GsiSecurity(Security):
         if self._uses_dcsc:
             return GsiData(self._peer, self._show_made, self._check_made, is_private=self._is_private)
         return GsiData(self._peer, self._show_mine, self._check_mine, is_private=self._is_private)
+
+    @property
+    def data_identity(self) -> str:
+        """See Security."""
+        if not self._options.dcau:
+            return ""
+        return CERTIFICATE if self._uses_dcsc else PROXY
 
     def _show_made(self, context: ssl.SSLContext) -> None:
         load_pem(context, self._pem)

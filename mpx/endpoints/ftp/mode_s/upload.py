@@ -59,7 +59,7 @@ def send_piece(
         source = SourceStream(file, fd, context.failure.cancel.is_set)
         while came := source.read(buffer):
             send(*came)
-        _await_taken(connection, context.failure.cancel.is_set)
+        await_taken(connection, context.failure.cancel.is_set)
         return
     position = piece.start
     while position < piece.end:
@@ -73,7 +73,7 @@ def send_piece(
         file.sums.passed(position, buffer[:got])
         send(position, position + got)
         position += got
-    _await_taken(connection, context.failure.cancel.is_set)
+    await_taken(connection, context.failure.cancel.is_set)
 
 
 def _send_all(connection: socket.socket, data: memoryview) -> None:
@@ -91,7 +91,7 @@ def _send_all(connection: socket.socket, data: memoryview) -> None:
                 raise
 
 
-def _await_taken(connection: socket.socket, stop: Callable[[], bool]) -> None:
+def await_taken(connection: socket.socket, stop: Callable[[], bool]) -> None:
     """End the data, and wait until the other side has nearly all: the answer has its time-out from then on.
 
     Raises TimeoutError where it takes nothing for as long as that, OSError where it has reset the connection.

@@ -1,0 +1,65 @@
+"""The carrier between two servers: how many streams each pair of sessions gets."""
+
+from mpx.endpoints.ftp.mode_e.carriers import resized
+from mpx.endpoints.ftp.two_servers.pair_worker import PairWorker
+from mpx.endpoints.ftp.two_servers.relay_worker import RelayWorker
+from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import SMALL_FILE_BYTES
+from mpx.engine.range_scheduler import RangeScheduler
+from mpx.engine.worker_carrier import WorkerCarrier
+from mpx.errors import UsageError
+
+
+class ThirdPartyCarrier(WorkerCarrier):
+    """Files of a server to another one, which they go to straight."""
+
+    def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
+        super().__init__(context)
+        scheduler = RangeScheduler(context, SMALL_FILE_BYTES)
+        self._pairs = [
+            PairWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
+        ]
+        self._workers = self._pairs
+        self._mode_e = servers.mode_e
+
+    def _share(self) -> None:
+        """Use as many pairs as there are; in MODE S each is one stream."""
+        living = [worker for worker in self._pairs if not worker.gone]
+        streams = sum(self._streams.values())
+        pairs = min(1 if self._context.streams.is_short else streams, len(living))
+        shares = (
+            resized([worker.target for worker in living[:pairs]], streams) if self._mode_e else [1] * pairs
+        )
+        for worker, share in zip(living, shares + [0] * (len(living) - pairs), strict=True):
+            worker.target = share
+
+    def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
+        """See Carrier. No connection is ours."""
+        raise UsageError(f"servers that send to each other are not told to use {name!r}")
+
+    def _is_changing(self) -> bool:
+        return any(worker.is_changing for worker in self._pairs if worker.target)
+
+
+class RelayCarrier(WorkerCarrier):
+    """Files of a server to another one, through this host."""
+
+    def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
+        super().__init__(context)
+        scheduler = RangeScheduler(context, SMALL_FILE_BYTES)
+        self._relays = [
+            RelayWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
+        ]
+        self._workers = self._relays
+
+    def _share(self) -> None:
+        """Set how many sessions work: each is one stream."""
+        living = [worker for worker in self._relays if not worker.gone]
+        streams = sum(self._streams.values())
+        for i, worker in enumerate(living):
+            worker.target = int(i < streams)
+
+    def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
+        """See Carrier. Connections of a relay are not switched."""
+        raise UsageError(f"what passes through this host cannot switch its congestion control to {name!r}")

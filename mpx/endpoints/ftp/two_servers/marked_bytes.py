@@ -1,0 +1,26 @@
+"""What servers tell of a transfer between them, as a count that grows smoothly.
+
+A server says once a second how far it has come (markers). Who measures goodput ten times a second would see
+nothing, then all of a second at once: so what a marker says is spread over the second after it.
+"""
+
+SPREAD_S = 1.0  # markers come so often
+
+
+class MarkedBytes:
+    """A count of bytes; its owner guards it. Times are of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.told = 0  # in all, as far as it was told
+        self._before = 0.0  # what was shown when it was told last
+        self._told_s = 0.0  # when that was
+
+    def add(self, now_s: float, size_bytes: int) -> None:
+        """Take that so many more bytes have arrived."""
+        self._before, self._told_s = self.shown(now_s), now_s
+        self.told += size_bytes
+
+    def shown(self, now_s: float) -> float:
+        """Return how many bytes are to be shown now: those of the last marker bit by bit."""
+        share = min(1.0, max(0.0, (now_s - self._told_s) / SPREAD_S))
+        return self._before + (self.told - self._before) * share

@@ -1,0 +1,373 @@
+"""Transfers between two servers, the workers: each keeps transfers queued at a pair of sessions."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
+from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.ftp.session_pool import give_back_session, open_session
+from mpx.endpoints.ftp.stored_size import stored_sizes
+from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
+from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
+from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_piece
+from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
+from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.range_scheduler import Piece, RangeScheduler
+from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.source_change import AGAIN, changed
+from mpx.engine.stream import StreamTotals
+from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdPartyRefused
+
+TICK_S = 0.1
+VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
+PIECE_S = 1.0  # duration of one transfer of a part; a change of the number of streams waits for two
+LARGEST_PIECE = 1 << 30
+MOST_AHEAD = 64  # transfers that are queued at once
+LEAST_AHEAD = 2  # so that there is always a next one
+SHOWS_S = 2 * SPREAD_S  # until what markers tell is all of the streams that there are now
+
+
+class PairWorker(SessionWorker):
+    """Has pieces of files carried, one after the other."""
+
+    def __init__(
+        self, number: int, servers: ServerPair, context: CarrierContext, scheduler: RangeScheduler
+    ) -> None:
+        super().__init__("pair", number, servers.hosts, context)
+        self.target = 0  # streams; the carrier's decision (see SessionWorker)
+        self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
+        self._bytes = MarkedBytes()  # guarded by `guard`
+        self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
+        self.is_changing = False  # others are to come, or what is told is not of these yet; likewise
+        # This thread's own:
+        self._servers = servers.for_worker(number)
+        self._scheduler = scheduler
+        self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
+        self._most_ahead = MOST_AHEAD if servers.mode_e else 1
+        self._goodput = 0.0  # bytes/s, smoothed; 0: not known
+        self._flows_s: float | None = None  # since when the present streams carry data
+        self._ended_s = 0.0  # when the last transfer ended, or the first of these began
+        self._landed_bytes = 0  # for the first time; more than that is progress
+        self._before_bytes = 0  # the same, when the session was opened or lost
+        self._observer: ClientSession | None = None  # asks how much is stored, where no marker tells
+
+    # --- for the carrier, from any thread ------------------------------------------------------------
+
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker. The servers' word is all that there is."""
+        pair, now_s = self._pair, time.monotonic()
+        is_idle = pair is None or not pair.transfers
+        arrived = self._bytes.told if is_idle else int(self._bytes.shown(now_s))
+        return {DEFAULT_PATH: StreamTotals(streams=0 if is_idle else self._shown_streams, bytes=arrived)}
+
+    def silent_s(self, path: str) -> None:
+        """See SessionWorker. There is one path only."""
+
+    def renew(self, path: str) -> None:
+        """See SessionWorker. No connection is ours."""
+
+    def cut(self) -> None:
+        """See SessionWorker."""
+        if pair := self._pair:
+            pair.abort()
+        if observer := self._observer:
+            observer.abort()
+
+    # --- the loop ------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Queue what there is room for, and take what both servers say: see SessionWorker."""
+        self._feed()
+        pair = self._pair
+        if pair is None or not pair.transfers:
+            return False
+        pair.hear(TICK_S)
+        self._show_streams(pair)
+        while pair.transfers and (pair.transfers[0].is_over or pair.transfers[0].refusal):
+            if not self._end(pair, pair.transfers[0]):
+                return True
+        if pair.transfers:
+            self._look(pair)
+        return True
+
+    def pause(self) -> None:
+        """See SessionWorker."""
+        if self._servers.is_session_wanted:
+            self._let_go()
+
+    def lost(self, error: MpxError, /) -> Lost:
+        """See SessionWorker. Raises ThirdPartyRefused: then the copy goes on another way."""
+        if isinstance(error, ThirdPartyRefused):
+            raise error
+        files = list(dict.fromkeys(each.file for each in self._transfers))
+        progressed = self._landed_bytes > self._before_bytes
+        self._before_bytes = self._landed_bytes
+        self._goodput = 0.0
+        self._return(self._transfers, trusted=1)
+        self.drop()
+        return Lost(files, progressed)
+
+    def isolate(self) -> None:
+        """See SessionWorker."""
+        self._most_ahead = 1
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        self._scheduler.give_up(file, error)
+
+    @property
+    def _transfers(self) -> Sequence[PairedTransfer]:
+        return list(self._pair.transfers) if self._pair else ()
+
+    def _return(self, transfers: Sequence[PairedTransfer], trusted: int = 0) -> None:
+        """Have others carry what did not arrive of these; of the first `trusted` markers count.
+
+        Behind one that fails what a receiver has stored may be what was sent for another one.
+        """
+        for i, each in reversed(list(enumerate(transfers))):
+            file = each.file
+            if each.marked and i >= trusted and not file.is_streamed:
+                file.redo(each.start, each.end)
+            if self._servers.parts or file.is_claimed:
+                self._scheduler.give_back(file, each.start, each.end)
+            else:
+                self.context.queue.put_again(file)
+
+    # --- feeding -------------------------------------------------------------------------------------
+
+    def _feed(self) -> None:
+        """Queue transfers until enough is ahead; those that are to use other connections wait for these."""
+        target, under_way = self.target, self._transfers
+        if not target or (under_way and not self._servers.mode_e):
+            return
+        if under_way and self._pair and self._pair.connections != target:
+            self.is_changing = self._servers.mode_e
+            return
+        if any(each.file.listed_bytes is None for each in under_way):
+            return  # its size is asked for behind it
+        room = self._ahead_bytes - sum(each.size_bytes - each.told_bytes for each in under_way)
+        fresh: list[PairedTransfer] = []
+        while (room > 0 or len(under_way) + len(fresh) < LEAST_AHEAD) and (
+            len(under_way) + len(fresh) < self._most_ahead
+        ):
+            piece = self._next_piece()
+            if piece is None:
+                break
+            if piece.start == piece.end and not piece.file.is_streamed:
+                self._let_whole(piece.file)  # all of it is there
+                continue
+            fresh.append(PairedTransfer(piece, parts=self._servers.parts))
+            room -= piece.end - piece.start
+            if piece.file.listed_bytes is None:
+                break
+        if fresh:
+            self._queue(fresh, target)
+
+    def _queue(self, fresh: Sequence[PairedTransfer], target: int) -> None:
+        queued = False
+        try:
+            pair = self.open_session()
+            if not pair.transfers and (pair.connections != target or not self._servers.mode_e):
+                self.is_changing, self._flows_s = True, None
+                pair.connect(target if self._servers.mode_e else 1)
+            if not pair.transfers:
+                self._watch.begin()
+                self._ended_s = 0.0
+            pair.queue(fresh)
+            queued = True
+        finally:
+            if not queued:
+                self._return(fresh)
+
+    @property
+    def _ahead_bytes(self) -> float:
+        """How much is to be queued: a part, and what round trips to the servers take."""
+        return self._goodput * (PIECE_S + 3 * self._rtt_s) or LEAST_AHEAD * SMALL_FILE_BYTES
+
+    @property
+    def _rtt_s(self) -> float:
+        pair = self._pair
+        return max(pair.sender.rtt_s or 0.0, pair.receiver.rtt_s or 0.0) if pair else 0.0
+
+    def _next_piece(self) -> Piece | None:
+        size = min(max(self._goodput * PIECE_S, SMALL_FILE_BYTES), LARGEST_PIECE)
+        return take_piece(self._scheduler, int(size), parts=self._servers.parts)
+
+    # --- what the servers have done ------------------------------------------------------------------
+
+    def _marked(self, transfer: PairedTransfer, new_bytes: int) -> None:
+        """Take what a marker tells."""
+        if not new_bytes:
+            return
+        self._watch.moved(new_bytes)
+        with self.guard:
+            self._bytes.add(time.monotonic(), new_bytes)
+        if not transfer.file.is_streamed and not transfer.is_whole:
+            for start, end in transfer.marked:
+                self._landed_bytes += transfer.file.landed(start, end)
+
+    def _show_streams(self, pair: SessionPair) -> None:
+        """Count the streams of a pair once what is told of them is of them alone."""
+        now_s = time.monotonic()
+        if pair.transfers[0].has_begun:
+            self._watch.connected()
+            self.context.events.inbound.set()
+            self._flows_s = self._flows_s or now_s
+            self._ended_s = self._ended_s or now_s
+        if self._flows_s is not None and (now_s - self._flows_s > SHOWS_S or not self._shown_streams):
+            self._shown_streams = pair.connections
+            self.is_changing = pair.connections != self.target and self.target > 0
+
+    def _end(self, pair: SessionPair, transfer: PairedTransfer) -> bool:
+        """Take the end of the oldest transfer; False where the pair is given up. Raises what loses it."""
+        if transfer.refusal:
+            self._failed(pair, transfer)
+            return False
+        file = transfer.file
+        if transfer.marked and not file.is_streamed and transfer.marked.size < transfer.size_bytes:
+            self._check_unchanged(file)
+            raise ConnectionLost(
+                f"{pair.sender.peer} sent {transfer.marked.size} bytes of {file.source} in place of "
+                f"{transfer.size_bytes}"
+            )
+        if file.is_streamed:
+            self._streamed(pair, transfer)
+        else:
+            self._landed_bytes += file.landed(transfer.start, transfer.end)
+        self._measured(transfer)
+        pair.transfers.popleft()
+        self._watch.ended()
+        self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD) if self._servers.mode_e else 1
+        self.retry.progressed()
+        self._let_whole(file)
+        return True
+
+    def _check_unchanged(self, file: FileTransfer) -> None:
+        """Give a file up whose source is not what it was when it was listed, and end this pair."""
+        now = self.context.supervisor.describe(file.source)
+        how = changed(
+            now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
+        )
+        if how:
+            self._scheduler.give_up(
+                file, IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
+            )
+
+    def _streamed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
+        """Take the size of a file from what was stored of it, as its source tells none that counts."""
+        file, size_bytes = transfer.file, transfer.marked.size
+        if file.listed_bytes is None:
+            (stored,) = stored_sizes(pair.receiver, [pair.receiver.name(file.partial)])
+            size_bytes = size_bytes if stored is None else stored
+        file.landed(0, size_bytes)
+        self._scheduler.ended(file, size_bytes)
+
+    def _measured(self, transfer: PairedTransfer) -> None:
+        now_s, size_bytes = time.monotonic(), max(transfer.size_bytes, transfer.told_bytes)
+        with self.guard:
+            self._bytes.add(now_s, size_bytes - transfer.told_bytes)
+        goodput = size_bytes / max(now_s - self._ended_s, 1e-3)
+        self._goodput = 0.5 * self._goodput + 0.5 * goodput if self._goodput else goodput
+        self._ended_s = now_s
+
+    def _let_whole(self, file: FileTransfer) -> None:
+        if file.claim_whole():
+            self.context.supervisor.whole(file)
+
+    def _failed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
+        """Give a file up that a server refuses; raises what may be tried again, and NoSpace.
+
+        Both servers are out of step then, so what was queued behind it is carried over another pair.
+        """
+        error = self._why(pair, transfer)
+        if error.may_retry and not self.context.events.inbound.is_set():
+            raise ThirdPartyRefused(str(error))
+        if error.may_retry or isinstance(error, NoSpace):
+            raise error
+        others = [each for each in pair.transfers if each is not transfer]
+        self._scheduler.give_up(transfer.file, error)
+        self._return(others)
+        self.drop()
+        self._most_ahead = 1
+
+    def _why(self, pair: SessionPair, transfer: PairedTransfer) -> MpxError:
+        """Return why a transfer failed: the word of the server that says more than that the other is gone."""
+        until_s = time.monotonic() + VERDICT_S
+        while not transfer.is_over and (left_s := until_s - time.monotonic()) > 0:
+            try:
+                pair.hear(min(TICK_S, left_s))
+            except ConnectionLost:
+                break
+            if self.context.failure.cancel.is_set():
+                break
+        file, errors = transfer.file, []
+        if transfer.stored and not transfer.stored.is_ok:
+            errors.append(cannot_store(transfer.stored, pair.receiver.peer, file.final, file.partial))
+        if transfer.sent and not transfer.sent.is_ok:
+            errors.append(cannot_send(transfer.sent, pair.sender.peer, file.source))
+        return next((error for error in errors if not error.may_retry), errors[0])
+
+    def _look(self, pair: SessionPair) -> None:
+        """Raise TransferTimeout where nothing moves, ThirdPartyRefused where it never did."""
+        transfer = pair.transfers[0]
+        if not self._servers.mode_e and self._watch.is_to_be_observed:
+            self._observe(pair, transfer)
+        self._watch.look(
+            f"{self._servers.source.host} to {self._servers.destination.host}",
+            transfer.file.source,
+            has_ever_connected=self.context.events.inbound.is_set(),
+        )
+
+    def _observe(self, pair: SessionPair, transfer: PairedTransfer) -> None:
+        """Ask over another session how much is stored, as no marker tells in MODE S; best effort."""
+        del pair
+        try:
+            if self._observer is None:
+                options = replace(self._servers.destination_options, waits_for_turn=False)
+                self._observer = open_session(self._servers.destination, options)
+            (stored,) = stored_sizes(self._observer, [self._observer.name(transfer.file.partial)])
+        except MpxError:
+            self._watch.cannot_be_observed()
+            self._end_observer()
+            return
+        if stored is None:
+            self._watch.cannot_be_observed()
+        elif stored > transfer.told_bytes and not transfer.file.is_streamed:
+            more = min(stored, transfer.size_bytes) - transfer.told_bytes
+            transfer.told_bytes += more
+            self._marked(transfer, more)
+
+    # --- the session ---------------------------------------------------------------------------------
+
+    def open_session(self) -> SessionPair:
+        """See SessionWorker."""
+        if self._pair is None:
+            sender, receiver = self._servers.open_sessions(sends_in_mode_e=self._servers.mode_e)
+            self._pair = SessionPair(sender, receiver, mode_e=self._servers.mode_e, marked=self._marked)
+            self._before_bytes, self._ended_s, self._shown_streams = self._landed_bytes, 0.0, 0
+            self.opened()
+        return self._pair
+
+    def _let_go(self) -> None:
+        """Give both sessions to others; nothing is under way."""
+        pair, self._pair = self._pair, None
+        self._end_observer()
+        if pair:
+            give_back_session(pair.sender)
+            give_back_session(pair.receiver)
+
+    def _end_observer(self) -> None:
+        observer, self._observer = self._observer, None
+        if observer:
+            observer.close()
+
+    def drop(self) -> None:
+        """See SessionWorker."""
+        pair, self._pair = self._pair, None
+        self._end_observer()
+        if pair:
+            pair.close()

@@ -1,0 +1,90 @@
+"""Both servers of a copy, and how sessions with them are opened."""
+
+from dataclasses import dataclass, replace
+
+from mpx.endpoints.ftp.secured import CERTIFICATE
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions
+from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
+from mpx.endpoints.ftp.wire import command
+from mpx.errors import ConnectionLost
+from mpx.location import Location
+
+MODES = {True: command("MODE", "E"), False: command("MODE", "S")}
+MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPair:
+    """The servers that have the source and the destination."""
+
+    source: Location
+    destination: Location
+    source_options: SessionOptions
+    destination_options: SessionOptions
+    mode_e: bool  # the destination receives in MODE E
+    parts: bool  # of files can be sent and stored
+
+    @property
+    def hosts(self) -> str:
+        """Both, as shown to people."""
+        return f"{self.source.host} and {self.destination.host}"
+
+    @property
+    def is_session_wanted(self) -> bool:
+        """Whether others wait for a session with one of them."""
+        return is_session_wanted(self.source_options) or is_session_wanted(self.destination_options)
+
+    def for_worker(self, number: int) -> "ServerPair":
+        """Return it for a worker of that number: one waits for its turn, as one is enough."""
+        waits = number == 0
+        return replace(
+            self,
+            source_options=replace(self.source_options, waits_for_turn=waits),
+            destination_options=replace(self.destination_options, waits_for_turn=waits),
+        )
+
+    def open_sessions(self, *, sends_in_mode_e: bool) -> tuple[ClientSession, ClientSession]:
+        """Return a session with each, in the mode that data come and go in.
+
+        The source's is opened first, as whoever needs both does. Raises ConnectionLost, and as open_session.
+        """
+        first = (MODES[sends_in_mode_e],)
+        then = (MODES[self.mode_e], *(MARKERS if self.mode_e else ()))
+        while True:
+            sender = open_session(self.source, self.source_options, first)
+            try:
+                receiver = open_session(self.destination, self.destination_options, then)
+            except BaseException:
+                give_back_session(sender)
+                raise
+            try:
+                _turn(sender, first)
+                _turn(receiver, then)
+            except BaseException:
+                sender.close()
+                receiver.close()
+                raise
+            if _show_the_same(sender, receiver):
+                return sender, receiver
+
+
+def _turn(session: ClientSession, opening: tuple[bytes, ...]) -> None:
+    mode, *_ = session.pipeline(opening)
+    if not mode.is_ok:
+        raise ConnectionLost(f"{session.peer} refuses {opening[0].decode('ascii').strip()}: {mode.reason}")
+
+
+def _show_the_same(sender: ClientSession, receiver: ClientSession) -> bool:
+    """Tell whether the data connections of both show one identity; else one of them is closed.
+
+    One that was opened before it was known that the other server takes no certificate (DCSC).
+    """
+    shown = [each.security.data_identity if each.security else "" for each in (sender, receiver)]
+    if shown[0] == shown[1] or "" in shown:
+        return True
+    for session, identity in zip((sender, receiver), shown, strict=True):
+        if identity == CERTIFICATE:
+            session.close()
+        else:
+            give_back_session(session)
+    return False

@@ -1,0 +1,66 @@
+"""Between two servers: whether data go straight from one to the other (third party), or through this host."""
+
+from dataclasses import replace
+
+from mpx.choices import NEVER, ONLY, PAPER
+from mpx.engine.endpoint import Endpoint
+from mpx.errors import UsageError
+from mpx.options import CopyOptions
+from mpx.report import Report, Severity
+from mpx.transfer.ends import Ends
+from mpx.transfer.fallback import within_mode_s
+from mpx.transfer.transport import Transport
+
+STRAIGHT = ("ftp", "gsiftp")  # schemes of servers that are told where to send to, or whom to expect
+
+
+def choose_between(transport: Transport, ends: Ends, report: Report) -> Transport:
+    """Return how data get from one server to another.
+
+    Raises UsageError where they cannot as it was asked for.
+    """
+    options = transport.options
+    if options.third_party == NEVER:
+        return through_us(transport, ends, report, f"--third-party {NEVER}")
+    if why := why_not_straight(options, ends.near, ends.far):
+        return through_us(transport, ends, report, why)
+    mode_s = ends.near.why_fallback() or ends.far.why_fallback()
+    if options.tuner == PAPER:
+        report.note("--tuner paper is not available: servers do not stop between chunks", Severity.NOTICE)
+        options = options.with_tuner_auto()
+    if mode_s:
+        options = within_mode_s(options, report, why=mode_s, uploads=True, restarts=False)
+    report.note(f"data go straight from {ends.near.location.host} to {ends.far.location.host}")
+    return replace(
+        transport,
+        options=options,
+        is_third_party=True,
+        mode_e=not mode_s,
+        parts=not mode_s and ends.near.can_send_parts() and ends.far.can_store_parts(),
+    )
+
+
+def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
+    """Return how data get from one server to another through this host.
+
+    Parts of files only where checksums show that they are those that were asked for. Raises UsageError where
+    this is not permitted, or options cannot be applied so.
+    """
+    if transport.options.third_party == ONLY:
+        raise UsageError(f"--third-party {ONLY} is not possible here: {why}")
+    mode_e = not ends.far.why_fallback()
+    parts = mode_e and ends.far.can_store_parts() and ends.near.can_restart() and transport.checksums.rely()
+    report.note(f"data pass through this host: {why}", Severity.NOTICE)
+    how = "data pass through this host"
+    options = within_mode_s(transport.options, report, why=how, uploads=not parts, restarts=parts)
+    return replace(transport, options=options, is_third_party=False, mode_e=mode_e, parts=parts)
+
+
+def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoint) -> str:
+    """Return why the servers cannot send to each other, as far as that is known here; empty if they may."""
+    schemes = source.location.scheme, destination.location.scheme
+    if schemes[0] != schemes[1] or schemes[0] not in STRAIGHT:
+        return f"servers of {schemes[0]}:// do not send to those of {schemes[1]}://"
+    if options.rate_bps is not None:
+        return "servers keep to no rate of ours (--rate)"
+    return ""
