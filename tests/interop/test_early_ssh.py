@@ -44,7 +44,8 @@ def has_ended(process: int) -> bool:
 @pytest.mark.parametrize(
     "words",
     [
-        ("copy", "there:a", "elsewhere:b"),
+        ("copy", "there:a", "elsewhere:b", "--block-size", "1MiB"),
+        ("copy", "there:a", "near", "--third-party", "only"),
         ("copy", "there:a", "local", "near"),
         ("copy", "there:a", "near", "--in-place"),
         ("copy", "there:a", "near", "--block-size", "1MiB"),
