@@ -245,6 +245,8 @@ class CopyOptions:
             raise UsageError("--remote-mpx names what --bootstrap would send; leave one out")
         if self.remote_python is not None and not (self.bootstrap or self.bootstrap_once):
             raise UsageError("--remote-python is for what --bootstrap sends; give that too")
+        if self.encrypt and not self.dcau:
+            raise UsageError("--encrypt needs data connections that are authenticated; leave --no-dcau out")
         if self.ipv4 and self.ipv6:
             raise UsageError("-4 and -6 exclude each other; give one of them")
         if self.streams is not None and self.streams > self.max_streams:

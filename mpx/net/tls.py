@@ -28,7 +28,7 @@ MOST_RECORDS = 1 << 24
 _REPLACED_AT_RECORDS = MOST_RECORDS - MOST_RECORDS // 16  # what is under way then still fits
 _TICK_S = 0.1  # a receive that is to fill its buffer hands over what it has when nothing comes for so long
 _STOP_INTERVAL_S = 0.2
-_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "PACKET_LENGTH_TOO_LONG")
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "PACKET_LENGTH_TOO_LONG")
 
 
 class TlsSocket(ssl.SSLSocket):
@@ -261,7 +261,7 @@ def secured(
         raise AuthenticationError(f"the certificate of {peer} is not valid: {error.verify_message}") from None
     except ssl.SSLError as error:
         found.close()
-        if error.reason in _NO_TLS:
+        if error.reason in NO_TLS:
             raise AuthenticationError(
                 f"{peer} does not answer in TLS, so nothing was sent; ftp:// is for servers in the clear"
             ) from None
@@ -301,6 +301,8 @@ def finish_handshake(
                 raise Interrupted
             if time.monotonic() >= until_s:
                 raise TimeoutError
+        if time.monotonic() >= until_s:  # whoever sends byte after byte is not waited for either
+            raise TimeoutError
 
 
 def key_name(certificate: bytes) -> str:

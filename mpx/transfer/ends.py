@@ -60,7 +60,7 @@ class Ends:
         if self.is_between_servers:
             shared = shared_certificate(sources[0], destination)
             self.sessions.data_certificate = self.source_sessions.data_certificate = shared
-            self.source_sessions.without_dcsc = self.sessions.without_dcsc
+            self.source_sessions.gsi_memory = self.sessions.gsi_memory
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination

@@ -1,5 +1,6 @@
 """Whether what lets us in lasts as long as the copy: said while there is time to do something about it."""
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -16,17 +17,18 @@ class Expiry:
         """`until_s`: until when we are let in; None: without end."""
         self._until_s, self._note = until_s, note
         self._next_s = FIRST_S
-        self._is_told = False
+        self._told_s: float | None = None  # until when, as it was told
 
     def observe(self, now_s: float, elapsed_s: float, lasts_s: float) -> None:
         """Take how long the copy has run, and how much longer it lasts at its present rate."""
-        if self._is_told or elapsed_s < self._next_s:
+        if elapsed_s < self._next_s:
             return
         self._next_s = elapsed_s + LOOK_S
         until_s = self._until_s()
-        if until_s is None or lasts_s == float("inf") or now_s + lasts_s <= until_s:
+        lasts_longer = until_s is None or math.isinf(lasts_s) or now_s + lasts_s <= until_s
+        if until_s is None or lasts_longer or until_s == self._told_s:
             return
-        self._is_told = True
+        self._told_s = until_s
         self._note(
             f"your proxy expires at {_clock(until_s)} and at the present rate this copy ends about "
             f"{_clock(now_s + lasts_s)}: renew it (grid-proxy-init, voms-proxy-init), it is read again; "

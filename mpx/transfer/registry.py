@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.choices import port_range
-from mpx.endpoints.ftp.gsi.options import GsiOptions
+from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
@@ -52,7 +52,7 @@ def session_options(
         known=None if pool is None else pool.known,
         ssh=ssh_options(options, pool.remote_servers if pool else servers),
         gsi=gsi_options(options, pool),
-        without_dcsc=set() if pool is None else pool.without_dcsc,
+        gsi_memory=GsiMemory() if pool is None else pool.gsi_memory,
     )
 
 

@@ -54,7 +54,9 @@ def against(
     thread.start()
     try:
         with near:
-            done = GsiHandshake(near, client(pem), "the server", "host", "here", timeout_s, lambda: False)
+            done = GsiHandshake(
+                near, client(pem), "the server", "host", "here", lambda _: None, timeout_s, lambda: False
+            )
             done.begin(together=True)
             done.finish(delegate)
             with GsiControl(near, done, "the server") as control:

@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.net.x509.names import alike, canonical, one_line
+from mpx.net.x509.names import canonical, normalized, one_line
 from mpx.net.x509.names import hashes as file_hashes
 
 KINDS = (
@@ -82,7 +82,7 @@ def test_a_name_in_one_line(parts: list[tuple[x509.ObjectIdentifier, str]]) -> N
 
 
 def test_older_words_for_parts_of_a_name() -> None:
-    assert alike("/O=Lab/Email=a@b/E=c/USERID=d") == "/O=Lab/emailAddress=a@b/emailAddress=c/UID=d"
+    assert normalized("/O=Lab/Email=a@b/E=c/USERID=d") == "/O=Lab/emailAddress=a@b/emailAddress=c/UID=d"
 
 
 @given(st.binary(max_size=60))

@@ -10,7 +10,7 @@ from grids import shared_grid
 
 from mpx.net.x509.credential import Credential
 from mpx.net.x509.names import one_line
-from mpx.net.x509.proxies import identity, is_limited, is_proxy, sign_proxy
+from mpx.net.x509.proxies import is_limited, is_proxy, own_name, sign_proxy
 from mpx.net.x509.server_name import is_for
 
 
@@ -48,6 +48,8 @@ def certificate(common_name: str, *names: str) -> x509.Certificate:
         ("x", ("*.org",), "example.org", False),
         ("x", ("d*.example.org",), "dtn.example.org", False),
         ("x", ("*",), "dtn", False),
+        ("x", ("*.example.org",), ".example.org", False),
+        ("evilhost/x.org", (), "evilx.org", False),
         ("x", ("192.0.2.1",), "192.0.2.1", True),
         ("x", ("192.0.2.1",), "192.0.2.2", False),
         ("x", ("2001:db8::1",), "2001:db8:0:0::1", True),
@@ -76,7 +78,7 @@ def test_a_proxy_is_of_its_user_and_lasts_no_longer() -> None:
     user, proxy = shared_grid().user, signed()
     assert is_proxy(proxy) and not is_proxy(user.certificate)
     assert one_line(proxy.subject).startswith(f"{user.name}/CN=")
-    assert identity([proxy, user.certificate]) == user.name
+    assert own_name([proxy, user.certificate]) == user.name
     assert proxy.not_valid_after_utc == user.certificate.not_valid_after_utc
     assert not proxy.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
 

@@ -13,7 +13,7 @@ from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import dialing
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import reply_error
-from mpx.endpoints.ftp.secured import Connect, Dialer
+from mpx.endpoints.ftp.secured import Connect, Dialer, NotSecured
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, Interrupted, OffsetsUnproven, TransferTimeout
@@ -198,6 +198,8 @@ def connect_data(
         if options.stop():
             raise
         raise ConnectionLost(f"{session.peer} did not take a data connection") from None
+    except NotSecured:
+        raise
     except ConnectionLost as error:
         from_server = options.data_address_from_server or session.tickets is not None
         raise unreachable(error, from_server=from_server) from None

@@ -50,7 +50,6 @@ def log_in(
         if session.security:  # the server is known to be the one that is meant
             failed = _early(session, greeting_s, ahead)
             if isinstance(failed, NoDcsc):
-                session.options.without_dcsc.add(session.location.host)
                 session.close()
                 session = ClientSession(session.location, session.options)
                 failed = _early(session, greeting_s, ahead)

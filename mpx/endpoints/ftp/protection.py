@@ -16,10 +16,12 @@ def protection_of(location: Location, gsi: GsiOptions) -> Protection:
         until_s = find_credential().expires.timestamp()
     except AuthenticationError:
         until_s = None  # said where it is needed
-    if gsi.encrypt:
-        return Protection(until_s=until_s)
-    if gsi.dcau:
+    if not gsi.dcau:
+        return Protection(
+            "listings and file data are not encrypted, nor is it authenticated who sends them", until_s
+        )
+    if not gsi.encrypt:
         return Protection(
             "file data are not encrypted, only who sends them is authenticated (--encrypt)", until_s
         )
-    return Protection("file data are neither encrypted nor is it authenticated who sends them", until_s)
+    return Protection(until_s=until_s)

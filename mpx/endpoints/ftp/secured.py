@@ -53,6 +53,10 @@ class NoDcsc(ConnectionLost):
     """The server takes no certificate for data connections (DCSC); a new session gives it a proxy of ours."""
 
 
+class NotSecured(ConnectionLost):
+    """A data connection was there, and its handshake failed."""
+
+
 class Security(Protocol):
     """What the connections of one session have in common. What is written here is that of `mpx serve`."""
 
@@ -87,6 +91,10 @@ class Security(Protocol):
     def protect(self, *, is_listing: bool) -> tuple[bytes, ...]:  # noqa: ARG002
         """Return what is to be sent before data connections for that are asked for."""
         return ()
+
+    def protected(self, replies: Sequence[Reply]) -> None:
+        """Take the answers to what `protect` has returned; raises AuthenticationError if no data may pass."""
+        del replies
 
     @property
     def secured(self) -> Secured | None:

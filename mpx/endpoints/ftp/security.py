@@ -1,13 +1,13 @@
 """How connections to a server begin, by the scheme: in the clear, or as secured.py says."""
 
-from mpx.endpoints.ftp.gsi.options import GsiOptions
+from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.location import Location
 
 
-def security_for(location: Location, ssh: SshOptions, gsi: GsiOptions, *, has_dcsc: bool) -> Security | None:
-    """Return how connections to a location begin; None: in the clear. `has_dcsc`: see GsiSecurity.
+def security_for(location: Location, ssh: SshOptions, gsi: GsiOptions, memory: GsiMemory) -> Security | None:
+    """Return how connections to a location begin; None: in the clear.
 
     Raises AuthenticationError where there is nothing to log in with, UsageError where it cannot be used.
     """
@@ -22,5 +22,5 @@ def security_for(location: Location, ssh: SshOptions, gsi: GsiOptions, *, has_dc
     if location.scheme == "gsiftp":
         from mpx.endpoints.ftp.gsi.security import GsiSecurity
 
-        return GsiSecurity(location, gsi, has_dcsc=has_dcsc)
+        return GsiSecurity(location, gsi, memory)
     return None

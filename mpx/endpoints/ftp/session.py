@@ -11,7 +11,7 @@ from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.command_window import MOST_COMMANDS, CommandWindow
 from mpx.endpoints.ftp.control_connection import ControlWay, KernelView, connect_control
 from mpx.endpoints.ftp.framing import MarkerProgress
-from mpx.endpoints.ftp.gsi.options import GsiOptions
+from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.names import check_globus_name, check_name
 from mpx.endpoints.ftp.refusals import ended_by
@@ -21,7 +21,6 @@ from mpx.endpoints.ftp.security import security_for
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import (
-    AuthenticationError,
     ConnectionLost,
     Interrupted,
     SessionEnded,
@@ -79,7 +78,7 @@ class SessionOptions:
     known: KnownServers | None = None  # from earlier runs
     ssh: SshOptions = field(default_factory=SshOptions)
     gsi: GsiOptions = field(default_factory=GsiOptions)
-    without_dcsc: set[str] = field(default_factory=set, compare=False)  # hosts; see GsiSecurity
+    gsi_memory: GsiMemory = field(default_factory=GsiMemory, compare=False)
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
 
 
@@ -104,10 +103,8 @@ class ClientSession:
         self.ahead = AskedAhead()
         self._was_cut = False  # a transfer, by us or before its data, and nothing was asked since
         self._early: Reply | None = None  # the reply that was put back
-        without = options.without_dcsc  # two servers that share a certificate both need DCSC for it
-        has_dcsc = not without if options.gsi.data_certificate else location.host not in without
         # None: in the clear.
-        self.security = security_for(location, options.ssh, options.gsi, has_dcsc=has_dcsc)
+        self.security = security_for(location, options.ssh, options.gsi, options.gsi_memory)
         try:
             self._socket = self._connect()
             self._replies = ReplyQueue(self._socket, self.peer)
@@ -355,10 +352,8 @@ class ClientSession:
         """
         before = self.security.protect(is_listing=is_listing) if self.security else ()
         replies = self.pipeline([*before, *commands])
-        for line, reply in zip(before, replies, strict=False):
-            if not reply.is_ok:
-                what = line.decode("ascii").strip()
-                raise AuthenticationError(f"{self.peer} refuses {what}: {reply.reason}")
+        if self.security:
+            self.security.protected(replies[: len(before)])
         return replies[len(before) :]
 
     def measure_rtt(self) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mpx.endpoints.ftp.gsi.options import GsiMemory
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -72,7 +73,7 @@ class SessionPool:
         self, note: OnNote = no_note, *, remembers: bool = True, servers: RemoteServers | None = None
     ) -> None:
         self.unreached: set[bytes] = set()  # see SessionOptions
-        self.without_dcsc: set[str] = set()  # see SessionOptions
+        self.gsi_memory = GsiMemory(note)
         self.data_certificate = ""  # see GsiOptions
         self.known = KnownServers() if remembers else None
         self.remote_servers = servers or RemoteServers()

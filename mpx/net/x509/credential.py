@@ -5,6 +5,7 @@ Keys are read once, from files that nobody else may read, and stay in memory.
 """
 
 import os
+import re
 import ssl
 import stat
 from dataclasses import dataclass, field
@@ -18,10 +19,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from mpx.errors import AuthenticationError
 from mpx.net.tls import show_key
-from mpx.net.x509.proxies import identity, is_limited, is_proxy
+from mpx.net.x509.names import UNREADABLE
+from mpx.net.x509.proxies import is_limited, is_older_proxy, is_proxy, own_name
 
 MAKE_PROXY = "make a new proxy: grid-proxy-init, or voms-proxy-init --voms VO"
 _LARGEST_BYTES = 1 << 20
+_MOST_SAID = 200  # characters of why something cannot be read
+_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]+-----.+?-----END [A-Z0-9 ]+-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,12 @@ class Credential:
     @property
     def name(self) -> str:
         """Whom it is about, as /O=Grid/CN=Alice."""
-        return identity(self.chain)
+        return own_name(self.chain)
 
     @property
     def is_limited(self) -> bool:
         """Whether what it signs has to be limited, too."""
-        return any(is_proxy(each) and is_limited(each) for each in self.chain)
+        return any((is_proxy(each) or is_older_proxy(each)) and is_limited(each) for each in self.chain)
 
     @property
     def expires(self) -> datetime:
@@ -53,7 +57,7 @@ class Credential:
         found: Any = load_pem_private_key(self.pem.encode("ascii"), None)  # of a kind that can sign
         return found  # type: ignore[no-any-return]
 
-    def show_in(self, context: ssl.SSLContext) -> None:
+    def load_into(self, context: ssl.SSLContext) -> None:
         """Have a context show this certificate; raises AuthenticationError for a key of another."""
         try:
             show_key(context, self.pem)
@@ -92,10 +96,10 @@ def _read(certificate: str, key: str) -> Credential:
     try:
         chain = tuple(x509.load_pem_x509_certificates(pem.encode("ascii")))
         load_pem_private_key(pem.encode("ascii"), None)
-    except ValueError as error:
-        first = str(error).partition("\n")[0][:200]
+    except UNREADABLE as error:
+        why = str(error).partition("\n")[0][:_MOST_SAID]
         raise AuthenticationError(
-            f"{certificate} is no certificate with a key: {first}; {MAKE_PROXY}"
+            f"cannot use {certificate} as a certificate and key: {why}; {MAKE_PROXY}"
         ) from None
     return Credential(certificate, chain, pem)
 
@@ -113,7 +117,7 @@ def _private(name: str) -> str:
                     f"{name} holds a key and is not yours alone (owner {about.st_uid}, mode "
                     f"{stat.S_IMODE(about.st_mode):04o}); chmod 600 it, or {MAKE_PROXY}"
                 )
-            return file.read(_LARGEST_BYTES).decode("ascii", "replace")
+            return _blocks(file.read(_LARGEST_BYTES))
     except OSError as error:
         raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None
 
@@ -121,9 +125,14 @@ def _private(name: str) -> str:
 def _text(name: str) -> str:
     try:
         with Path(name).open("rb") as file:
-            return file.read(_LARGEST_BYTES).decode("ascii", "replace")
+            return _blocks(file.read(_LARGEST_BYTES))
     except OSError as error:
         raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None
+
+
+def _blocks(content: bytes) -> str:
+    """Return the certificates and keys of a file (PEM), without what tools write between them."""
+    return "".join(block.decode("ascii", "replace") + "\n" for block in _BLOCK.findall(content))
 
 
 def _checked(found: Credential) -> Credential:
@@ -136,6 +145,6 @@ def _checked(found: Credential) -> Credential:
         )
     if (begins := max(each.not_valid_before_utc for each in found.chain)) > now:
         raise AuthenticationError(
-            f"{found.place} holds from {begins:%Y-%m-%d %H:%M:%S} UTC on only: check the clock of this host"
+            f"{found.place} is not valid before {begins:%Y-%m-%d %H:%M:%S} UTC: check the clock of this host"
         )
     return found

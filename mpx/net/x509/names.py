@@ -3,9 +3,19 @@
 import hashlib
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from mpx.net.der import elements
 
+# What the library raises for certificates, requests and keys that it cannot read.
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    UnsupportedAlgorithm,
+)
 _SHORT = {
     "2.5.4.3": "CN",
     "2.5.4.4": "SN",
@@ -40,7 +50,7 @@ def _text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.hex()
 
 
-def alike(text: str) -> str:
+def normalized(text: str) -> str:
     """Return a name, or a pattern of names, with the older words for its parts replaced."""
     lower = text.lower()
     for old, new in _OF_OLD.items():

@@ -5,9 +5,8 @@ import re
 
 from cryptography import x509
 
-_SERVICE = re.compile(
-    r"(?:host|ftp|gsiftp)/", re.IGNORECASE
-)  # before the host in names of older certificates
+# Before the host, in names of older certificates.
+_SERVICE = re.compile(r"\A(?:host|ftp|gsiftp)/", re.IGNORECASE)
 
 
 def names_of(certificate: x509.Certificate) -> list[str]:
@@ -37,7 +36,8 @@ def _is_same(name: str, host: str) -> bool:
     except ValueError:
         first, dot, rest = name.partition(".")
         if first == "*" and dot and "." in rest:
-            return host.partition(".")[2] == rest
+            label, _, domain = host.partition(".")
+            return bool(label) and domain == rest
         return name == host
     try:
         return ipaddress.ip_address(name) == address

@@ -10,7 +10,7 @@ A grid trusts each of its CAs for some names only. Beside the certificate of a C
 import re
 from dataclasses import dataclass
 
-from mpx.net.x509.names import alike
+from mpx.net.x509.names import normalized
 
 _WORD = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^\s'"]+))""")
 _PATTERN = re.compile(r'"([^"]*)"')
@@ -51,7 +51,8 @@ def parse_policy(text: str) -> list[SigningGrant]:
             patterns = tuple(_PATTERN.findall(rest[1])) or (rest[1],)
             if signs is not None:
                 grants += [
-                    SigningGrant(alike(each), tuple(map(alike, patterns)), not signs) for each in issuers
+                    SigningGrant(normalized(each), tuple(map(normalized, patterns)), not signs)
+                    for each in issuers
                 ]
         else:
             raise ValueError(f"line {number}: {kind} is not known")
@@ -75,7 +76,7 @@ def _words(line: str) -> list[str]:
 
 def may_sign(grants: list[SigningGrant], issuer: str, subject: str) -> bool:
     """Tell whether a CA may vouch for a name; both as /O=Grid/CN=Name."""
-    issuer, subject = alike(issuer), alike(subject)
+    issuer, subject = normalized(issuer), normalized(subject)
     fitting = [
         grant
         for grant in grants

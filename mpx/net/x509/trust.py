@@ -6,17 +6,17 @@ after the handshake and before anything is sent: signing policies and lists of r
 
 import os
 import ssl
-from datetime import UTC, datetime
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 
 from mpx.errors import AuthenticationError
-from mpx.net.x509.names import hashes, one_line
+from mpx.net.x509.names import UNREADABLE, hashes, one_line
 from mpx.net.x509.proxies import is_proxy
+from mpx.net.x509.revocation import Distrust, check_revoked
 from mpx.net.x509.signing_policy import SigningGrant, may_sign, parse_policy
 
 _SYSTEM = "/etc/grid-security/certificates"
@@ -30,31 +30,32 @@ class TrustAnchors:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def trust_in(self, context: ssl.SSLContext) -> None:
+    def load_into(self, context: ssl.SSLContext) -> None:
         """Have a context take peers that one of these CAs vouches for, and proxies of such."""
         context.load_verify_locations(capath=self.folder)
         context.verify_mode = ssl.CERT_REQUIRED
         context.verify_flags = ssl.VerifyFlags(context.verify_flags | _ALLOW_PROXIES)
 
-    def check(self, chain: list[x509.Certificate], peer: str) -> None:
+    def check(self, chain: Sequence[x509.Certificate], peer: str) -> None:
         """Check a chain, the leaf first and its CA last, that OpenSSL has found good.
 
         Raises AuthenticationError where a CA may not sign what it has signed, or has revoked it.
         """
-        for certificate, issuer in pairwise(chain):
-            if is_proxy(certificate):
-                continue
+        proxies = list(takewhile(is_proxy, chain))  # which their users sign, and not a CA
+        for certificate, issuer in pairwise(chain[len(proxies) :]):
             try:
                 self._check_policy(certificate, issuer)
-                self._check_revoked(certificate, issuer)
-            except _Distrust as error:
-                raise AuthenticationError(f"{peer} is not trusted, and nothing was sent: {error}") from None
+                check_revoked(certificate, issuer, self._lists(issuer))
+            except Distrust as error:
+                raise AuthenticationError(
+                    f"{peer} is not trusted, and nothing was sent to it: {error}"
+                ) from None
 
     def _check_policy(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         ca, subject = one_line(issuer.subject), one_line(certificate.subject)
         name, grants = self._policy(issuer)
         if not may_sign(grants, ca, subject):
-            raise _Distrust(
+            raise Distrust(
                 f"its certificate {subject} is not one that {ca} may sign, as {name} has it; if that CA has "
                 "changed its policy, install the new one"
             )
@@ -68,33 +69,11 @@ class TrustAnchors:
                 continue
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or error
-                raise _Distrust(f"{name} cannot be read: {why}") from None
-        raise _Distrust(
+                raise Distrust(f"{name} cannot be read: {why}") from None
+        raise Distrust(
             f"{one_line(issuer.subject)} has no signing policy: {names[0]} is missing; install it beside the "
             "certificate of that CA"
         )
-
-    def _check_revoked(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
-        for name in self._lists(issuer):
-            try:
-                found = _load_list(Path(name).read_bytes())
-                if found.issuer != issuer.subject:
-                    continue  # of another CA with that hash
-                if not found.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]  # any key
-                    raise ValueError("its CA has not signed it")
-            except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
-                raise _Distrust(
-                    f"the list of revoked certificates {name} is not good: {error}; fetch it anew: fetch-crl"
-                ) from None
-            if found.next_update_utc and found.next_update_utc <= datetime.now(UTC):
-                raise _Distrust(
-                    f"the list of revoked certificates {name} has expired "
-                    f"({found.next_update_utc:%Y-%m-%d}); fetch it anew: fetch-crl"
-                )
-            if found.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
-                raise _Distrust(
-                    f"its certificate {one_line(certificate.subject)} was revoked; tell its operator"
-                )
 
     def _lists(self, issuer: x509.Certificate) -> list[str]:
         names = [
@@ -103,14 +82,6 @@ class TrustAnchors:
             for number in range(_MOST_OF_A_NAME)
         ]
         return [name for name in names if os.path.exists(name)]
-
-
-class _Distrust(Exception):
-    """Why a chain is not good."""
-
-
-def _load_list(data: bytes) -> x509.CertificateRevocationList:
-    return x509.load_pem_x509_crl(data) if b"-----BEGIN" in data else x509.load_der_x509_crl(data)
 
 
 def find_trust_anchors() -> TrustAnchors:
@@ -147,6 +118,6 @@ def verified_chain(connection: ssl.SSLObject | ssl.SSLSocket) -> list[x509.Certi
                 each.issuer,
                 each.not_valid_after_utc,
             )  # read when first asked for
-    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+    except UNREADABLE as error:
         raise AuthenticationError(f"a certificate of the other side cannot be read: {error}") from None
     return chain

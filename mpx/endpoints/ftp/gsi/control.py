@@ -6,9 +6,11 @@ import socket
 import ssl
 
 from mpx.endpoints.ftp.gsi.handshake import LONGEST_LINE_BYTES, GsiHandshake
-from mpx.errors import ConnectionLost
+from mpx.errors import AuthenticationError, ConnectionLost
 
 _OF_A_REPLY = (b"632 ", b"632-")
+_NOT_LET_IN = (b"530", b"535")
+_MOST_SAID = 200  # characters of what should not have come
 
 
 class GsiControl(socket.socket):
@@ -25,6 +27,7 @@ class GsiControl(socket.socket):
         self._peer = peer
         self._plain = bytearray(done.banner)
         self._line = done.rest
+        self._has_replied = False  # encrypted
         self._open_lines()
 
     def recv(self, buflen: int, flags: int = 0) -> bytes:
@@ -57,11 +60,15 @@ class GsiControl(socket.socket):
 
     def _open(self, line: bytes) -> None:
         """Take one line of a reply out of its record."""
+        if not self._has_replied and line.startswith(_NOT_LET_IN):  # some servers refuse a login so
+            said = line[4:].decode("utf-8", "replace")[:_MOST_SAID]
+            raise AuthenticationError(f"{self._peer} refuses the login, without encryption: {said}")
         if not line.startswith(_OF_A_REPLY):
             raise ConnectionLost(
                 f"{self._peer} sent a reply that is not encrypted, which may come from somebody else: "
-                f"{line[:80]!r}"
+                f"{line[:_MOST_SAID]!r}"
             )
+        self._has_replied = True
         try:
             self._incoming.write(base64.b64decode(line[4:], validate=True))
             while True:

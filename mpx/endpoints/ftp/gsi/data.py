@@ -12,12 +12,12 @@ import ssl
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.secured import Connect
-from mpx.errors import AuthenticationError, ConnectionLost
+from mpx.endpoints.ftp.secured import Connect, NotSecured
+from mpx.errors import AuthenticationError
 from mpx.net import tcp, tls
 
 _HEADER_BYTES = 5  # of a TLS record; the last two say how long it is
-_THROUGH, _KEPT = b"\0", b"0"
+_DONE, _NO_DELEGATION = b"\0", b"0"
 Check = Callable[[ssl.SSLObject | ssl.SSLSocket], None]
 Show = Callable[[ssl.SSLContext], None]
 
@@ -74,18 +74,22 @@ class GsiData:
             return found
         except ssl.SSLError as error:
             found.close()
+            if error.reason in tls.NO_TLS and not is_server:
+                raise AuthenticationError(
+                    f"{self._peer} does not authenticate its data connections; give --no-dcau to do without"
+                ) from None
             why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else error.reason
-            raise ConnectionLost(
+            raise NotSecured(
                 f"no TLS on a data connection with {self._peer}: {why or error.strerror}"
             ) from None
         except TimeoutError:
             found.close()
-            raise ConnectionLost(
+            raise NotSecured(
                 f"no TLS on a data connection with {self._peer} within {timeout_s:g} s"
             ) from None
         except OSError as error:
             found.close()
-            raise ConnectionLost(
+            raise NotSecured(
                 f"a data connection with {self._peer} was lost: {error.strerror or error}"
             ) from None
         except BaseException:
@@ -126,17 +130,17 @@ class _InRecords:
         is_quiet = self.tls.version() == "TLSv1.2"  # who finishes last has said it so
         if is_server:
             if not is_quiet:
-                self.tls.write(_THROUGH)
+                self.tls.write(_DONE)
             self._flush()
-            self._hear(_KEPT)
+            self._expect(_NO_DELEGATION)
             return
         self._flush()
         if not is_quiet:
-            self._hear(_THROUGH)
-        self.tls.write(_KEPT)
+            self._expect(_DONE)
+        self.tls.write(_NO_DELEGATION)
         self._flush()
 
-    def _hear(self, wanted: bytes) -> None:
+    def _expect(self, wanted: bytes) -> None:
         """Read one byte of content."""
         while True:
             try:
@@ -159,9 +163,11 @@ class _InRecords:
     def _exactly(self, size: int) -> bytes:
         found = b""
         while len(found) < size:
-            left_s = max(0.001, self._until_s - time.monotonic())
+            left_s = self._until_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
             more = tcp.receive(self._connection, left_s, self._peer, self._stop, size - len(found))
             if not more:
-                raise ConnectionLost(f"{self._peer} closed a data connection in its handshake")
+                raise NotSecured(f"{self._peer} closed a data connection in its handshake")
             found += more
         return found

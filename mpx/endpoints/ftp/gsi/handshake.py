@@ -11,19 +11,26 @@ last ones together with the login. A login takes two round trips so.
 import base64
 import binascii
 import contextlib
+import re
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from cryptography import x509
 
 from mpx.endpoints.ftp.wire import Reply, ReplyReader
 from mpx.errors import AuthenticationError, ConnectionLost, SessionEnded, TransferTimeout
 from mpx.net import tcp
+from mpx.net.x509.trust import verified_chain
 
 LONGEST_LINE_BYTES = 1 << 20  # of a reply; a chain of certificates takes some 10 KiB
 _CHOSEN, _GO_ON, _IN = 334, 335, 235
 _KEPT, _DELEGATES = b"0", b"D"
 _AUTH = b"AUTH GSSAPI\r\n"
+_RECORDS = re.compile(r"ADAT=(\S*)")
+_MOST_SAID = 1000  # characters of why a server refuses
+QUIET_S = 5.0  # without an answer, after which what went out before the greeting is taken for lost
 
 
 class GsiHandshake:
@@ -36,11 +43,12 @@ class GsiHandshake:
         peer: str,
         host: str,
         trusted: str,
+        check: Callable[[Sequence[x509.Certificate]], None],
         timeout_s: float,
         stop: Callable[[], bool],
     ) -> None:
-        """`trusted`: where the CAs are, for people."""
-        self._trusted = trusted
+        """`trusted`: where the CAs are, for people. `check` gets the server's chain before ours is sent."""
+        self._trusted, self._check, self._is_checked = trusted, check, False
         self.banner = b""  # the greeting, as it came
         self.rest = bytearray()  # what came behind the last reply
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -67,7 +75,7 @@ class GsiHandshake:
             raise SessionEnded(f"{self._peer} refused the connection: {greeting.reason}")
         if not together:
             self._send(_AUTH)
-        chosen = self._reply()
+        chosen = self._chosen() if together else self._reply()
         if chosen.code != _CHOSEN:
             raise AuthenticationError(
                 f"{self._peer} does not speak GSI ({chosen.code} {chosen.reason}); if it admits clients "
@@ -75,15 +83,31 @@ class GsiHandshake:
             )
         if not together:
             self._send(hello)
-        while True:
+        is_done = False
+        while not is_done:
             self._incoming.write(self._answer())
-            if self._step():
-                return
-            self._send(_adat(self._outgoing.read()))
-            self._has_ours = True
+            is_done = self._step()
+            if not self._is_checked and (chain := verified_chain(self.tls)):
+                self._check(chain)
+                self._is_checked = True
+            if not is_done:
+                self._send(_adat(self._outgoing.read()))
+                self._has_ours = self._is_checked
+        if not self._is_checked:
+            raise AuthenticationError(f"{self._peer} has shown no certificate")
+
+    def _chosen(self) -> Reply:
+        """Return the answer to AUTH; a server that has lost it, as it came too early, is not given long."""
+        until_s, self._until_s = self._until_s, min(self._until_s, time.monotonic() + QUIET_S)
+        try:
+            return self._reply()
+        except TransferTimeout as error:
+            raise ConnectionLost(str(error)) from None
+        finally:
+            self._until_s = until_s
 
     def finish(self, delegate: Callable[[bytes], bytes] | None) -> None:
-        """Prove who we are, which `begin` has prepared; to be called once the server has been checked.
+        """Prove who we are, which `begin` has prepared.
 
         `delegate` makes a proxy certificate (DER) of a request. Raises as `begin`, and AuthenticationError
         where the server does not take our certificate.
@@ -94,7 +118,7 @@ class GsiHandshake:
         lines = [_adat(last)] if last else []
         self._send(b"".join([*lines, _adat(self._outgoing.read())]))
         if last:
-            self._incoming.write(self._answer())
+            self._incoming.write(self._answer(may_lack=True))
         if delegate:
             self.tls.write(delegate(self._request()))
             self._send(_adat(self._outgoing.read()))
@@ -135,24 +159,24 @@ class GsiHandshake:
             raise AuthenticationError(f"no TLS with {self._peer}: {error.reason or error.strerror}") from None
         return True
 
-    def _answer(self) -> bytes:
-        """Return the records of the next answer to ADAT."""
+    def _answer(self, *, may_lack: bool = False) -> bytes:
+        """Return the records of the next answer to ADAT; `may_lack`: there need not be any."""
         reply = self._reply()
-        marker, _, data = reply.text.partition("ADAT=")
-        if reply.code != _GO_ON or marker.strip():
+        if reply.code != _GO_ON:
             raise self._refused(reply)
+        found = _RECORDS.search(reply.text)
         try:
-            records = base64.b64decode(data.strip(), validate=True)
+            records = base64.b64decode(found.group(1) if found else "", validate=True)
         except (binascii.Error, ValueError):
             records = b""
-        if not records:
+        if not records and not may_lack:
             raise ConnectionLost(f"{self._peer} sent nothing that can be read in its answer to ADAT")
         return records
 
     def _refused(self, reply: Reply) -> AuthenticationError:
-        words = " ".join(each.strip() for each in reply.lines if each.strip())[:1000]
-        what = "take our certificate" if self._has_ours else "go on with the handshake"
-        return AuthenticationError(f"{self._peer} does not {what}: {words}")
+        words = f"{reply.code} {_RECORDS.sub('', reply.text).strip()}"[:_MOST_SAID]
+        what = "does not take our certificate" if self._has_ours else "refused the handshake"
+        return AuthenticationError(f"{self._peer} {what}: {words}")
 
     def _send(self, data: bytes) -> None:
         """Send it; where that fails what the server has said before tells why, and is read next."""

@@ -50,7 +50,7 @@ class SecuredListener(threading.Thread):
         self._closed = threading.Event()
         self._guard = threading.Lock()  # of all that follows
         self._admitted = 0
-        self._on_trial: dict[threading.Thread, socket.socket] = {}  # the oldest first
+        self._on_trial: dict[threading.Thread, threading.Event] = {}  # the oldest first; set: it is to end
 
     def run(self) -> None:
         """Accept, and have each connection shown to be the server's."""
@@ -76,8 +76,8 @@ class SecuredListener(threading.Thread):
         self._closed.set()
         tcp.reset(self._listener)
         with self._guard:
-            for connection in self._on_trial.values():
-                tcp.reset(connection)
+            for is_over in self._on_trial.values():
+                is_over.set()
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until no connection is on trial any more."""
@@ -89,22 +89,28 @@ class SecuredListener(threading.Thread):
 
     def _try(self, connection: socket.socket) -> None:
         with self._guard:
-            if len(self._on_trial) >= self._most + MOST_STRANGERS:  # the oldest makes room
-                tcp.reset(next(iter(self._on_trial.values())))
+            room = self._most + MOST_STRANGERS
+            if len(self._on_trial) >= 2 * room:  # those that are to end have not yet
+                connection.close()
+                return
+            waiting = [each for each in self._on_trial.values() if not each.is_set()]
+            if len(waiting) >= room:  # the oldest makes room
+                waiting[0].set()
+            is_over = threading.Event()
             thread = threading.Thread(
-                target=self._judge, args=(connection,), name="mpx-inbound-trial", daemon=True
+                target=self._judge, args=(connection, is_over), name="mpx-inbound-trial", daemon=True
             )
-            self._on_trial[thread] = connection
+            self._on_trial[thread] = is_over
             try:
                 thread.start()
             except RuntimeError:  # no more threads
                 del self._on_trial[thread]
                 connection.close()
 
-    def _judge(self, connection: socket.socket) -> None:
+    def _judge(self, connection: socket.socket, is_over: threading.Event) -> None:
         try:
             with contextlib.suppress(MpxError):  # it was not the server's, or is lost; others may come
-                found = self._secured.accept(connection, self._timeout_s, self._closed.is_set)
+                found = self._secured.accept(connection, self._timeout_s, is_over.is_set)
                 with self._guard:
                     is_wanted = self._admitted < self._most and not self._closed.is_set()
                     self._admitted += is_wanted
