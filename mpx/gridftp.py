@@ -90,6 +90,10 @@ class GridFtpEndpoint:
         has_mode_e = self.session.call(command("MODE", "E")).is_ok
         return "" if has_mode_e else f"{self.location.host} has no MODE E"
 
+    def owns_streams(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
         return tuple(self._known_features.get(congestion.FEATURE, "").split())

@@ -27,15 +27,14 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     from mpx.location import parse_location
-    from mpx.transfer.registry import open_endpoint
+    from mpx.transfer.registry import opened_endpoint
 
     location = parse_location(url).absolute()
     is_local = location.scheme == "file"
     options = CopyOptions(**{name: value for name, value in given.items() if value is not None})
-    endpoint = open_endpoint(location, options, lambda: False, writing=False)
     failed: list[MpxError] = []
     broken: MpxError | None = None
-    try:
+    with opened_endpoint(location, options, writing=False) as endpoint:
         info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
         if info is None:
             raise SourceError(f"{url} does not exist")
@@ -58,8 +57,6 @@ def list_command(url: str, long: bool, **given: Any) -> None:
             raise broken
         if long and (note := endpoint.listing_note()):
             click.echo(shown(f"note: {note.text}"), err=True)
-    finally:
-        endpoint.close()
     for each in failed:
         click.echo(shown(f"mpx: not listed: {each}"), err=True)
     if failed:
@@ -107,7 +104,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     """
     from mpx.location import parse_location
     from mpx.transfer.journal import leftovers
-    from mpx.transfer.registry import open_endpoint
+    from mpx.transfer.registry import opened_endpoint
 
     if discard and forget:
         raise UsageError("--discard and --forget exclude each other; give one of them")
@@ -128,8 +125,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             continue
         try:
             destination = parse_location(leftover.destination)
-            endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
-            with contextlib.closing(endpoint):
+            with opened_endpoint(destination, CopyOptions(), writing=True) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

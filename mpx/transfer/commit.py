@@ -163,7 +163,7 @@ class Committer:
     def took(self) -> None:
         """A batch was taken, or a file has come: add a session if more waits than there is time for."""
         wanted = self._verify_queue.full_batches
-        if not wanted or self._ends.sessions.takes_turns:
+        if not wanted or self._ends.takes_turns:
             return
         with self._guard:
             idle = sum(each.is_idle for each in self._sessions)

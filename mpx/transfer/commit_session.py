@@ -124,7 +124,7 @@ class CommitSession(threading.Thread):
                     self._rest()
                     continue
                 work.outcomes.took()
-                if not self._was_connected and not work.ends.sessions.takes_turns:
+                if not self._was_connected and not work.ends.takes_turns:
                     self._connect()  # the first files came before there was a pause for it
                 self._do(batch)
             except MpxError as error:
@@ -167,7 +167,7 @@ class CommitSession(threading.Thread):
             if endpoint is not None:
                 endpoint.pause()
         self._idle_ticks += 1
-        if self._shared.ends.sessions.takes_turns:
+        if self._shared.ends.takes_turns:
             return
         if self._idle_ticks >= IDLE_TICKS:
             self._idle_ticks = 0
@@ -180,7 +180,7 @@ class CommitSession(threading.Thread):
 
     @property
     def _waits_to_connect(self) -> bool:
-        return not (self._was_connected or self._shared.ends.sessions.takes_turns)
+        return not (self._was_connected or self._shared.ends.takes_turns)
 
     def _stay_connected(self) -> None:
         """Keep the session alive. That the server has ended it meanwhile, as it was idle, is no failure."""

@@ -19,7 +19,7 @@ from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.ends import Ends
-from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
+from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files, without_streams
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
@@ -111,6 +111,7 @@ class _Copy:
         self.ends = ends = Ends(
             self.sources, self.destination, self.options, lambda: self.failure.is_stopping, self.report.note
         )
+        ends.choose_protocol()
         names = [source.name for source in self.sources]
         ends.far.foresee(described_first(names, self.destination.name, far_is_source=ends.far_is_source))
         transport = self.choose_transport(ends)
@@ -127,7 +128,10 @@ class _Copy:
     def choose_transport(self, ends: Ends) -> Transport:
         """Connect, and decide how data moves."""
         self.failure.check_user()
-        transport = choose_transport(self.options, ends, self.report)
+        options = self.options
+        if not (ends.is_local or ends.far.owns_streams()):
+            options = without_streams(options, ends, self.report)
+        transport = choose_transport(options, ends, self.report)
         if why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()

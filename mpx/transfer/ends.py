@@ -19,9 +19,11 @@ from mpx.transfer.registry import (
     log_in_to_probe,
     open_endpoint,
     session_options,
+    sftp_lanes,
 )
 
 if TYPE_CHECKING:
+    from mpx.endpoints.sftp.lane_pool import LanePool
     from mpx.rtt.methods.choose import LogIn
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -53,12 +55,27 @@ class Ends:
         self.writes_here = destination.scheme == "file"
         self.is_local = self.writes_here and not self.far_is_source
         self.sessions = SessionPool(note, remembers=options.history)
+        self.lanes: LanePool | None = None  # of SFTP, where nothing better is at the other end of an ssh
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._options, self._stop, self._note = options, stop, note
+        self._open_both()
+
+    def choose_protocol(self) -> None:
+        """Find out what is at the other end of an ssh, which connects; comes before all else."""
+        self.lanes = sftp_lanes(self.far.location, self._options, self._stop, self.sessions, self._note)
+        if self.lanes is not None:
+            self._open_both()
+
+    def _open_both(self) -> None:
         self.source, self.destination = self.open_source(), self.open_destination()
         self.far = self.source if self.far_is_source else self.destination
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether the server admits fewer sessions than there is work for."""
+        return self.sessions.takes_turns or (self.lanes is not None and self.lanes.takes_turns)
 
     @property
     def host(self) -> str:
@@ -111,7 +128,16 @@ class Ends:
         session = session_options(self._options, stop or self._stop, pool=self.sessions)
         session = replace(session, waits_for_turn=waits_for_turn)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
-        return endpoint_at(location, session, writing=writing, note=self._note, folders=folders, trees=trees)
+        lanes = self.lanes if location.scheme == "ssh" else None
+        return endpoint_at(
+            location,
+            session,
+            writing=writing,
+            note=self._note,
+            folders=folders,
+            trees=trees,
+            lanes=lanes,
+        )
 
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
@@ -129,4 +155,6 @@ class Ends:
         """Close all sessions and folders."""
         self.disconnect()
         self.folders.close()
+        if self.lanes is not None:
+            self.lanes.close()
         self.sessions.close()

@@ -111,6 +111,7 @@ class Attempt:
             mode_e=transport.mode_e,
             restarts=transport.parts and ends.far.can_restart(),
             congestions=ends.far.congestions(),
+            lanes=ends.lanes,
         )
         self._prober = prober = Prober(
             "mpx-rtt",
@@ -123,7 +124,7 @@ class Attempt:
             if transport.rtt
             else (),
             first=transport.rtt,
-            is_needed=lambda: ends.sessions.takes_turns,
+            is_needed=lambda: ends.takes_turns,
         )
         self._backgrounds = backgrounds_of(self._carrier, context, ends, transport, report.note, multipath)
         prior = Prior(

@@ -412,8 +412,8 @@ def test_a_listing_that_is_cut_in_its_ssh_is_not_taken_for_whole(tmp_path: Path)
 
 def test_a_server_that_names_other_addresses_is_not_followed() -> None:
     from mpx.endpoints.ftp.extensions.stdio import Ready
-    from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
     from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
+    from mpx.endpoints.ssh.command_line import RemoteProgram
     from mpx.location import Location
 
     server = RemoteServer(Location("ssh", "/", "192.0.2.7"), RemoteProgram(), None)

@@ -8,26 +8,23 @@ that was made for this copy and sent through ssh.
 import contextlib
 import ipaddress
 import secrets
-import shutil
 import socket
 import ssl
-import subprocess
-import tempfile
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
 from mpx.endpoints.ftp.ssh.bundle import bundle
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram, arguments, serve_command
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
 from mpx.endpoints.ftp.ssh.loader import loader_words
-from mpx.endpoints.ftp.ssh.process import SshProcess
+from mpx.endpoints.ftp.ssh.server_process import ServerProcess
 from mpx.endpoints.ftp.wire import command
+from mpx.endpoints.ssh.command_line import RemoteProgram, serve_command
+from mpx.endpoints.ssh.login import SshLogin
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
@@ -36,34 +33,28 @@ from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 _CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
-_SETTINGS_S = 10.0
 _LANE_ENDS_S = 60.0
 _FIRST_PORT = 1024  # that is connected to
 _READ_BYTES = 4096
-_LONGEST_FOLDER = 60  # characters: names of sockets have 107 at most
-_SHARES = ("auto", "autoask", "yes", "ask", "true")
 
 
 class RemoteServer:
     """One server at one host, for one copy. For any thread."""
 
     def __init__(self, location: Location, program: RemoteProgram, ports: PortRange | None) -> None:
-        self._location = location
+        self.login = SshLogin(location)
         self._program = program
         self._ports = ports
         self.secret = secrets.token_urlsafe(32)
         self._lock = threading.Lock()
-        self._folder = ""
-        self._control_path: str | None = None
-        self._host = location.host  # as ssh knows it
-        self._first: SshProcess | None = None  # the server lives as long as this; guarded, as what follows
+        self._first: ServerProcess | None = None  # the server lives as long as this; guarded, as what follows
+        self._unused: socket.socket | None = None  # its first control channel, which nobody has asked for yet
         self._path = ""  # where it takes lanes
         self._sent = b""  # the server, where it is sent
-        self._lanes: list[SshProcess] = []
+        self._lanes: list[ServerProcess] = []
         self._pem = ""
         self._closed = threading.Event()
         self._was_tried = threading.Event()  # whether it can be reached directly
-        self._may_log_in = True  # once more, without asking the user
         self.direct: tcp.Address | None = None  # where the server answers
 
     @property
@@ -71,14 +62,22 @@ class RemoteServer:
         """Whether connections need not go through ssh."""
         return self.direct is not None
 
+    def start(self, timeout_s: float, stop: Callable[[], bool]) -> None:
+        """Start the server, if it does not run; raises as ServerProcess.begin."""
+        with self._lock:
+            if self._first is None or self._first.has_ended:
+                self._unused = self._start(timeout_s, stop)
+
     def control(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a control channel; the first starts the server, anew where it has ended.
 
-        Raises as SshProcess.begin.
+        Raises as ServerProcess.begin.
         """
+        self.start(timeout_s, stop)
         with self._lock:
-            if self._first is None or self._first.has_ended:
-                return self._start(timeout_s, stop)
+            unused, self._unused = self._unused, None
+        if unused is not None:
+            return unused
         if (direct := self.direct) is not None:
             try:
                 return self._secured(direct, CONTROL_PROTOCOL, timeout_s, stop)
@@ -94,27 +93,25 @@ class RemoteServer:
         if direct is not None:
             try:
                 made = self._context(DATA_PROTOCOL)
-                return self._checked(tls.secured(connect(direct), made, self._name, timeout_s, stop=stop))
+                return self._checked(
+                    tls.secured(connect(direct), made, self.login.name, timeout_s, stop=stop)
+                )
             except (AuthenticationError, ConnectionLost):
                 self.direct = None
         return self.lane(stdio.DATA, timeout_s, stop)
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
-        """Return a connection through ssh, for control or data. Raises as SshProcess.begin."""
-        if self._was_tried.is_set() and use == stdio.DATA and self._may_log_in:
+        """Return a connection through ssh, for control or data. Raises as ServerProcess.begin."""
+        if self._was_tried.is_set() and use == stdio.DATA and self.login.may_log_in:
             try:
-                return self._lane(use, "none", timeout_s, stop)  # several connections carry more
+                return self._lane(use, self.login.alone(), timeout_s, stop)  # several connections carry more
             except (AuthenticationError, ConnectionLost):
-                self._may_log_in = (
-                    False  # it needs somebody who types, and is not to be tried for each stream
-                )
-        return self._lane(use, self._control_path, timeout_s, stop)
+                # It needs somebody who types, and is not to be tried for each stream.
+                self.login.may_log_in = False
+        return self._lane(use, self.login.shared(), timeout_s, stop)
 
-    def _lane(
-        self, use: str, control_path: str | None, timeout_s: float, stop: Callable[[], bool]
-    ) -> socket.socket:
-        words = arguments(self._location, control_path, batch=True)
-        process = SshProcess(words, self._command(), self._name)
+    def _lane(self, use: str, words: list[str], timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        process = ServerProcess(words, self._command(), self.login.name)
         with self._lock:
             path = self._path
             self._lanes.append(process)
@@ -139,8 +136,7 @@ class RemoteServer:
             self._end_first()
         for lane in lanes:
             lane.close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self.login.close()
 
     # --- starting ------------------------------------------------------------------------------------
 
@@ -150,16 +146,16 @@ class RemoteServer:
         making = None if self._pem else _Making()
         if making:
             making.start()
-            self._share_connections()
-        words = arguments(self._location, self._control_path)
-        process = SshProcess(words, self._command(), self._name)
+            self.login.share()
+        words = self.login.first(persists=self._program.is_looked_for)
+        process = ServerProcess(words, self._command(), self.login.name)
         try:
             if making:
                 self._pem = making.pem()
             request = ServeRequest(self._pem, self.secret, self._ports)
             ready = process.begin(request, max(timeout_s, _LOGIN_S), stop, lambda: self._sent)
             if ready is None:
-                raise ConnectionLost(f"{self._name} started something else than mpx serve --stdio")
+                raise ConnectionLost(f"{self.login.name} started something else than mpx serve --stdio")
         except BaseException:
             process.close()
             raise
@@ -177,28 +173,11 @@ class RemoteServer:
             self._first.close()
             self._first = None
 
-    def _share_connections(self) -> None:
-        """Have all sessions share one connection, as one login is enough: the user's where there is one."""
-        told = _settings(self._location)
-        self._host = told.get("hostname", self._location.host)
-        if told.get("controlpath", "none") != "none" and told.get("controlmaster", "no") in _SHARES:
-            return
-        if told.get("controlpath", "none") != "none" and _is_shared(self._location):
-            return
-        long = len(tempfile.gettempdir()) > _LONGEST_FOLDER
-        self._folder = tempfile.mkdtemp(prefix="mpx-ssh-", dir="/tmp" if long else None)
-        self._control_path = str(Path(self._folder) / "c")
-
     def _command(self) -> str:
         if not self._program.bootstrap:
             return serve_command(self._program)
         self._sent = self._sent or bundle()
         return serve_command(self._program, loader_words(self._sent, keep=self._program.keep))
-
-    @property
-    def _name(self) -> str:
-        user = f"{self._location.user}@" if self._location.user else ""
-        return f"{user}{self._location.host}"
 
     # --- direct connections --------------------------------------------------------------------------
 
@@ -217,7 +196,8 @@ class RemoteServer:
         """
         try:
             found = [
-                address[0] for _, address in tcp.resolve(self._host, 1, socket.AF_UNSPEC, self._closed.is_set)
+                address[0]
+                for _, address in tcp.resolve(self.login.host, 1, socket.AF_UNSPEC, self._closed.is_set)
             ]
             named = believed_host(str(ipaddress.ip_address(ready.host)), found[0])
         except (MpxError, ValueError, IndexError):
@@ -240,7 +220,7 @@ class RemoteServer:
     ) -> tls.TlsSocket:
         connection = tcp.connect(address, timeout_s, stop=stop)
         return self._checked(
-            tls.secured(connection, self._context(protocol), self._name, timeout_s, stop=stop)
+            tls.secured(connection, self._context(protocol), self.login.name, timeout_s, stop=stop)
         )
 
     def _context(self, protocol: str) -> ssl.SSLContext:
@@ -251,10 +231,10 @@ class RemoteServer:
     def _checked(self, connection: tls.TlsSocket) -> tls.TlsSocket:
         if connection.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
             connection.close()
-            raise AuthenticationError(f"another server answers for {self._name}; nothing was sent")
+            raise AuthenticationError(f"another server answers for {self.login.name}; nothing was sent")
         return connection
 
-    def _end(self, process: SshProcess) -> None:
+    def _end(self, process: ServerProcess) -> None:
         """Have a lane end in its own time: it may still have to send what it was given."""
         with self._lock:
             if process not in self._lanes:
@@ -291,28 +271,3 @@ class _Making(threading.Thread):
 def _certificate(pem: str) -> str:
     end = "-----END CERTIFICATE-----"
     return pem[: pem.index(end) + len(end)]
-
-
-def _settings(location: Location) -> dict[str, str]:
-    """Return the settings of the user's ssh for a host, as far as they can be had."""
-    words = arguments(location, None)
-    try:
-        done = subprocess.run(
-            [words[0], "-G", *words[1:]], capture_output=True, text=True, timeout=_SETTINGS_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    pairs = (line.partition(" ") for line in done.stdout.splitlines())
-    return {name: value for name, _, value in pairs}
-
-
-def _is_shared(location: Location) -> bool:
-    """Tell whether a connection of the user's is there to be shared."""
-    words = arguments(location, None)
-    try:
-        checked = subprocess.run(
-            [words[0], "-Ocheck", *words[1:]], capture_output=True, timeout=_SETTINGS_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return checked.returncode == 0
