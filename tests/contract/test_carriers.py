@@ -16,7 +16,7 @@ import pytest
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
-from sites import own_site, token_site
+from sites import own_site, sftp_site, token_site
 
 import mpx
 from mpx.errors import IntegrityError, Interrupted
@@ -25,7 +25,8 @@ MIB = 1024 * 1024
 SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
-CARRIERS = ("local", *IN_THE_CLEAR, "TLS up", "TLS down")
+CARRIERS = ("local", *IN_THE_CLEAR, "TLS up", "TLS down", "SFTP up", "SFTP down")
+SITES = {"TLS": token_site, "SFTP": sftp_site}
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def between(carrier: str, folder: Path) -> Iterator[Way]:
         yield Way(carrier, near, far, f"{near}/", f"{far}/")
         return
     with contextlib.ExitStack() as stack:
-        url = stack.enter_context((token_site if "TLS" in carrier else own_site)(far)).url
+        url = stack.enter_context(SITES.get(carrier.split()[0], own_site)(far)).url
         if "MODE S" in carrier:
             port = int(url.split(":")[2].split("/")[0])
             relay = stack.enter_context(ControlRelay(port, to_server=without_mode_e))

@@ -113,15 +113,15 @@ class SftpCommit:
 
 
 def _stamps(modified_s: float | None, mode: int | None, note: OnNote) -> list[tuple[str, Attributes]]:
-    """Return what is to be set of a name, the mode last; what cannot be set is noted."""
+    """Return what is to be set of a name; what cannot be set is noted."""
     stamps = []
+    if mode is not None:
+        stamps.append((_MODES, Attributes(mode=mode & 0o777)))
     if modified_s is not None:
         if 0 <= modified_s < LARGEST_SECONDS:
             stamps.append((_TIMES, Attributes(modified_s=int(modified_s))))
         else:
             note(f"{_TIMES} are not kept everywhere: SFTP has none before 1970, nor after 2106")
-    if mode is not None:
-        stamps.append((_MODES, Attributes(mode=mode & 0o777)))
     return stamps
 
 
