@@ -14,6 +14,7 @@ from pathlib import Path
 from mpx.errors import UsageError
 
 HOST = "there"  # as the settings of the client call it
+SUBSYSTEM = "Subsystem sftp internal-sftp"  # unless the settings have another
 START_S, LOOK_S = 30.0, 0.01
 PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as root
 
@@ -44,7 +45,7 @@ class PrivateSshd:
                     "UsePAM no",
                     "PidFile none",
                     "PasswordAuthentication no",
-                    "Subsystem sftp internal-sftp",
+                    *(() if any(line.startswith("Subsystem ") for line in settings) else (SUBSYSTEM,)),
                     "MaxStartups 100",
                     "",
                 )

@@ -34,9 +34,9 @@ class Job:
     error: MpxError | None = None
 
     def give(self, start: int, end: int) -> None:
-        """Have a piece of it moved."""
+        """Have a piece of it moved; of a stream that is all."""
         self.taken.append((start, end))
-        if start < end:
+        if start < end and not self.is_stream:
             self.todo.append((start, end))
 
     @property

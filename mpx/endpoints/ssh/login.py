@@ -18,7 +18,7 @@ from mpx.location import Location
 _SETTINGS_S = 10.0
 _LONGEST_FOLDER = 60  # characters: names of sockets have 107 at most
 _SHARES = ("auto", "autoask", "yes", "ask", "true")
-_PERSIST_S = 15  # between the end of a first session and the begin of the next
+_PERSIST_S = 3  # between the end of a first session and the begin of the next
 
 
 class SshLogin:
