@@ -156,7 +156,7 @@ def test_a_copy_that_was_killed_goes_on(
 def lanes_of(process: int) -> list[int]:
     """The processes of ssh that move the data of a copy."""
     told = subprocess.run(
-        ["ps", "--ppid", str(process), "-o", "pid=,args="], capture_output=True, text=True, check=False
+        ["ps", "--ppid", str(process), "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=False
     )
     return [int(line.split()[0]) for line in told.stdout.splitlines() if line.endswith(" sftp")]
 
