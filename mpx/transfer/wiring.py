@@ -121,7 +121,7 @@ class Attempt:
                 lambda: ends.open_spare(lambda: self._prober.is_over),  # a copy does not end later for it
                 has_let_go=lambda: self._scan.has_let_go,
             )
-            if transport.rtt
+            if transport.rtt and ends.far.owns_streams()  # else it would cost a login, and steer nothing
             else (),
             first=transport.rtt,
             is_needed=lambda: ends.takes_turns,

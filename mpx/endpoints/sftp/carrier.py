@@ -21,6 +21,11 @@ class SftpCarrier(WorkerCarrier):
         ]
         self._workers = self._lanes
 
+    def start(self) -> None:
+        """See Carrier. The copy has a session already, so the committer asks for its own at once."""
+        self._context.events.admitted.set()
+        super().start()
+
     def _share(self) -> None:
         """Set how many sessions work: each is one stream, so there are never more than sessions allowed."""
         living = [worker for worker in self._lanes if not worker.gone]

@@ -246,8 +246,10 @@ class SftpEndpoint:
         """See Endpoint. Only what the account there has a program for."""
         if algorithm != RemoteSums.ALGORITHM:
             return False
-        self._sums = self._sums or RemoteSums(self._pool.login, self._options)
-        return self._sums.is_there
+        self._sums = self._sums or RemoteSums(self._pool, self._options)
+        is_there = self._sums.is_there
+        self._sums.close()  # whoever compares needs it before this endpoint does
+        return is_there
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
@@ -255,7 +257,7 @@ class SftpEndpoint:
         """See Endpoint."""
         if algorithm != RemoteSums.ALGORITHM:
             return [RemoteSums.none(self.location.host, self._refusal) for _ in parts]
-        self._sums = self._sums or RemoteSums(self._pool.login, self._options)
+        self._sums = self._sums or RemoteSums(self._pool, self._options)
         return self._sums.of(parts, self._refusal, stop)
 
     def free_bytes(self, name: str) -> int | None:

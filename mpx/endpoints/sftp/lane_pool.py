@@ -48,6 +48,7 @@ class LanePool:
         self._changed = threading.Condition()
         self._sessions: set[SftpSession] = set()  # open, in use or spare
         self._spare: deque[SftpSession] = deque()
+        self._shells: deque[SshProcess] = deque()  # that compute checksums, and that nobody uses
         self._opening = 0
         self._waiting: deque[object] = deque()  # a ticket for each who waits, in their order
         self._until_s = 0.0  # when the limit is put to the test
@@ -93,10 +94,27 @@ class LanePool:
                 return
         session.close()
 
+    def take_shell(self) -> SshProcess | None:
+        """Return a shell that computes checksums and has been given back, if there is one."""
+        with self._changed:
+            while self._shells:
+                shell = self._shells.popleft()
+                if not shell.has_ended:
+                    return shell
+                shell.close()
+        return None
+
+    def give_back_shell(self, shell: SshProcess) -> None:
+        """Take a shell back that has nothing to do."""
+        with self._changed:
+            self._shells.append(shell)
+
     def close(self) -> None:
-        """Close the sessions that nobody uses."""
+        """Close the sessions and shells that nobody uses."""
         while self._spare:
             self._spare.popleft().close()
+        while self._shells:
+            self._shells.popleft().close()
 
     def _take(self, options: LaneOptions) -> SftpSession | None:
         """Return a session that was given back; None: the caller is to open one."""

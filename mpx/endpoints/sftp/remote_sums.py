@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import sums_script, wire
-from mpx.endpoints.sftp.lane_pool import LaneOptions
-from mpx.endpoints.ssh.login import SshLogin
+from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
 from mpx.endpoints.ssh.process import SshProcess
 from mpx.engine.endpoint import Part
 from mpx.errors import (
@@ -35,12 +34,13 @@ def _are_as_many(wanted: int, lines: list[bytes]) -> bool:
 
 
 class RemoteSums:
-    """A shell at the other end, begun when first asked for. Used by one thread at a time."""
+    """A shell at the other end: one of the pool, else begun when first asked for. For one thread."""
 
     ALGORITHM = "sha256"
 
-    def __init__(self, login: SshLogin, options: LaneOptions) -> None:
-        self._login = login
+    def __init__(self, pool: LanePool, options: LaneOptions) -> None:
+        self._pool = pool
+        self._login = pool.login
         self._options = options
         self._process: SshProcess | None = None
         self._heard = bytearray()
@@ -78,11 +78,14 @@ class RemoteSums:
                 return [self.none(self._login.name, refusal) for _ in parts]
             return self._asked(parts, refusal, stop)
         except BaseException:
-            self.close()
+            self._drop()
             raise
 
     def _begin(self) -> None:
-        """Begin the shell; it is left out where it has no program for checksums."""
+        """Have a shell; it is left out where it has no program for checksums."""
+        self._process = self._pool.take_shell()
+        if self._process is not None:
+            return
         process = SshProcess(self._login.shared(), sums_script.command(), self._login.name)
         wait_s, heard = self._options.connect_timeout_s, b"\n"
         until_s = time.monotonic() + wait_s
@@ -100,7 +103,6 @@ class RemoteSums:
         except BaseException:
             process.close()
             raise
-        self._heard.clear()
         process.socket.setblocking(False)
         self._process = process
 
@@ -182,8 +184,15 @@ class RemoteSums:
                 if is_end(lines):
                     return lines
 
-    def close(self) -> None:
-        """End the shell; closing twice is fine."""
+    def _drop(self) -> None:
+        """End the shell, whose answers may be out of step."""
+        self._heard.clear()
         if self._process is not None:
             self._process.close()
             self._process = None
+
+    def close(self) -> None:
+        """Leave the shell to others; closing twice is fine."""
+        process, self._process = self._process, None
+        if process is not None:
+            self._pool.give_back_shell(process)

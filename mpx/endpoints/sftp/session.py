@@ -30,7 +30,8 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.text import quoted
 
 STOP_INTERVAL_S = 0.2
-MOST_OUTSTANDING = 64  # requests of one session
+MOST_OUTSTANDING = 64  # requests for data, of one session
+MOST_QUESTIONS = 1000  # of those whose answers are short
 USUAL_BLOCK_BYTES = 32 * 1024  # that every server reads and writes at once
 LARGEST_BLOCK_BYTES = 255 * 1024
 HANDLES_LEFT = 16  # of those that a server has, for others
@@ -287,7 +288,7 @@ class SftpSession:
 
         asked = 0
         while count < len(requests):
-            while asked < len(requests) and self.outstanding < MOST_OUTSTANDING:
+            while asked < len(requests) and self.outstanding < MOST_QUESTIONS:
                 index, asked = asked, asked + 1
                 self.submit(requests[index], lambda reply, index=index: keep(index, reply))  # type: ignore[misc]
             self.pump()
