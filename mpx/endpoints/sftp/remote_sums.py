@@ -25,6 +25,7 @@ from mpx.errors import (
 _STOP_INTERVAL_S = 0.2
 _READ_BYTES = 65536
 _AT_ONCE = 200  # names, or parts, in one request
+_SHORT_BYTES = 1024 * 1024  # files of no more are summed by one program for many
 _LONGEST_NOISE_BYTES = 65536  # that a start-up file may print
 _SLOWEST_BPS = 20e6 * 8  # at which a file is read there
 
@@ -111,7 +112,11 @@ class RemoteSums:
     ) -> list[str | Exception]:
         names = [wire.encoded(part.name) for part in parts]
         sums: list[str | Exception | None] = [None] * len(parts)
-        whole = [i for i, part in enumerate(parts) if part.is_whole and sums_script.is_usual(names[i])]
+        whole = [
+            i
+            for i, part in enumerate(parts)
+            if part.is_whole and part.end <= _SHORT_BYTES and sums_script.is_usual(names[i])
+        ]
         for first in range(0, len(whole), _AT_ONCE):
             some = whole[first : first + _AT_ONCE]
             size_bytes = sum(parts[i].end for i in some)

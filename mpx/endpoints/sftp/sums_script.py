@@ -2,7 +2,8 @@
 
 The script is fixed: names of files come to it over its input, in a form that holds nothing but letters,
 digits and backslashes, which `printf %b` of any shell reads. Whole files with usual names are summed by one
-program for many; a part, or a file whose name that program would write in another form, by one of its own.
+program for many. A part, a long file, or one whose name that program would write in another form, has a
+program of its own: openssl where it is there, as that is four times as fast; its sum of nothing is checked.
 """
 
 import re
@@ -18,6 +19,10 @@ if command -v sha256sum >/dev/null 2>&1 && command -v xargs >/dev/null 2>&1; the
 else
  printf '\nmpx-sums none\n'; exit 0
 fi
+sum=sha256sum
+case $(printf '' | openssl dgst -sha256 -r 2>/dev/null) in
+ e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855*) sum='openssl dgst -sha256 -r' ;;
+esac
 while IFS=' ' read -r how first size name; do
  case $how in
  w) i=0
@@ -29,7 +34,7 @@ while IFS=' ' read -r how first size name; do
   printf 'mpx-sums end\n' ;;
  p) file=$(printf '%b.' "$name"); file=${file%.}
   if [ -f "$file" ] && [ -r "$file" ]; then
-   tail -c "+$((first+1))" <"$file" 2>/dev/null | head -c "$size" | sha256sum
+   tail -c "+$((first+1))" <"$file" 2>/dev/null | head -c "$size" | $sum
   else
    printf 'none\n'
   fi ;;
