@@ -1,5 +1,6 @@
 """Uploads over one SFTP session: blocks of several files are under way at once, each at its offset."""
 
+import contextlib
 import os
 import stat
 from functools import partial
@@ -12,7 +13,7 @@ from mpx.endpoints.sftp.wire import Attributes, Extended, Kind, Open, Reply
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
 from mpx.engine.source_stream import SourceStream, is_made_up
-from mpx.errors import IntegrityError, MpxError
+from mpx.errors import IntegrityError, MpxError, SourceError
 from mpx.files.local_error import local_error
 
 BLOCKS_AT_ONCE = 16  # that are sent before answers are read
@@ -32,19 +33,18 @@ class Upload:
             return None
         try:
             fd = file.open(file.source, os.O_RDONLY)
-            status = os.fstat(fd)
         except OSError as error:
             self._moving.scheduler.give_up(file, local_error(error, file.source, writing=False))
             return None
-        if is_made_up(status):
-            file.stream()
-        if (
-            file.is_streamed
-            and stat.S_ISREG(status.st_mode)
-            and not status.st_size
-            and not os.pread(fd, 1, 0)
-        ):
-            file.ended(0)
+        try:
+            if is_made_up(os.fstat(fd)):
+                file.stream()
+            if file.is_streamed and _is_empty(fd):
+                file.ended(0)
+        except OSError as error:
+            file.close()
+            self._moving.scheduler.give_up(file, local_error(error, file.source, writing=False))
+            return None
         job = Job(file, fd, is_stream=file.is_streamed)
         flags = Open.WRITE | Open.CREATE
         if job.is_stream or not file.size_bytes:
@@ -106,14 +106,17 @@ class Upload:
 
     def _send_stream(self, session: SftpSession, job: Job) -> None:
         """Send what is read in order to its end: nothing else begins meanwhile."""
-        stream = SourceStream(job.file, job.fd, session.stop)
         block = self._buffer[: session.write_bytes]
-        while not job.has_failed and (piece := stream.read(block)):
-            start, end = piece
-            self._moving.context.limiter.wait(end - start)
-            self._write(session, job, start, block[: end - start])
-            while not session.is_clear or not self._moving.has_room:
-                session.pump()
+        try:
+            stream = SourceStream(job.file, job.fd, session.stop)
+            while not job.has_failed and (piece := stream.read(block)):
+                start, end = piece
+                self._moving.context.limiter.wait(end - start)
+                self._write(session, job, start, block[: end - start])
+                while not session.is_clear or not self._moving.has_room:
+                    session.pump()
+        except SourceError as error:
+            job.error = error
         while job.out:
             session.pump()
         job.is_stream = False
@@ -158,8 +161,15 @@ class Upload:
             folder = job.file.final.rpartition("/")[0] or ("/" if job.file.final.startswith("/") else ".")
             (told,) = session.ask([extended(wire.STATVFS, wire.name(folder))])
             if isinstance(told, Extended):
-                free_bytes = wire.parse_room(told.content).free_bytes
+                with contextlib.suppress(wire.WireError):
+                    free_bytes = wire.parse_room(told.content).free_bytes
         return cannot_store(job.refusal, self._moving.host, job.file.final, free_bytes)
+
+
+def _is_empty(fd: int) -> bool:
+    """Tell whether a file has no bytes, whatever its file system says; a pipe is read later."""
+    status = os.fstat(fd)
+    return stat.S_ISREG(status.st_mode) and not status.st_size and not os.pread(fd, 1, 0)
 
 
 def _has_all(job: Job) -> bool:
