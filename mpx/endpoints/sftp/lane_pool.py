@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mpx.endpoints.sftp.session import SftpSession
 from mpx.endpoints.ssh.command_line import of_subsystem
 from mpx.endpoints.ssh.login import SshLogin
-from mpx.endpoints.ssh.process import CommandEnded, SshProcess
+from mpx.endpoints.ssh.process import SshProcess
 from mpx.engine.retry import SessionsFull
 from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.report import OnNote, no_note
@@ -210,8 +210,3 @@ class LanePool:
         turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
         self._note(f"the server refused a further session while {sessions} open{turns}: {refusal}")
         return True
-
-
-def is_no_subsystem(error: MpxError) -> bool:
-    """Tell whether a login was fine, and only SFTP is not offered."""
-    return isinstance(error, CommandEnded)

@@ -7,6 +7,7 @@ from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
 from mpx.endpoints.sftp.session import (
+    HANDLES_LEFT,
     LARGEST_BLOCK_BYTES,
     MOST_OUTSTANDING,
     STOP_INTERVAL_S,
@@ -102,7 +103,8 @@ class SftpWorker(SessionWorker):
 
     def _take(self, session: SftpSession) -> None:
         """Take what keeps the session busy for some time."""
-        most = min(self._most_files, max(1, session.limits.handles or MOST_FILES))
+        handles = (session.limits.handles or MOST_FILES + HANDLES_LEFT) - HANDLES_LEFT
+        most = max(1, min(self._most_files, handles))
         while self.target and sum(job.todo_bytes for job in self._jobs) < self._moving.window_bytes:
             if len(self._jobs) >= most:
                 return
@@ -139,8 +141,7 @@ class SftpWorker(SessionWorker):
                     continue
             if job.has_failed:
                 error = self._mover.failure(session, job)
-                if job in self._jobs:  # asking may have brought answers, but ends no job
-                    self._end(session, job)
+                self._end(session, job)
                 self._moving.scheduler.give_up(job.file, error)
             elif job.file.is_given_up:  # by another session
                 self._end(session, job)

@@ -29,6 +29,7 @@ class SshLogin:
         self._folder = ""
         self._control_path: str | None = None  # None: as the settings of the user have it
         self._is_shared = False
+        self._ends_at_once = False  # the user's shared connection, with its first session
         self.host = location.host  # as ssh knows it
         self.may_log_in = True  # once more, without asking the user; set by who sees that refused
         self._asking = threading.Lock()  # of `share`
@@ -48,6 +49,7 @@ class SshLogin:
             told = _settings(self._location)
             self.host = told.get("hostname", self._location.host)
             if told.get("controlpath", "none") != "none" and told.get("controlmaster", "no") in _SHARES:
+                self._ends_at_once = told.get("controlpersist", "no") == "no"
                 return
             if told.get("controlpath", "none") != "none" and _is_shared(self._location):
                 return
@@ -60,7 +62,10 @@ class SshLogin:
 
         `persists`: some seconds longer than its own session, so that another takes its place.
         """
-        return arguments(self._location, self._control_path, persist_s=_PERSIST_S if persists else 0)
+        words = arguments(self._location, self._control_path, persist_s=_PERSIST_S if persists else 0)
+        if persists and self._ends_at_once:
+            return [words[0], f"-oControlPersist={_PERSIST_S}", *words[1:]]
+        return words
 
     def shared(self) -> list[str]:
         """Return the words of an ssh in the shared connection."""
