@@ -138,6 +138,20 @@ def test_a_session_that_is_killed_is_opened_again(
     assert (tmp_path / "new").read_bytes() == source.read_bytes()
 
 
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_sessions_that_stall_are_replaced(
+    sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None], way: str
+) -> None:
+    source = make(tmp_path / "source", 8 * MIB)
+    ends = (source, there(tmp_path / "new")) if way == "up" else (there(source), tmp_path / "new")
+    with running("copy", *ends, "--rate", "20Mbit/s", "--timeout", "2s", "--connect-timeout", "5s") as copy:
+        eventually(lambda: lanes_of(copy.pid) and list(tmp_path.glob(".new*.part")), 60)
+        for lane in lanes_of(copy.pid):
+            os.kill(lane, signal.SIGSTOP)
+        assert copy.wait(120) == 0
+    assert (tmp_path / "new").read_bytes() == source.read_bytes()
+
+
 def test_a_lost_network_is_waited_for(
     sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
