@@ -16,6 +16,7 @@ from mpx.endpoints.ftp.extensions import congestion
 from mpx.endpoints.ftp.facts import entry_info, followed, kind_of
 from mpx.endpoints.ftp.protection import protection_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
+from mpx.endpoints.ftp.round_trip import rtt_of
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import asks_size, sized_by
@@ -24,7 +25,6 @@ from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
-from mpx.net import tcp
 from mpx.report import Note, OnNote, no_note
 
 if TYPE_CHECKING:  # imported once a folder is listed, or MLST leaves something open
@@ -97,6 +97,10 @@ class GridFtpEndpoint:
         has_mode_e = self.session.call(command("MODE", "E")).is_ok
         return "" if has_mode_e else f"{self.location.host} has no MODE E"
 
+    def owns_streams(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
         return tuple(self._known_features.get(congestion.FEATURE, "").split())
@@ -123,18 +127,7 @@ class GridFtpEndpoint:
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
-        session = self.session
-        address: tcp.Address | None = (session.peer_host, session.location.port)
-        if session.tickets and not session.local_host:  # through ssh
-            address = session.tickets.address()
-        return Rtt(
-            session.measure_rtt(),
-            session.kernel.rtt_s,
-            session.kernel.congestion,
-            congestion_is_fixed=session.kernel.is_congestion_fixed,
-            address=address,
-            local_host=session.local_host or None,
-        )
+        return rtt_of(self.session)
 
     # --- describing ----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The endpoints that tests copy to and from, each in a folder of its own: local, a stock server, mpx serve.
+"""The endpoints that tests copy to and from, each in a folder of its own: local, servers, a host with sftp.
 
 To add one: write a function that yields a Site, and name it in SITES.
 """
@@ -13,8 +13,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from grids import as_user, shared_grid
+from interop.sshd import HOST, private_sshd
 from interop.stock_server import StockServer
 
+from mpx.endpoints.sftp.endpoint import SftpEndpoint
+from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.ssh.login import SshLogin
 from mpx.engine.endpoint import Endpoint
 from mpx.location import parse_location
 from mpx.net import congestion_control
@@ -59,10 +63,17 @@ class Site:
     resolves_links: bool = False  # it tells only where a link leads in the end
     takes_congestion: bool = False  # sends with the congestion control that it is told
     has_xxh3: bool = False  # the checksum of mpx serve
+    checksums: tuple[str, ...] = ("adler32", "md5", "sha256")  # beside that
+    carries_lines: bool = False  # names with a line feed in them
     opened: list[Endpoint] = field(default_factory=list)
+    reopen: Callable[[bool], Endpoint] | None = None  # how an endpoint is opened; None: by its URL
 
     def open(self, *, writing: bool) -> Endpoint:
-        end = open_endpoint(parse_location(self.url), CopyOptions(), lambda: False, writing=writing)
+        location = parse_location(self.url)
+        if self.reopen:
+            end = self.reopen(writing)
+        else:
+            end = open_endpoint(location, CopyOptions(), lambda: False, writing=writing)
         self.opened.append(end)
         return end
 
@@ -108,7 +119,7 @@ def partials(folder: Path) -> list[Path]:
 
 @contextmanager
 def local_site(folder: Path) -> Iterator[Site]:
-    yield Site(folder, f"{folder}/", keeps_fractions=True)
+    yield Site(folder, f"{folder}/", keeps_fractions=True, carries_lines=True)
 
 
 @contextmanager
@@ -144,6 +155,23 @@ def token_site(folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
+def sftp_site(folder: Path) -> Iterator[Site]:
+    """A host with ssh and without mpx."""
+    with private_sshd():
+        url = f"ssh://{HOST}{folder}/"
+        location = parse_location(url)
+        with contextlib.closing(SshLogin(location)) as login, contextlib.closing(LanePool(login)) as pool:
+            options = LaneOptions(20.0, 20.0, lambda: False)
+            site = Site(folder, url, checksums=("sha256",), carries_lines=True)
+            site.reopen = lambda writing: SftpEndpoint(location, pool, options, writing=writing)
+            try:
+                yield site
+            finally:
+                for end in site.opened:
+                    end.close()
+
+
+@contextmanager
 def with_token(secure: TokenServing, *, writable: bool = True, folder: str = "/") -> Iterator[TokenRights]:
     """Have a token of that server in the environment."""
     token, grant = new_token(secure.key_name, folder=folder, writable=writable, until_s=None, note="")
@@ -164,6 +192,7 @@ SITES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Site]]] = {
     "grid server": grid_site,
     "mpx serve": own_site,
     "mpx serve with a token": token_site,
+    "sftp": sftp_site,
 }
 FAR = ("stock server", "mpx serve")
 

@@ -15,6 +15,7 @@ from mpx.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
 HOST = "there"  # as the settings of the client call it
+SUBSYSTEM = "Subsystem sftp internal-sftp"  # unless the settings have another
 START_S, LOOK_S = 30.0, 0.01
 PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as root
 
@@ -47,7 +48,7 @@ class PrivateSshd:
                     "UsePAM no",
                     "PidFile none",
                     "PasswordAuthentication no",
-                    "Subsystem sftp internal-sftp",
+                    *(() if any(line.startswith("Subsystem ") for line in settings) else (SUBSYSTEM,)),
                     "MaxStartups 100",
                     "",
                 )

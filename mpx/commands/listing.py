@@ -52,13 +52,12 @@ def _list(
     *,
     long: bool,
 ) -> None:
-    from mpx.transfer.registry import open_endpoint  # while an ssh may log in
+    from mpx.transfer.registry import opened_endpoint  # while an ssh may log in
 
     is_local = location.scheme == "file"
-    endpoint = open_endpoint(location, options, stop, writing=False, early=early)
     failed: list[MpxError] = []
     broken: MpxError | None = None
-    try:
+    with opened_endpoint(location, options, stop, writing=False, early=early) as endpoint:
         info = endpoint.stat(location.name) or endpoint.stat(location.name, follow=False)
         if info is None:
             raise SourceError(f"{url} does not exist")
@@ -81,8 +80,6 @@ def _list(
             raise broken
         if long and (note := endpoint.listing_note()):
             click.echo(shown(f"note: {note.text}"), err=True)
-    finally:
-        endpoint.close()
     for each in failed:
         click.echo(shown(f"mpx: not listed: {each}"), err=True)
     if failed:
@@ -129,7 +126,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
     from mpx.transfer.journal import leftovers
-    from mpx.transfer.registry import open_endpoint
+    from mpx.transfer.registry import opened_endpoint
 
     if discard and forget:
         raise UsageError("--discard and --forget exclude each other; give one of them")
@@ -150,8 +147,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             continue
         try:
             destination = parse_location(leftover.destination)
-            endpoint = open_endpoint(destination, CopyOptions(), lambda: False, writing=True)
-            with contextlib.closing(endpoint):
+            with opened_endpoint(destination, CopyOptions(), writing=True) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

@@ -131,6 +131,10 @@ class Endpoint(Protocol):
         """
         ...
 
+    def owns_streams(self) -> bool:
+        """Tell whether data move over connections of ours, so that they can be steered; else a program's."""
+        ...
+
     def congestions(self) -> tuple[str, ...]:
         """Return the congestion controls that it can be told to send with; none if it cannot be told."""
         ...

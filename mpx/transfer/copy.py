@@ -22,7 +22,7 @@ from mpx.transfer.between_servers import choose_between, through_us
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.ends import Ends
-from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files
+from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files, without_streams
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
@@ -136,6 +136,7 @@ class Copy:
             self.report.note,
             self.early,
         )
+        ends.choose_protocol()
         names = [source.name for source in self.sources]
         ends.source.foresee(described_first(names, self.destination.name, at_source=True))
         ends.destination.foresee(described_first(names, self.destination.name, at_source=False))
@@ -153,7 +154,10 @@ class Copy:
     def choose_transport(self, ends: Ends) -> Transport:
         """Connect, and decide how data moves."""
         self.failure.check_user()
-        transport = choose_transport(self.options, ends, self.report)
+        options = self.options
+        if not (ends.is_local or ends.is_between_servers or ends.far.owns_streams()):
+            options = without_streams(options, ends, self.report)
+        transport = choose_transport(options, ends, self.report)
         if ends.is_between_servers:
             transport = choose_between(transport, ends, self.report)
         elif why := ends.far.why_fallback():

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mpx.choices import PortRange, parse_ports
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
+from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.errors import MpxError
 from mpx.location import Location
 from mpx.options import CopyOptions

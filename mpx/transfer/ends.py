@@ -19,10 +19,12 @@ from mpx.transfer.registry import (
     log_in_to_probe,
     open_endpoint,
     session_options,
+    sftp_lanes,
     shared_certificate,
 )
 
 if TYPE_CHECKING:
+    from mpx.endpoints.sftp.lane_pool import LanePool
     from mpx.rtt.methods.choose import LogIn
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -61,10 +63,22 @@ class Ends:
             shared = shared_certificate(sources[0], destination)
             self.sessions.data_certificate = self.source_sessions.data_certificate = shared
             self.source_sessions.gsi_memory = self.sessions.gsi_memory
+        self.lanes: LanePool | None = None  # of SFTP, where nothing better is at the other end of an ssh
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._options, self._stop, self._note = options, stop, note
+        self._open_both()
+
+    def choose_protocol(self) -> None:
+        """Find out what is at the other end of an ssh, which connects; comes before all else."""
+        if self.is_between_servers:
+            return
+        self.lanes = sftp_lanes(self.far.location, self._options, self._stop, self.sessions, self._note)
+        if self.lanes is not None:
+            self._open_both()
+
+    def _open_both(self) -> None:
         self.source, self.destination = self.open_source(), self.open_destination()
         self.far = self.source if self.far_is_source else self.destination
         self.near = self.destination if self.far_is_source else self.source
@@ -109,7 +123,8 @@ class Ends:
     @property
     def takes_turns(self) -> bool:
         """Whether a server admits fewer sessions than there is work for."""
-        return self.sessions.takes_turns or self.source_sessions.takes_turns
+        lanes = self.lanes is not None and self.lanes.takes_turns
+        return lanes or self.sessions.takes_turns or self.source_sessions.takes_turns
 
     def open_spare(self, is_over: Callable[[], bool]) -> Endpoint:
         """Open the far endpoint with sessions that the copy can do without: they wait for no turn.
@@ -146,7 +161,16 @@ class Ends:
         session = session_options(self._options, stop or self._stop, pool=pool)
         session = replace(session, waits_for_turn=waits_for_turn)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
-        return endpoint_at(location, session, writing=writing, note=self._note, folders=folders, trees=trees)
+        lanes = self.lanes if location.scheme == "ssh" else None
+        return endpoint_at(
+            location,
+            session,
+            writing=writing,
+            note=self._note,
+            folders=folders,
+            trees=trees,
+            lanes=lanes,
+        )
 
     def describe(self, name: str) -> FileInfo | None:
         """Describe a source over a session of its own."""
@@ -164,5 +188,7 @@ class Ends:
         """Close all sessions and folders."""
         self.disconnect()
         self.folders.close()
+        if self.lanes is not None:
+            self.lanes.close()
         self.sessions.close()
         self.source_sessions.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from mpx.choices import PAPER
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import UsageError
-from mpx.options import CopyOptions
+from mpx.options import CopyOptions, flag_of
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import SERVER_CHOOSES, named
 from mpx.transfer.ends import Ends
@@ -14,6 +14,22 @@ from mpx.transfer.refusals import check_source_ports, sessions_for_files
 from mpx.transfer.transport import Transport
 from mpx.units import counted
 
+OF_OUR_STREAMS = (
+    "congestion",
+    "policy",
+    "probe_first_s",
+    "probe_mode",
+    "classifier",
+    "transport",
+    "block_size_bytes",
+    "port_range",
+    "source_ports",
+    "data_address",
+    "data_address_from_server",
+    "data_ports",
+    "controller",
+    "in_place",
+)
 WHOLE_FILES = "each file that has no final name yet is downloaded again, in one stream from its first byte"
 
 
@@ -58,13 +74,36 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
     )
 
 
+def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
+    """Return the options as they can be applied where ssh moves the data (SFTP).
+
+    Raises UsageError for options that were given by hand and that nothing can be done about then.
+    """
+    for name in OF_OUR_STREAMS:
+        if options.was_given(name) and getattr(options, name):
+            raise UsageError(
+                f"{flag_of(name)} is not possible here: {ends.host} has no mpx, and ssh moves the data; give "
+                "--bootstrap too"
+            )
+    if options.tuner == PAPER:
+        report.note(
+            "--tuner paper is not available: over SFTP data does not stop between chunks", Severity.NOTICE
+        )
+    sessions = options.max_sessions
+    for flag, count in ((f"--streams {options.streams}", options.streams or 1), _first_streams(options)):
+        if count > sessions:
+            raise UsageError(f"{flag} needs --max-sessions {count}: over SFTP each stream is a session")
+    return replace(options.with_tuner_auto(), max_streams=min(options.max_streams, sessions))
+
+
 def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInfo]) -> Transport:
     """Return the transport with no more streams than there are files, where each stream carries a whole one.
 
     `infos`: of the sources. Where one is a folder the number of files is not known, and nothing changes.
     """
     parts = ends.far_is_source and transport.parts and ends.far.can_restart()
-    if transport.mode_e or parts or any(info.kind is Kind.FOLDER for info in infos):
+    by_offset = transport.mode_e or not ends.far.owns_streams()
+    if by_offset or parts or any(info.kind is Kind.FOLDER for info in infos):
         return transport
     before, most = transport.options, len(infos)
     options = replace(

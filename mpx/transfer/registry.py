@@ -3,9 +3,11 @@
 Carriers are imported once they are needed: those of files within this host and those of servers.
 """
 
+import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
@@ -17,13 +19,19 @@ from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
+from mpx.errors import MpxError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import Location
 from mpx.options import CopyOptions
-from mpx.report import OnNote, no_note
+from mpx.report import OnNote, Severity, no_note
 from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
+
+if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
+    from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+
+SLOWER = "; --bootstrap, or mpx there, is faster"
 
 
 def session_options(
@@ -76,6 +84,41 @@ def shared_certificate(source: Location, destination: Location) -> str:
     return data_certificate()
 
 
+def sftp_lanes(
+    location: Location, options: CopyOptions, stop: Callable[[], bool], pool: SessionPool, note: OnNote
+) -> "LanePool | None":
+    """Find out what serves a location; return the sessions of SFTP where nothing better does.
+
+    None for another scheme, and where mpx is at the other end of the ssh: then the pool has its server. Where
+    mpx was named, or is to be sent, nothing takes its place. Raises as answer.begin.
+    """
+    if location.scheme != "ssh":
+        return None
+    from mpx.endpoints.ftp.ssh.answer import NoServer
+    from mpx.endpoints.ssh.process import CommandEnded
+
+    ssh = ssh_options(options, pool.remote_servers)
+    server = pool.remote_servers.at(location, ssh.program, ssh.data_ports)
+    try:
+        server.start(options.connect_timeout_s, stop)
+        return None
+    except (NoServer, CommandEnded) as error:
+        if not ssh.program.is_looked_for:
+            raise
+        missing: MpxError = error
+    from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+
+    lanes = LanePool(server.login, note)
+    try:
+        lanes.give_back(lanes.open(LaneOptions(options.connect_timeout_s, options.timeout_s, stop)))
+    except CommandEnded as error:
+        if isinstance(missing, NoServer):
+            raise NoServer(f"{missing}; nor does it offer SFTP, which mpx would use instead") from None
+        raise CommandEnded(f"{missing}; nor does it offer SFTP: {error}") from None
+    note(f"{server.login.name} has no mpx, so SFTP is used{SLOWER}", Severity.NOTICE)
+    return lanes
+
+
 def log_in_to_probe(
     location: Location, options: CopyOptions, pool: SessionPool
 ) -> Callable[[SessionOptions], ClientSession] | None:
@@ -104,6 +147,28 @@ def open_endpoint(
     return endpoint_at(location, session, writing=writing)
 
 
+@contextlib.contextmanager
+def opened_endpoint(
+    location: Location,
+    options: CopyOptions,
+    stop: Callable[[], bool] = lambda: False,
+    *,
+    writing: bool,
+    note: OnNote = no_note,
+    early: EarlyStart | None = None,
+) -> Iterator[Endpoint]:
+    """Open the endpoint of a location for a command that asks only it; `early`: what was begun for it."""
+    with contextlib.ExitStack() as stack:
+        servers = early.servers if early else None
+        pool = stack.enter_context(contextlib.closing(SessionPool(note, remembers=False, servers=servers)))
+        lanes = sftp_lanes(location, options, stop, pool, note)
+        if lanes is not None:
+            stack.enter_context(contextlib.closing(lanes))
+        session = session_options(options, stop, pool=pool)
+        end = endpoint_at(location, session, writing=writing, note=note, lanes=lanes)
+        yield stack.enter_context(contextlib.closing(end))
+
+
 def endpoint_at(
     location: Location,
     session: SessionOptions,
@@ -112,14 +177,19 @@ def endpoint_at(
     note: OnNote = no_note,
     folders: LocalFolders | None = None,
     trees: SourceTrees = ANYWHERE,
+    lanes: "LanePool | None" = None,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used.
 
     `note` takes lines for the report; `folders` has the folders that a copy writes to on this host, and
-    `trees` those that it reads.
+    `trees` those that it reads; `lanes`: see sftp_lanes.
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
+    if lanes is not None:
+        from mpx.endpoints.sftp.endpoint import SftpEndpoint
+
+        return SftpEndpoint(location, lanes, lane_options(session), writing=writing)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 
@@ -146,6 +216,13 @@ def carrier_between(
     return (ThirdPartyCarrier if is_third_party else RelayCarrier)(servers, context)
 
 
+def lane_options(session: SessionOptions) -> "LaneOptions":
+    """Return how sessions of SFTP are opened."""
+    from mpx.endpoints.sftp.lane_pool import LaneOptions
+
+    return LaneOptions(session.connect_timeout_s, session.timeout_s, session.stop, session.waits_for_turn)
+
+
 def carrier_for(
     far: Location,
     context: CarrierContext,
@@ -155,17 +232,23 @@ def carrier_for(
     mode_e: bool,
     restarts: bool,
     congestions: Sequence[str],
+    lanes: "LanePool | None" = None,
 ) -> Carrier:
     """Return what moves the bytes to or from `far`: in MODE E if `mode_e`, else in MODE S.
 
     `pool` has the sessions with the server. `restarts`: the server understands REST.
-    `congestions` are those that the server can be told to send with.
+    `congestions` are those that the server can be told to send with. `lanes`: see sftp_lanes.
     """
     if far.scheme == "file":
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(context)
     options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
+    if lanes is not None:
+        from mpx.endpoints.sftp.carrier import SftpCarrier
+
+        sessions = context.options.max_sessions
+        return SftpCarrier(lanes, lane_options(options), context, upload=upload, sessions=sessions)
     if not mode_e:
         from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier
 

@@ -77,7 +77,14 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     check_links(options, ends.destination)
     checksums = choose_checksums(options, [ends.far, near_server] if near_server else [ends.far], report)
     return Transport(
-        options, checksums, rtt, chosen, congestion, over_mptcp, bandwidth_bps=options.bandwidth_bps
+        options,
+        checksums,
+        rtt,
+        chosen,
+        congestion,
+        over_mptcp,
+        mode_e=ends.is_local or ends.far.owns_streams(),
+        bandwidth_bps=options.bandwidth_bps,
     )
 
 
@@ -103,7 +110,7 @@ def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:
 
 def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     """Return what the streams begin with, and whether the background decides later."""
-    if ends.is_local:
+    if not ends.far.owns_streams():
         return Plan(None)
     why_not, why_not_open = why_not_congestion(ends, rtt), why_not_congestion(ends, rtt, are_open=True)
     return plan(options.congestion, options.policy, why_not, why_not_open)

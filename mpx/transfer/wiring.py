@@ -116,7 +116,8 @@ class Attempt:
                 lambda: ends.open_spare(lambda: self._prober.is_over),  # a copy does not end later for it
                 has_let_go=lambda: self._scan.has_let_go,
             )
-            if transport.rtt and not ends.is_between_servers
+            # Without streams of ours it would cost a login, and steer nothing.
+            if transport.rtt and not ends.is_between_servers and ends.far.owns_streams()
             else (),
             first=transport.rtt,
             is_needed=lambda: ends.takes_turns,
@@ -239,6 +240,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
         mode_e=transport.mode_e,
         restarts=transport.parts and ends.far.can_restart(),
         congestions=ends.far.congestions(),
+        lanes=ends.lanes,
     )
 
 

@@ -8,7 +8,7 @@ from sites import Site, opened
 
 from mpx.engine.endpoint import Endpoint
 
-THAT_MAKE_LINKS = ("local", "stock server")
+THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
 from mpx_lab.proxy import DelayProxy
-from sites import grid_site, own_site, token_site
+from sites import grid_site, own_site, sftp_site, token_site
 
 import mpx
 from mpx.errors import IntegrityError, Interrupted
@@ -27,7 +27,9 @@ SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
 BETWEEN_SERVERS = ("third party", "relay", "relay to MODE S", "relay from TLS", "relay to TLS")
-CARRIERS = ("local", *IN_THE_CLEAR, "TLS up", "TLS down", "GSI up", "GSI down", *BETWEEN_SERVERS)
+OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
+CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *BETWEEN_SERVERS)
+SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
 WHOLE = ("MODE S up", "relay to MODE S")  # each file is a whole STOR there
 
 
@@ -79,8 +81,7 @@ def between(carrier: str, folder: Path) -> Iterator[Way]:
             yield way
         return
     with contextlib.ExitStack() as stack:
-        site = token_site if "TLS" in carrier else grid_site if "GSI" in carrier else own_site
-        url = stack.enter_context(site(far)).url
+        url = stack.enter_context(SITES.get(carrier.split()[0], own_site)(far)).url
         if "MODE S" in carrier:
             port = int(url.split(":")[2].split("/")[0])
             relay = stack.enter_context(ControlRelay(port, to_server=without_mode_e))

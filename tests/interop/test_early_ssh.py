@@ -102,7 +102,8 @@ def test_the_early_one_is_the_one_that_is_used(calls: Path, tmp_path: Path, word
     done = mpx(*words, folder=tmp_path)
     assert done.code == 5
     assert "ssh to there: me@there: Permission denied (publickey).; try: ssh there true" in done.err
-    settings, session = calls.read_text().splitlines()
+    settings, session, *ended = calls.read_text().splitlines()
+    assert all("-Oexit" in each for each in ended)  # what the first login may have shared
     assert " -G " in settings and " serve --stdio" in session
 
 

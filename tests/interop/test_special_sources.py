@@ -34,6 +34,8 @@ def written_to(fifo: Path, content: bytes) -> threading.Thread:
 
 @pytest.mark.parametrize("checksum", ["adler32", "sha256", "md5", "none"])
 def test_a_fifo_is_copied_to_its_end(there: Site, here: Path, checksum: str) -> None:
+    if checksum not in (*there.checksums, "none"):
+        pytest.skip(f"{checksum} is not computed there")
     there.hand_over()
     writer = written_to(here / "fifo", CONTENT)
     try:

@@ -9,9 +9,9 @@ from older_python import older_python
 
 from mpx.endpoints.ftp.extensions.stdio import Ready
 from mpx.endpoints.ftp.ssh.bundle import bundle
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.lane import LaneSocket
 from mpx.endpoints.ftp.ssh.remote_server import RemoteServer, worth_waiting_s
+from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.location import Location
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
 from mpx.endpoints.ftp.ssh.bundle import for_older
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram, arguments, serve_command
 from mpx.endpoints.ftp.ssh.loader import loader_words
+from mpx.endpoints.ssh.command_line import RemoteProgram, arguments, serve_command
 from mpx.errors import UsageError
 from mpx.location import Location
 

@@ -100,6 +100,10 @@ class LocalEndpoint:
         """See Endpoint. There is one way only."""
         return ""
 
+    def owns_streams(self) -> bool:
+        """See Endpoint. There are none."""
+        return False
+
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint. Files of this host need no connections."""
         return ()

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from mpx.choices import PortRange
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
+from mpx.endpoints.ssh.command_line import RemoteProgram
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,12 @@ from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
 from mpx.endpoints.ftp.ssh.answer import begin
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
-from mpx.endpoints.ftp.ssh.process import SshProcess
-from mpx.endpoints.ftp.ssh.start import EarlySsh, SshWay, find_way, name_of
+from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
 from mpx.endpoints.ftp.wire import command
+from mpx.endpoints.ssh.command_line import RemoteProgram
+from mpx.endpoints.ssh.login import SshLogin
+from mpx.endpoints.ssh.process import SshProcess
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
@@ -50,22 +51,22 @@ class RemoteServer:
         early: EarlySsh | None = None,
     ) -> None:
         """`early`: an ssh that was started before; it is the first one, and ours to end."""
-        self.name = name_of(location)
-        self._location = location
+        self.login = early.login if early else SshLogin(location)
+        self.name = self.login.name
         self._program = program
         self._ports = ports
         self.secret = secrets.token_urlsafe(32)
         self._lock = threading.Lock()
-        self._way: SshWay | None = early.way if early else None  # guarded, as what follows
+        self._command = early.command if early else None  # guarded, as what follows
         self._early = early.process if early else None
         self._first: SshProcess | None = None  # the server lives as long as this
+        self._unused: socket.socket | None = None  # its first control channel, which nobody has asked for yet
         self._path = ""  # where it takes lanes
         self._lanes: list[SshProcess] = []
         self._pem = ""
         self._closed = threading.Event()
         self._was_tried = threading.Event()  # whether it can be reached directly, so that `direct` tells
         self._there_s = 0.0  # since when the server is there
-        self._may_log_in = True  # once more, without asking the user
         self.direct: tcp.Address | None = None  # where the server answers
 
     @property
@@ -73,14 +74,22 @@ class RemoteServer:
         """Whether connections need not go through ssh."""
         return self.direct is not None
 
+    def start(self, timeout_s: float, stop: Callable[[], bool]) -> None:
+        """Start the server, if it does not run; raises as answer.begin."""
+        with self._lock:
+            if self._first is None or self._first.has_ended:
+                self._unused = self._start(timeout_s, stop)
+
     def control(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a control channel; the first starts the server, anew where it has ended.
 
         Raises as answer.begin.
         """
+        self.start(timeout_s, stop)
         with self._lock:
-            if self._first is None or self._first.has_ended:
-                return self._start(timeout_s, stop)
+            unused, self._unused = self._unused, None
+        if unused is not None:
+            return unused
         if (direct := self.direct) is not None:
             try:
                 return self._secured(direct, CONTROL_PROTOCOL, timeout_s, stop)
@@ -105,23 +114,23 @@ class RemoteServer:
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection through ssh, for control or data. Raises as answer.begin."""
         all_go_through = self._was_tried.is_set() and not self.is_direct
-        if all_go_through and use == stdio.DATA and self._may_log_in:
+        if all_go_through and use == stdio.DATA and self.login.may_log_in:
             try:
-                return self._lane(use, timeout_s, stop, shares=False)  # several connections carry more
+                return self._lane(use, self.login.alone(), timeout_s, stop)  # several connections carry more
             except (AuthenticationError, ConnectionLost):
                 # It needs somebody who types, and is not to be tried for each stream.
-                self._may_log_in = False
-        return self._lane(use, timeout_s, stop, shares=True)
+                self.login.may_log_in = False
+        return self._lane(use, self.login.shared(), timeout_s, stop)
 
-    def _lane(self, use: str, timeout_s: float, stop: Callable[[], bool], *, shares: bool) -> socket.socket:
+    def _lane(self, use: str, words: list[str], timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         with self._lock:
-            path, way = self._path, self._way
-        assert way  # the first session has found it
-        process = way.further(shares=shares)
+            path, command_there = self._path, self._command
+        assert command_there  # that of the first session
+        process = SshProcess(words, command_there.text, self.name)
         with self._lock:
             self._lanes.append(process)
         try:
-            begin(process, LaneRequest(path, use), timeout_s, stop, lambda: way.sent)
+            begin(process, LaneRequest(path, use), timeout_s, stop, lambda: command_there.sent)
         except BaseException:
             self._end(process)
             raise
@@ -144,8 +153,7 @@ class RemoteServer:
             early.close(0.0)
         for lane in lanes:
             lane.close()
-        if self._way is not None:
-            self._way.remove()
+        self.login.close()
 
     # --- starting ------------------------------------------------------------------------------------
 
@@ -155,12 +163,15 @@ class RemoteServer:
         making = None if self._pem else _Making()
         if making:
             making.start()
-        process, way = self._started()
+        self.login.share()
+        command_there = self._command = self._command or server_command(self._program)
+        early, self._early = self._early, None
+        process = early or first_ssh(self.login, command_there, self._program)
         try:
             if making:
                 self._pem = making.pem()
             request = ServeRequest(self._pem, self.secret, self._ports)
-            ready = begin(process, request, max(timeout_s, _LOGIN_S), stop, lambda: way.sent)
+            ready = begin(process, request, max(timeout_s, _LOGIN_S), stop, lambda: command_there.sent)
             if ready is None:
                 raise ConnectionLost(f"{self.name} started something else than mpx serve --stdio")
         except BaseException:
@@ -173,13 +184,6 @@ class RemoteServer:
         trying.daemon = True
         trying.start()
         return first_session(process.socket)  # the server ends with that
-
-    def _started(self) -> tuple[SshProcess, SshWay]:
-        """Return an ssh of which nothing was asked yet, and how it was started. The lock is held."""
-        if self._way is None:
-            self._way = find_way(self._location, self._program)
-        early, self._early = self._early, None
-        return early or self._way.first(), self._way
 
     def _end_first(self) -> None:
         """End the server; the lock is held."""
@@ -203,9 +207,9 @@ class RemoteServer:
 
         Not one that reaches less far than where ssh has come to: that is no business of a server.
         """
-        host = self._way.host if self._way else self._location.host
         try:
-            found = [address[0] for _, address in tcp.resolve(host, 1, socket.AF_UNSPEC, self._closed.is_set)]
+            resolved = tcp.resolve(self.login.host, 1, socket.AF_UNSPEC, self._closed.is_set)
+            found = [address[0] for _, address in resolved]
             named = believed_host(str(ipaddress.ip_address(ready.host)), found[0])
         except (MpxError, ValueError, IndexError):
             return []

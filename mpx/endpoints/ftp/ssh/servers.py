@@ -4,7 +4,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from mpx.choices import PortRange
-from mpx.endpoints.ftp.ssh.command_line import RemoteProgram
+from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.location import Location
 
 if TYPE_CHECKING:

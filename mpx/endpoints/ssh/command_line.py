@@ -40,16 +40,25 @@ class RemoteProgram:
                     f"{flag} is the name of a program, without blanks or quotes, not {quoted(text)}"
                 )
 
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether it may not be there: nobody has named it, nor asked for it to be sent."""
+        return self.mpx is None and not self.bootstrap
 
-def arguments(location: Location, control_path: str | None, *, batch: bool = False) -> list[str]:
+
+def arguments(
+    location: Location, control_path: str | None, *, batch: bool = False, persist_s: int = 0
+) -> list[str]:
     """Return the words of an ssh to a location, without the command that runs there.
 
-    `control_path`: where sessions share one connection; None leaves that to the user's settings. `batch`: ask
-    the user nothing.
+    `control_path`: where sessions share one connection; None leaves that to the user's settings. `persist_s`:
+    for how long that connection is kept when its last session has ended; 0: not longer than its first.
+    `batch`: ask the user nothing.
     """
     words = ["ssh", *_OPTIONS]
     if control_path is not None:
-        words += ["-oControlMaster=auto", f"-oControlPath={control_path}", "-oControlPersist=no"]
+        words += ["-oControlMaster=auto", f"-oControlPath={control_path}"]
+        words += [f"-oControlPersist={persist_s or 'no'}"]
     if batch:
         words += ["-oBatchMode=yes"]
     if location.port:
@@ -57,6 +66,11 @@ def arguments(location: Location, control_path: str | None, *, batch: bool = Fal
     if location.user:
         words += ["-l", location.user]
     return [*words, "--", location.host]
+
+
+def of_subsystem(words: Sequence[str]) -> list[str]:
+    """Return the words of an ssh whose command names a subsystem of the server."""
+    return [words[0], "-s", *words[1:]]
 
 
 def serve_command(program: RemoteProgram, loader: Sequence[str] = ()) -> str:

@@ -1,0 +1,38 @@
+"""The carrier of SFTP: how many sessions of a copy work at once."""
+
+from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.worker import SMALLEST_PIECE, SftpWorker
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.range_scheduler import RangeScheduler
+from mpx.engine.worker_carrier import WorkerCarrier
+from mpx.errors import UsageError
+
+
+class SftpCarrier(WorkerCarrier):
+    """Between local files and those of an SFTP server. A stream is a session of its own."""
+
+    def __init__(
+        self, pool: LanePool, options: LaneOptions, context: CarrierContext, *, upload: bool, sessions: int
+    ) -> None:
+        super().__init__(context)
+        scheduler = RangeScheduler(context, SMALLEST_PIECE)
+        self._lanes = [
+            SftpWorker(i, pool, options, context, scheduler, upload=upload) for i in range(sessions)
+        ]
+        self._workers = self._lanes
+
+    def start(self) -> None:
+        """See Carrier. The copy has a session already, so the committer asks for its own at once."""
+        self._context.events.admitted.set()
+        super().start()
+
+    def _share(self) -> None:
+        """Set how many sessions work: each is one stream, so there are never more than sessions allowed."""
+        living = [worker for worker in self._lanes if not worker.gone]
+        streams = sum(self._streams.values())
+        for i, worker in enumerate(living):
+            worker.target = 1 if i < streams else 0
+
+    def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
+        """See Carrier. The connections are those of ssh."""
+        raise UsageError(f"ssh moves the data, so that {name!r} cannot be chosen for them")

@@ -1,0 +1,324 @@
+"""The files of a host that is reached by SFTP, as an endpoint."""
+
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.commit import SftpCommit
+from mpx.endpoints.sftp.describe import info_of
+from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.listing import Listing
+from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
+from mpx.endpoints.sftp.remote_sums import RemoteSums
+from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
+from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Kind, Names, Reply
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Part, Protection, Rtt, Stamp
+from mpx.engine.endpoint import Kind as What
+from mpx.errors import DestinationError, MpxError, SourceError, UsageError
+from mpx.files.partial_names import partial_name
+from mpx.location import Location
+from mpx.report import Note, OnNote
+from mpx.text import quoted
+
+MOST_LINKS = 40  # that are followed one after the other
+
+
+class SftpEndpoint:
+    """Takes a session of the pool when first used."""
+
+    def __init__(self, location: Location, pool: LanePool, options: LaneOptions, *, writing: bool) -> None:
+        self.location = location
+        self._pool = pool
+        self._options = options
+        self._refusal: type[MpxError] = DestinationError if writing else SourceError
+        self._session: SftpSession | None = None
+        self._sums: RemoteSums | None = None
+        self._listing: Listing | None = None  # under way
+
+    @property
+    def session(self) -> SftpSession:
+        """The session, opened when first asked for."""
+        if self._session is not None and self._session.has_ended:
+            self._session.close()
+            self._session = None
+        if self._session is None:
+            self._session = self._pool.open(self._options)
+        return self._session
+
+    def _ask(self, requests: Sequence[Request]) -> list[Reply]:
+        if not requests:
+            return []
+        try:
+            return self.session.ask(requests)
+        except BaseException:
+            self.close()  # its answers may be out of step
+            raise
+
+    def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
+        return refused(reply, self.location.host, what, name, self._refusal)
+
+    protection = Protection()
+
+    def foresee(self, names: Sequence[str]) -> None:
+        """See Endpoint. A question costs no more than a round trip, as the session is there."""
+
+    def check_name(self, name: str) -> None:
+        """See Endpoint."""
+        if "\0" in name:
+            raise UsageError(f"the name {quoted(name)} contains a NUL byte; no file can have it")
+
+    def why_fallback(self) -> str:
+        """See Endpoint."""
+        return ""
+
+    def owns_streams(self) -> bool:
+        """See Endpoint. They are those of ssh."""
+        return False
+
+    def congestions(self) -> tuple[str, ...]:
+        """See Endpoint."""
+        return ()
+
+    def why_not_congestion(self) -> Callable[[str], str]:
+        """See Endpoint."""
+        return lambda name: f"ssh moves the data, so that {name} cannot be chosen for them"
+
+    def can_restart(self) -> bool:
+        """See Endpoint."""
+        return True
+
+    def can_send_parts(self) -> bool:
+        """See Endpoint: not to another server."""
+        return False
+
+    def can_store_parts(self) -> bool:
+        """See Endpoint: not from another server."""
+        return False
+
+    def can_link(self) -> bool:
+        """See Endpoint."""
+        return True
+
+    def measure_rtt(self) -> Rtt | None:
+        """See Endpoint."""
+        session = self.session
+        try:
+            return Rtt(session.measure_rtt(), None)
+        except BaseException:
+            self.close()
+            raise
+
+    # --- describing ----------------------------------------------------------------------------------
+
+    def special_source(self, name: str) -> FileInfo:
+        """See Endpoint."""
+        raise SourceError(
+            f"{name} is not a regular file at {self.location.host}, and SFTP transfers only these"
+        )
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
+        """See Endpoint."""
+        (found,) = self.stats([name], follow=follow)
+        if isinstance(found, MpxError):
+            raise found
+        return found
+
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
+        """See Endpoint. The questions go out together, and so do those for where links lead."""
+        kind = Kind.STAT if follow else Kind.LSTAT
+        replies = self._ask([request(kind, _name(name)) for name in names])
+        found: list[FileInfo | MpxError | None] = []
+        for name, reply in zip(names, replies, strict=True):
+            if isinstance(reply, Described):
+                found.append(info_of(reply.attributes))
+            else:
+                found.append(None if is_missing(reply) else self._refused(reply, "describe", name))
+        links = [i for i, info in enumerate(found) if isinstance(info, FileInfo) and info.kind is What.LINK]
+        targets = self._ask([request(Kind.READLINK, _name(names[i])) for i in links])
+        for i, target in zip(links, targets, strict=True):
+            described = replies[i]
+            if isinstance(target, Names) and target.entries and isinstance(described, Described):
+                found[i] = info_of(described.attributes, wire.decoded(target.entries[0].name))
+        return found
+
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """See Endpoint."""
+        replies = self._ask([request(Kind.LSTAT, _name(name)) for name in names])
+        return [each.attributes.size_bytes if isinstance(each, Described) else None for each in replies]
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """See Endpoint."""
+        listing = Listing(self._ask, name or ".", lambda reply: self._refused(reply, "list", name))
+        self._listing = listing
+        yield from listing.found()
+        self._listing = None
+
+    def listing_note(self) -> Note | None:
+        """See Endpoint."""
+        return None
+
+    # --- changing ------------------------------------------------------------------------------------
+
+    def make_folders(
+        self,
+        names: Sequence[str],
+        *,
+        replace_links: bool = False,  # noqa: ARG002  a server answers for its own links
+    ) -> list[bool | MpxError]:
+        """See Endpoint. All go out together; only those that are refused are looked at one by one."""
+        replies = self._ask([_make(name) for name in names])
+        answers = [(name, reply) for name, reply in zip(names, replies, strict=True) if not is_ok(reply)]
+        there = dict(zip([name for name, _ in answers], self.stats([n for n, _ in answers]), strict=True))
+        results: list[bool | MpxError] = []
+        for name, reply in zip(names, replies, strict=True):
+            found = there.get(name)
+            if is_ok(reply):
+                results.append(True)
+            elif isinstance(found, FileInfo):
+                is_folder = found.kind is What.FOLDER
+                results.append(False if is_folder else self._refused(reply, "make the folder", name))
+            else:
+                results.append(found or self._make_parents_too(name, reply))
+        return results
+
+    def _make_parents_too(self, name: str, refusal: Reply) -> bool | MpxError:
+        """Make a folder that is missing, perhaps for want of the one that it is in."""
+        parent = posixpath.dirname(name.rstrip("/"))
+        if parent not in ("", "/") and self.stat(parent) is None:
+            made = self._make_parents_too(parent, refusal)
+            if isinstance(made, MpxError):
+                return made
+        (reply,) = self._ask([_make(name)])
+        if is_ok(reply):
+            return True
+        found = self.stat(name)  # made meanwhile, as the parent of another
+        is_folder = found is not None and found.kind is What.FOLDER
+        return False if is_folder else self._refused(refusal, "make the folder", name)
+
+    def unseal(self, names: Sequence[str]) -> dict[str, int]:
+        """See Endpoint. What is no one's to change, the server refuses."""
+        sealed = {
+            name: info.mode
+            for name, info in zip(names, self.stats(names), strict=True)
+            if isinstance(info, FileInfo) and info.mode is not None and info.mode & OPEN != OPEN
+        }
+        replies = self._ask(
+            [_set(name, Attributes(mode=(mode | OPEN) & 0o777)) for name, mode in sealed.items()]
+        )
+        return {
+            name: mode for (name, mode), reply in zip(sealed.items(), replies, strict=True) if is_ok(reply)
+        }
+
+    def make_link(self, name: str, target: str) -> str:
+        """See Endpoint. Where the server can, the new link replaces an old one in one step."""
+        self.check_name(target)
+        aside = partial_name(name, "link")
+        # OpenSSH takes these two in the order of symlink(2), and so do those who follow it.
+        names = (_name(target), _name(aside)) if self.session.is_open_ssh else (_name(aside), _name(target))
+        _, made = self._ask([request(Kind.REMOVE, _name(aside)), request(Kind.SYMLINK, *names)])
+        if not is_ok(made):
+            raise self._refused(made, f"make the symbolic link to {target}", name)
+        error = SftpCommit(self.session, self._ask, self._refused).rename(aside, name)
+        if error is not None:
+            self._ask([request(Kind.REMOVE, _name(aside))])
+            raise error
+        return target
+
+    def remove(self, name: str) -> None:
+        """See Endpoint."""
+        (reply,) = self._ask([request(Kind.REMOVE, _name(name))])
+        if not is_ok(reply) and not is_missing(reply) and self.stat(name, follow=False):
+            raise self._refused(reply, "remove", name)
+
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
+        """See Endpoint."""
+        return SftpCommit(self.session, self._ask, self._refused).commit(files, note)
+
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
+        """See Endpoint. All go out together."""
+        SftpCommit(self.session, self._ask, self._refused).set_times(folders, note)
+
+    def describes_links(self) -> bool:
+        """See Endpoint."""
+        return True
+
+    def stores_faithfully(self) -> bool:
+        """See Endpoint. That of OpenSSH, and those who follow it."""
+        return self.session.is_open_ssh
+
+    def keeps_times(self) -> bool:
+        """See Endpoint."""
+        return True
+
+    # --- checking ------------------------------------------------------------------------------------
+
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:  # noqa: ARG002  always both
+        """See Endpoint. Only what the account there has a program for."""
+        if algorithm != RemoteSums.ALGORITHM:
+            return False
+        self._sums = self._sums or RemoteSums(self._pool, self._options)
+        is_there = self._sums.is_there
+        self._sums.close()  # whoever compares needs it before this endpoint does
+        return is_there
+
+    def checksums(
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
+    ) -> list[str | Exception]:
+        """See Endpoint."""
+        if algorithm != RemoteSums.ALGORITHM:
+            return [RemoteSums.none(self.location.host, self._refusal) for _ in parts]
+        self._sums = self._sums or RemoteSums(self._pool, self._options)
+        return self._sums.of(parts, self._refusal, stop)
+
+    def free_bytes(self, name: str) -> int | None:
+        """See Endpoint. Asks the nearest folder that exists, if the server tells of any."""
+        if wire.STATVFS not in self.session.extensions:
+            return None
+        folder = name.rstrip("/") or ("/" if name.startswith("/") else ".")
+        while True:
+            (reply,) = self._ask([extended(wire.STATVFS, _name(folder))])
+            if isinstance(reply, Extended):
+                try:
+                    room = wire.parse_room(reply.content)
+                except wire.WireError:
+                    return None
+                return room.free_bytes if room.size_bytes else None
+            if folder in ("/", "."):
+                return None
+            folder = posixpath.dirname(folder) or "."
+
+    def pause(self) -> None:
+        """See Endpoint."""
+        if self._pool.is_wanted:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """See Endpoint."""
+        if self._session is not None and self._listing is not None:
+            self._listing.read_ahead()
+        session, self._session = self._session, None
+        if session is not None:
+            self._pool.give_back(session)
+
+    def close(self) -> None:
+        """See Endpoint."""
+        self._listing = None
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        if self._sums is not None:
+            self._sums.close()
+            self._sums = None
+
+
+def _name(name: str) -> bytes:
+    """Return the field of a name; an empty one is the folder that a session begins in."""
+    return wire.name(name or ".")
+
+
+def _make(name: str) -> Request:
+    return request(Kind.MKDIR, _name(name), wire.attributes(Attributes()))
+
+
+def _set(name: str, attributes: Attributes) -> Request:
+    return request(Kind.SETSTAT, _name(name), wire.attributes(attributes))

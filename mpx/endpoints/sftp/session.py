@@ -1,0 +1,321 @@
+"""One SFTP session: requests that go out without waiting for the answers of those before.
+
+Used by one thread at a time; only `abort` may be called by others.
+"""
+
+import contextlib
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.inbox import Inbox
+from mpx.endpoints.sftp.wire import (
+    Data,
+    Described,
+    Extended,
+    Handle,
+    Kind,
+    Names,
+    Reply,
+    ServerLimits,
+    Status,
+    WireError,
+)
+from mpx.endpoints.ssh.process import SshProcess
+from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
+from mpx.text import quoted
+
+STOP_INTERVAL_S = 0.2
+MOST_OUTSTANDING = 64  # requests for data, of one session
+MOST_QUESTIONS = 1000  # of those whose answers are short
+USUAL_BLOCK_BYTES = 32 * 1024  # that every server reads and writes at once
+LARGEST_BLOCK_BYTES = 255 * 1024
+HANDLES_LEFT = 16  # of those that a server has, for others
+_RTT_WEIGHT = 0.25  # of the newest
+
+_ANSWERS: dict[Kind, type[Reply]] = {
+    Kind.OPEN: Handle,
+    Kind.OPENDIR: Handle,
+    Kind.READ: Data,
+    Kind.READDIR: Names,
+    Kind.REALPATH: Names,
+    Kind.READLINK: Names,
+    Kind.STAT: Described,
+    Kind.LSTAT: Described,
+    Kind.FSTAT: Described,
+}
+_TELLING = (wire.LIMITS, wire.STATVFS)  # extensions that are answered by more than a status
+
+Then = Callable[[Reply], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request without its number: its kind and its fields, or the name of an extension before them."""
+
+    kind: Kind
+    fields: tuple[bytes, ...]
+    extension: str = ""
+
+
+def request(kind: Kind, *fields: bytes) -> Request:
+    """Return a request."""
+    return Request(kind, fields)
+
+
+def extended(extension: str, *fields: bytes) -> Request:
+    """Return a request of an extension."""
+    return Request(Kind.EXTENDED, fields, extension)
+
+
+class SftpSession:
+    """A session through an ssh that was started for it."""
+
+    def __init__(self, process: SshProcess, timeout_s: float, stop: Callable[[], bool]) -> None:
+        """`timeout_s`: for how long nothing may move; `stop` is asked while waiting (Interrupted)."""
+        self.host = process.host
+        self.stop = stop
+        self.extensions: frozenset[str] = frozenset()
+        self.limits = ServerLimits()
+        self.is_open_ssh = False
+        self.closed: Callable[[], None] = lambda: None  # is called once it has been closed
+        self._process = process
+        self._timeout_s = timeout_s
+        self._socket = process.socket
+        self._inbox = Inbox()
+        self._unsent: deque[memoryview] = deque()
+        self._waiting: dict[int, tuple[type[Reply] | None, Then]] = {}
+        self._number = 0
+        self._moved_s = time.monotonic()  # when anything was sent or received last
+        self._is_closed = False
+        self.rtt_s: float | None = None  # of short questions, smoothed
+
+    # --- beginning -----------------------------------------------------------------------------------
+
+    def begin(self, wait_s: float) -> None:
+        """Begin the dialogue, within so many seconds, as somebody may have to type a password.
+
+        Raises as SshProcess.peek, and ConnectionLost for what is no SFTP.
+        """
+        self._process.send(wire.init())
+        self._process.peek(time.monotonic() + wait_s, wait_s, self.stop)
+        self._socket.setblocking(False)
+        self._moved_s = time.monotonic()
+        version: list[wire.Version] = []
+        while not version:
+            try:
+                for packet in self._inbox.packets():
+                    version.append(wire.parse_version(packet))
+            except WireError:
+                raise ConnectionLost(self._noise()) from None
+            if not version:
+                self._exchange(STOP_INTERVAL_S)
+        if version[0].number < wire.VERSION:
+            raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
+        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
+        self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
+        self.is_open_ssh = wire.POSIX_RENAME in self.extensions
+        if wire.LIMITS in self.extensions:
+            (told,) = self.ask([extended(wire.LIMITS)])
+            if isinstance(told, Extended):
+                with contextlib.suppress(WireError):
+                    self.limits = wire.parse_limits(told.content)
+
+    def _noise(self) -> str:
+        heard = quoted(self._inbox.heard[:40].decode("utf-8", "replace"))
+        return (
+            f"{self.host} answers {heard} instead of SFTP; does a start-up file of the shell there print "
+            "something? Have it print nothing where nobody types"
+        )
+
+    @property
+    def read_bytes(self) -> int:
+        """How much is read at once."""
+        return min(self.limits.read_bytes or USUAL_BLOCK_BYTES, LARGEST_BLOCK_BYTES)
+
+    @property
+    def write_bytes(self) -> int:
+        """How much is written at once."""
+        return min(self.limits.write_bytes or USUAL_BLOCK_BYTES, LARGEST_BLOCK_BYTES)
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._waiting)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether all that was to be sent is sent: whoever has lent a buffer has it back."""
+        return not self._unsent
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it can be used no longer."""
+        return self._is_closed or self._process.has_ended
+
+    def submit(self, asked: Request, then: Then) -> None:
+        """Have a request sent; `then` is called with its answer, by `pump`."""
+        wanted = Extended if asked.extension in _TELLING else _ANSWERS.get(asked.kind)
+        number = self._next(wanted, then)
+        if asked.extension:
+            self._send(memoryview(wire.extension(asked.extension, number, *asked.fields)))
+        else:
+            self._send(memoryview(wire.packet(asked.kind, number, *asked.fields)))
+
+    def write(self, handle: bytes, offset: int, data: memoryview, then: Then) -> None:
+        """Have bytes written; `data` is lent until `is_clear`."""
+        header = wire.write_header(self._next(None, then), handle, offset, len(data))
+        if not self._unsent:
+            try:
+                sent = self._socket.sendmsg([header, data])
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                raise self._lost() from None
+            if sent:
+                self._moved_s = time.monotonic()
+            rest_of_header, data = header[sent:], data[max(0, sent - len(header)) :]
+            if rest_of_header:
+                self._unsent.append(memoryview(rest_of_header))
+            if data:
+                self._unsent.append(data)
+            return
+        self._unsent += (memoryview(header), data)
+
+    def _next(self, kind: type[Reply] | None, then: Then) -> int:
+        if not self._waiting:
+            self._moved_s = time.monotonic()  # nothing was to be waited for until now
+        while self._number in self._waiting:
+            self._number = (self._number + 1) % 2**32
+        number, self._number = self._number, (self._number + 1) % 2**32
+        self._waiting[number] = kind, then
+        return number
+
+    def _send(self, data: memoryview) -> None:
+        self._unsent.append(data)
+        if len(self._unsent) == 1:
+            self._flush()
+
+    def pump(self, wait_s: float = STOP_INTERVAL_S) -> None:
+        """Send what can be sent, and call `then` of the answers that have come; waits for so long at most.
+
+        Raises ConnectionLost, TransferTimeout, Interrupted, and what `then` raises.
+        """
+        self._exchange(wait_s)
+        try:
+            for packet in self._inbox.packets():
+                self._answer(packet)
+        except WireError as error:
+            raise self._nonsense(str(error)) from None
+
+    def _answer(self, packet: memoryview) -> None:
+        number, reply = wire.parse_reply(packet)
+        if number not in self._waiting:
+            raise WireError("an answer to what was not asked")
+        wanted, then = self._waiting.pop(number)
+        if not isinstance(reply, Status) and (wanted is None or not isinstance(reply, wanted)):
+            raise WireError("an answer of the wrong kind")
+        if isinstance(reply, Status) and reply.code == wire.Code.OK and wanted is not None:
+            raise WireError("no more than that all is well, where something was asked")
+        then(reply)
+
+    def _nonsense(self, what: str) -> ConnectionLost:
+        return ConnectionLost(f"{self.host} sends {what}; its SFTP server is broken, or something on the way")
+
+    def _exchange(self, wait_s: float) -> None:
+        if self.stop():
+            raise Interrupted
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
+        events = poll.poll(max(0.0, 1000 * wait_s))
+        if not events:
+            if wait_s and self._waiting and time.monotonic() - self._moved_s > self._timeout_s:
+                raise TransferTimeout(f"nothing has come from {self.host} for {self._timeout_s:g} s")
+            return
+        if events[0][1] & select.POLLOUT:
+            self._flush()
+        if events[0][1] & ~select.POLLOUT:
+            self._receive()
+
+    def _receive(self) -> None:
+        try:
+            got = self._socket.recv_into(self._inbox.room())
+        except BlockingIOError:
+            return
+        except OSError:
+            raise self._lost() from None
+        if not got:
+            raise self._lost()
+        self._inbox.received(got)
+        self._moved_s = time.monotonic()
+
+    def _flush(self) -> None:
+        while self._unsent:
+            try:
+                sent = self._socket.sendmsg(list(self._unsent)[:64])
+            except BlockingIOError:
+                return
+            except OSError:
+                raise self._lost() from None
+            self._moved_s = time.monotonic()
+            while sent and sent >= len(self._unsent[0]):
+                sent -= len(self._unsent.popleft())
+            if sent:
+                self._unsent[0] = self._unsent[0][sent:]
+                return
+
+    def _lost(self) -> MpxError:
+        return self._process.ended()
+
+    def ask(self, requests: Sequence[Request]) -> list[Reply]:
+        """Send many requests and return their answers, in this order; raises as `pump`.
+
+        Nothing may be under way but what calls no `ask` itself. Data of files are copied.
+        """
+        answers: list[Reply | None] = [None] * len(requests)
+        count = 0
+
+        def keep(index: int, reply: Reply) -> None:
+            nonlocal count
+            count += 1
+            answers[index] = reply
+
+        asked = 0
+        while count < len(requests):
+            while asked < len(requests) and self.outstanding < MOST_QUESTIONS:
+                index, asked = asked, asked + 1
+                self.submit(requests[index], lambda reply, index=index: keep(index, reply))  # type: ignore[misc]
+            self.pump()
+        return [each for each in answers if each is not None]
+
+    def measure_rtt(self) -> float:
+        """Return the round-trip time after one more exchange, in seconds, smoothed."""
+        began_s = time.monotonic()
+        self.ask([request(Kind.REALPATH, wire.name("."))])
+        took_s = time.monotonic() - began_s
+        before_s = took_s if self.rtt_s is None else self.rtt_s
+        self.rtt_s = before_s + _RTT_WEIGHT * (took_s - before_s)
+        return self.rtt_s
+
+    # --- ending --------------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Cut it, from any thread; whoever uses it gets ConnectionLost."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self, wait_s: float = 1.0) -> None:
+        """End it; closing twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._process.close(wait_s)
+        self._waiting.clear()
+        self._unsent.clear()
+        self.closed()

@@ -1,0 +1,177 @@
+"""Uploads over one SFTP session: blocks of several files are under way at once, each at its offset."""
+
+import contextlib
+import os
+import stat
+from functools import partial
+
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.jobs import Job, Moving
+from mpx.endpoints.sftp.refusals import cannot_store, is_ok
+from mpx.endpoints.sftp.session import LARGEST_BLOCK_BYTES, SftpSession, extended, request
+from mpx.endpoints.sftp.wire import Attributes, Extended, Kind, Open, Reply
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_change import AGAIN
+from mpx.engine.source_stream import SourceStream, is_made_up
+from mpx.errors import IntegrityError, MpxError, SourceError
+from mpx.files.local_error import local_error
+
+BLOCKS_AT_ONCE = 16  # that are sent before answers are read
+
+
+class Upload:
+    """See Mover."""
+
+    def __init__(self, moving: Moving) -> None:
+        self._moving = moving
+        self._buffer = memoryview(bytearray(LARGEST_BLOCK_BYTES))  # lent to the session, block by block
+
+    def begin(self, session: SftpSession, file: FileTransfer) -> Job | None:
+        """See Mover."""
+        if file.is_whole and file.size_bytes:  # an earlier run has brought all of it
+            self._moving.scheduler.let_go(file)
+            return None
+        try:
+            fd = file.open(file.source, os.O_RDONLY)
+        except OSError as error:
+            self._moving.scheduler.give_up(file, local_error(error, file.source, writing=False))
+            return None
+        try:
+            if is_made_up(os.fstat(fd)):
+                file.stream()
+            if file.is_streamed and _is_empty(fd):
+                file.ended(0)
+        except OSError as error:
+            file.close()
+            self._moving.scheduler.give_up(file, local_error(error, file.source, writing=False))
+            return None
+        job = Job(file, fd, is_stream=file.is_streamed)
+        flags = Open.WRITE | Open.CREATE
+        if job.is_stream or not file.size_bytes:
+            flags |= Open.TRUNCATE
+        opening = request(Kind.OPEN, wire.name(file.partial), wire.u32(flags), wire.attributes(Attributes()))
+        session.submit(opening, job.opened)
+        return job
+
+    def advance(self, session: SftpSession, jobs: list[Job]) -> bool:
+        """See Mover."""
+        sent = 0
+        for job in jobs:
+            if job.handle is None or job.is_closing or job.has_failed:
+                continue
+            if job.is_stream:
+                self._send_stream(session, job)
+                sent += 1
+                continue
+            while job.todo and sent < BLOCKS_AT_ONCE and self._moving.has_room and session.is_clear:
+                self._send_block(session, job)
+                sent += 1
+            self._close(session, job)
+        return sent > 0 and session.is_clear and self._moving.has_room
+
+    def _send_block(self, session: SftpSession, job: Job) -> None:
+        start, end = job.todo.popleft()
+        limiter = self._moving.context.limiter
+        end_of_block = min(end, start + limiter.piece(session.write_bytes))
+        if end_of_block < end:
+            job.todo.appendleft((end_of_block, end))
+        data, got = self._buffer[: end_of_block - start], 0
+        try:
+            while got < len(data):
+                some = os.preadv(job.fd, [data[got:]], start + got)
+                if not some:
+                    job.error = IntegrityError(
+                        f"{job.file.source} became shorter while it was copied; {AGAIN}"
+                    )
+                    return
+                got += some
+        except OSError as error:
+            job.error = local_error(error, job.file.source, writing=False)
+            return
+        job.file.sums.passed(start, data)
+        limiter.wait(len(data))
+        self._write(session, job, start, data)
+
+    def _write(self, session: SftpSession, job: Job, start: int, data: memoryview) -> None:
+        assert job.handle is not None
+        self._moving.ask(job, len(data))
+        session.write(job.handle, start, data, partial(self._written, job, start, start + len(data)))
+
+    def _written(self, job: Job, start: int, end: int, reply: Reply) -> None:
+        self._moving.answered(job, end - start)
+        if is_ok(reply):
+            self._moving.landed(job.file, start, end)
+        else:
+            job.refusal = reply
+
+    def _send_stream(self, session: SftpSession, job: Job) -> None:
+        """Send what is read in order to its end: nothing else begins meanwhile."""
+        block = self._buffer[: session.write_bytes]
+        try:
+            stream = SourceStream(job.file, job.fd, session.stop)
+            while not job.has_failed and (piece := stream.read(block)):
+                start, end = piece
+                self._moving.context.limiter.wait(end - start)
+                self._write(session, job, start, block[: end - start])
+                while not session.is_clear or not self._moving.has_room:
+                    session.pump()
+        except SourceError as error:
+            job.error = error
+        while job.out:
+            session.pump()
+        job.is_stream = False
+
+    def _close(self, session: SftpSession, job: Job) -> None:
+        """Close a file of which all that was given to this session is under way, or done."""
+        file = job.file
+        if job.todo or job.is_closing or job.has_failed:
+            return
+        if job.out and not _has_all(
+            job
+        ):  # only then it is known whether it is whole: others have parts of it
+            return
+        job.is_closing = True
+        assert job.handle is not None
+        if _has_all(job) or file.is_whole:  # what a longer file of that name has left is cut off
+            cut = request(Kind.FSETSTAT, job.handle, wire.attributes(Attributes(size_bytes=file.size_bytes)))
+            session.submit(cut, lambda _: None)  # the size is compared later
+        session.submit(request(Kind.CLOSE, job.handle), partial(self._closed, job))
+
+    @staticmethod
+    def _closed(job: Job, reply: Reply) -> None:
+        if is_ok(reply):
+            job.is_closed = True
+        else:
+            job.refusal = reply
+
+    def is_done(self, job: Job) -> bool:
+        """See Mover."""
+        return job.is_closed
+
+    def finish(self, session: SftpSession, job: Job) -> None:
+        """See Mover. It is closed at the server."""
+
+    def failure(self, session: SftpSession, job: Job) -> MpxError:
+        """See Mover."""
+        if job.error is not None:
+            return job.error
+        assert job.refusal is not None
+        free_bytes = None
+        if wire.STATVFS in session.extensions:
+            folder = job.file.final.rpartition("/")[0] or ("/" if job.file.final.startswith("/") else ".")
+            (told,) = session.ask([extended(wire.STATVFS, wire.name(folder))])
+            if isinstance(told, Extended):
+                with contextlib.suppress(wire.WireError):
+                    free_bytes = wire.parse_room(told.content).free_bytes
+        return cannot_store(job.refusal, self._moving.host, job.file.final, free_bytes)
+
+
+def _is_empty(fd: int) -> bool:
+    """Tell whether a file has no bytes, whatever its file system says; a pipe is read later."""
+    status = os.fstat(fd)
+    return stat.S_ISREG(status.st_mode) and not status.st_size and not os.pread(fd, 1, 0)
+
+
+def _has_all(job: Job) -> bool:
+    """Tell whether this session was given all of a file, in one piece."""
+    return job.taken == [(0, job.file.size_bytes)]

@@ -1,0 +1,244 @@
+"""One SFTP session that moves files: parts of a large one, many small ones at once."""
+
+import time
+from collections.abc import Mapping
+
+from mpx.endpoints.sftp.download import Download
+from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
+from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.session import (
+    HANDLES_LEFT,
+    LARGEST_BLOCK_BYTES,
+    MOST_OUTSTANDING,
+    STOP_INTERVAL_S,
+    SftpSession,
+)
+from mpx.endpoints.sftp.upload import Upload
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.range_scheduler import Piece, RangeScheduler
+from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.stream import StreamTotals
+from mpx.errors import MpxError, TransferTimeout
+
+SMALLEST_PIECE = 4 * 1024 * 1024  # no file is cut smaller: it would be opened by many
+PIECE_S = 2.0  # a piece lasts so long
+LARGEST_PIECE = 64 * 1024 * 1024
+MOST_FILES = 64  # open at once, for one session
+LEAST_WINDOW_BYTES = 4 * 1024 * 1024  # twice what ssh has under way in one session
+WINDOW_S = 0.25  # of the goodput that is under way, beyond a round trip
+GOODPUT_S = 0.25  # over which it is measured
+
+
+class SftpWorker(SessionWorker):
+    """Carries piece after piece, in one direction."""
+
+    def __init__(
+        self,
+        number: int,
+        pool: LanePool,
+        options: LaneOptions,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
+        *,
+        upload: bool,
+    ) -> None:
+        super().__init__("sftp", number, pool.login.name, context)
+        self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
+        self._session: SftpSession | None = None  # replaced by this thread; others only cut it
+        # This thread's own:
+        self._pool = pool
+        self._options = LaneOptions(
+            options.connect_timeout_s, options.timeout_s, options.stop, waits_for_turn=number == 0
+        )
+        self._moving = Moving(context, scheduler, pool.login.name, LEAST_WINDOW_BYTES)
+        self._mover: Mover = Upload(self._moving) if upload else Download(self._moving)
+        self._jobs: list[Job] = []
+        self._most_files = MOST_FILES
+        self._before_bytes = 0  # that had arrived when the session was opened, or brought something last
+        self._goodput = 0.0  # bytes/s; 0: not known
+        self._measured = (0, 0.0)  # bytes moved, and when
+
+    # --- for the carrier, from any thread ------------------------------------------------------------
+
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker."""
+        streams = int(self._session is not None)
+        return {DEFAULT_PATH: StreamTotals(streams=streams, bytes=self._moving.moved_bytes)}
+
+    def silent_s(self, path: str) -> None:
+        """See SessionWorker. There is one path only."""
+
+    def renew(self, path: str) -> None:
+        """See SessionWorker. The connections are those of ssh."""
+
+    def cut(self) -> None:
+        """See SessionWorker."""
+        if session := self._session:
+            session.abort()
+
+    # --- the loop ------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """See SessionWorker."""
+        if not self._jobs and not (self.target and self._has_work):
+            return False
+        session = self.open_session()
+        self._take(session)
+        if not self._jobs and not session.outstanding:
+            return False
+        has_room = self._mover.advance(session, self._jobs)
+        session.pump(0.0 if has_room else STOP_INTERVAL_S)
+        self._settle(session)
+        self._measure(session)
+        if self._moving.new_bytes > self._before_bytes:
+            self._before_bytes = self._moving.new_bytes
+            self.retry.progressed()
+        return True
+
+    @property
+    def _has_work(self) -> bool:
+        return self._moving.scheduler.has_more and self.context.queue.wait_begun(0.0)
+
+    def _take(self, session: SftpSession) -> None:
+        """Take what keeps the session busy for some time."""
+        handles = (session.limits.handles or MOST_FILES + HANDLES_LEFT) - HANDLES_LEFT
+        most = max(1, min(self._most_files, handles))
+        while self.target and sum(job.todo_bytes for job in self._jobs) < self._moving.window_bytes:
+            if len(self._jobs) >= most:
+                return
+            piece = self._moving.scheduler.take(self._piece_bytes)
+            if piece is None:
+                return
+            self._give(session, piece)
+
+    @property
+    def _piece_bytes(self) -> int:
+        return int(min(max(self._goodput * PIECE_S, SMALLEST_PIECE), LARGEST_PIECE))
+
+    def _give(self, session: SftpSession, piece: Piece) -> None:
+        """Have a piece moved, with others of its file where that is open."""
+        for job in self._jobs:
+            if job.file is piece.file and not (job.is_closing or job.has_failed):
+                job.give(piece.start, piece.end)
+                return
+        begun = self._mover.begin(session, piece.file)
+        if begun is not None:
+            begun.give(piece.start, piece.end)
+            self._jobs.append(begun)
+
+    def _settle(self, session: SftpSession) -> None:
+        """End what is done, or cannot be."""
+        for job in list(self._jobs):
+            if self._mover.is_done(job) and not job.has_failed:
+                self._mover.finish(session, job)
+                if not job.has_failed:
+                    self._jobs.remove(job)
+                    self._most_files = MOST_FILES
+                    self._moving.scheduler.let_go(job.file)
+                    self.retry.progressed()
+                    continue
+            if job.has_failed:
+                error = self._mover.failure(session, job)
+                self._end(session, job)
+                self._moving.scheduler.give_up(job.file, error)
+            elif job.file.is_given_up:  # by another session
+                self._end(session, job)
+
+    def _end(self, session: SftpSession, job: Job) -> None:
+        self._jobs.remove(job)
+        close_handle(session, job)
+        job.file.close()
+
+    def _measure(self, session: SftpSession) -> None:
+        """Have as much under way as the session carries in a round trip, and somewhat more."""
+        moved_bytes, since_s = self._measured
+        now_s = time.monotonic()
+        if now_s - since_s < GOODPUT_S:
+            return
+        now_bytes = self._moving.moved_bytes
+        if since_s and now_bytes > moved_bytes:
+            self._goodput = (now_bytes - moved_bytes) / (now_s - since_s)
+        self._measured = now_bytes, now_s
+        lasts_s = (session.rtt_s or 0.0) + WINDOW_S
+        most = MOST_OUTSTANDING * LARGEST_BLOCK_BYTES
+        self._moving.window_bytes = int(min(max(self._goodput * lasts_s, LEAST_WINDOW_BYTES), most))
+
+    # --- what becomes of it when the session is lost --------------------------------------------------
+
+    def pause(self) -> None:
+        """See SessionWorker."""
+        if self._pool.is_wanted and not self._jobs:
+            self._let_go()
+
+    def lost(self, error: MpxError, /) -> Lost:
+        """See SessionWorker."""
+        was_open = self._session is not None
+        self.drop()
+        self._goodput = 0.0 if isinstance(error, TransferTimeout) else self._goodput
+        if not was_open:
+            return Lost([], progressed=False)
+        progressed = self._moving.new_bytes > self._before_bytes
+        return Lost(list(dict.fromkeys(job.file for job in self._jobs)), progressed)
+
+    def isolate(self) -> None:
+        """See SessionWorker."""
+        self._most_files = 1
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        for job in [job for job in self._jobs if job.file is file]:
+            self._jobs.remove(job)
+            file.close()
+        self._moving.scheduler.give_up(file, error)
+
+    def hand_back(self, error: MpxError) -> None:  # noqa: ARG002  all is tried again
+        """See SessionWorker."""
+        scheduler = self._moving.scheduler
+        jobs, self._jobs = self._jobs, []
+        for job in jobs:
+            file = job.file
+            if file.is_whole and file.size_bytes:  # every byte was acknowledged; only its end was not
+                scheduler.let_go(file)
+                continue
+            file.close()
+            if file.is_claimed:
+                continue
+            if file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
+                self.context.queue.put_again(file)
+            elif file.is_streamed:
+                scheduler.give_back(file, 0, 0)
+            else:
+                for start, end in job.taken:
+                    scheduler.give_back(file, start, end)
+
+    # --- the session ---------------------------------------------------------------------------------
+
+    def open_session(self) -> SftpSession:
+        """See SessionWorker."""
+        if self._session is None:
+            session = self._pool.open(self._options)
+            self._moving.asked = self._moving.asked_bytes = 0
+            self._before_bytes = self._moving.new_bytes
+            self._session = session
+            if session.rtt_s is None:
+                session.measure_rtt()
+            self.opened()
+        return self._session
+
+    def _let_go(self) -> None:
+        """Give the session to others; no request of it is unanswered."""
+        session = self._session
+        if session is None:
+            return
+        while session.outstanding:
+            session.pump()
+        self._session = None
+        self._pool.give_back(session)
+
+    def drop(self) -> None:
+        """See SessionWorker."""
+        session, self._session = self._session, None
+        if session:
+            session.close()

@@ -1,0 +1,46 @@
+"""What tests of copies over SFTP have in common."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from interop.sshd import HOST
+from mpx_command import mpx
+
+SFTP_SERVER = "/usr/lib/openssh/sftp-server"
+
+
+def copied(*words: object) -> str:
+    done = mpx("copy", *words)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def refused(code: int, *words: object) -> str:
+    done = mpx("copy", *words)
+    assert done.code == code, (done.code, done.out, done.err)
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    return done.err
+
+
+def there(path: Path) -> str:
+    return f"{HOST}:{path}"
+
+
+def contents(folder: Path) -> dict[bytes, bytes]:
+    top = os.fsencode(folder)
+    return {
+        os.path.relpath(os.path.join(where, name), top): Path(
+            os.fsdecode(os.path.join(where, name))
+        ).read_bytes()
+        for where, _, names in os.walk(top)
+        for name in names
+    }
+
+
+def lanes_of(process: int) -> list[int]:
+    """The processes of ssh that move the data of a copy."""
+    told = subprocess.run(
+        ["ps", "--ppid", str(process), "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=False
+    )
+    return [int(line.split()[0]) for line in told.stdout.splitlines() if line.endswith(" sftp")]

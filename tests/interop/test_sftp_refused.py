@@ -1,0 +1,167 @@
+"""Copies over SFTP that go wrong: one clear line each, and nothing that looks whole. Other commands."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from interop.sftp_copies import SFTP_SERVER, copied, refused, there
+from interop.sshd import HOST, PrivateSshd, private_sshd
+from mpx_command import mpx, running
+from sites import make
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PrivateSshd]:
+    with private_sshd() as sshd:
+        yield sshd
+
+
+@pytest.fixture
+def sshd(server: PrivateSshd) -> PrivateSshd:
+    server.configure()
+    return server
+
+
+# --- what goes wrong -------------------------------------------------------------------------------
+
+
+def test_where_sftp_is_not_offered_either_one_line_tells_so(tmp_path: Path) -> None:
+    with private_sshd("Subsystem sftp /nowhere/sftp-server"):
+        make(tmp_path / "source")
+        said = refused(2, tmp_path / "source", there(tmp_path / "far"))
+        assert "--bootstrap" in said
+        assert "SFTP" in said
+
+
+@pytest.mark.parametrize(
+    "option", [("--remote-mpx", "/nowhere/mpx"), ("--bootstrap", "--remote-python", "/no")]
+)
+def test_what_was_asked_for_by_hand_is_not_replaced(
+    sshd: PrivateSshd, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    make(tmp_path / "source")
+    refused(2, tmp_path / "source", there(tmp_path / "far"), *option)
+    assert not (tmp_path / "far").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--congestion", "cubic"), ("--data-ports", "50000-50100"), ("--streams", "20"), ("--block-size", "1M")],
+)
+def test_options_that_mean_nothing_here_are_refused(
+    sshd: PrivateSshd, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    make(tmp_path / "source")
+    assert option[0] in refused(2, tmp_path / "source", there(tmp_path / "far"), *option)
+
+
+def test_a_missing_file_is_told(sshd: PrivateSshd, tmp_path: Path) -> None:
+    assert "does not exist" in refused(3, there(tmp_path / "missing"), tmp_path / "here")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for file systems of their own")
+def test_a_full_disk_is_told(sshd: PrivateSshd, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", small], check=True)
+    try:
+        make(tmp_path / "source", 9 * MIB)
+        said = refused(9, tmp_path / "source", there(small / "far"))
+        assert "space" in said
+        with (small / "filler").open("wb") as filler:  # that is not known before
+            filler.write(bytes(5 * MIB))
+        make(tmp_path / "source", MIB // 2)
+        copied(tmp_path / "source", there(small / "fits"))
+        assert not (small / "far").exists()
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for file systems of their own")
+def test_a_disk_that_fills_up_meanwhile_is_told(
+    sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", small], check=True)
+    try:
+        make(tmp_path / "source", 16 * MIB)
+        with running("copy", tmp_path / "source", there(small / "far"), "--rate", "40Mbit/s") as copy:
+            eventually(lambda: list(small.glob(".far*.part")), 60)
+            with contextlib.suppress(OSError), (small / "filler").open("wb", 0) as filler:
+                while True:
+                    filler.write(bytes(4096))
+            said = copy.communicate(120)[1].decode()
+            assert copy.wait(1) == 9, said
+        assert "no space" in said
+        assert len(said.strip().splitlines()) == 1
+        assert not (small / "far").exists()
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_quota_that_is_used_up_is_told(tmp_path: Path) -> None:
+    """A limit of the shell stands for one: the server says of both that it failed."""
+    limited = tmp_path / "sftp-limited"
+    limited.write_text(f"#!/bin/bash\nulimit -f 1024; trap '' XFSZ; exec {SFTP_SERVER}\n")
+    limited.chmod(0o755)
+    with private_sshd(f"Subsystem sftp {limited}"):
+        make(tmp_path / "source", 8 * MIB)
+        said = refused(4, tmp_path / "source", there(tmp_path / "far"))
+        assert "quota" in said
+        assert not (tmp_path / "far").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another account there")
+def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
+    as_nobody = tmp_path / "sftp-as-nobody"
+    as_nobody.write_text(f"#!/bin/sh\nexec setpriv --reuid 65534 --clear-groups {SFTP_SERVER}\n")
+    as_nobody.chmod(0o755)
+    (tmp_path / "closed").mkdir(mode=0o755)
+    with private_sshd(f"Subsystem sftp {as_nobody}"):
+        make(tmp_path / "source", 1000)
+        assert "permission denied" in refused(4, tmp_path / "source", there(tmp_path / "closed" / "far"))
+        (tmp_path / "source").chmod(0o600)
+        assert "permission denied" in refused(3, there(tmp_path / "source"), tmp_path / "near")
+        assert not (tmp_path / "near").exists()
+
+
+def test_a_start_up_file_that_prints_is_told(tmp_path: Path) -> None:
+    noisy = tmp_path / "sftp-noisy"
+    noisy.write_text(f"#!/bin/sh\necho Welcome to this host, dear user; exec {SFTP_SERVER}\n")
+    noisy.chmod(0o755)
+    with private_sshd(f"Subsystem sftp {noisy}"):
+        make(tmp_path / "source")
+        said = refused(6, tmp_path / "source", there(tmp_path / "far"), "--retries", "0")
+        assert "Welcome" in said
+        assert "start-up file" in said
+
+
+# --- other commands --------------------------------------------------------------------------------
+
+
+def test_a_folder_is_listed(sshd: PrivateSshd, tmp_path: Path) -> None:
+    for number in range(300):
+        make(tmp_path / "tree" / f"file {number}")
+    (tmp_path / "tree" / "link").symlink_to("file 1")
+    listed = mpx("list", "-l", f"ssh://{HOST}{tmp_path}/tree")
+    assert (listed.code, len(listed.out.splitlines())) == (0, 301), listed.err
+    assert "link -> file 1" in listed.out
+
+
+def test_an_unfinished_upload_is_discarded(
+    sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
+) -> None:
+    make(tmp_path / "source", 12 * MIB)
+    with running("copy", tmp_path / "source", there(tmp_path / "far"), "--rate", "20Mbit/s") as copy:
+        eventually(lambda: list(tmp_path.glob(".far*.part")), 60)
+        copy.kill()
+        copy.wait(30)
+    assert mpx("unfinished", "--discard").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
