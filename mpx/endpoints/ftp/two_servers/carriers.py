@@ -1,7 +1,7 @@
 """The carrier between two servers: how many streams each pair of sessions gets."""
 
 from mpx.endpoints.ftp.mode_e.carriers import resized
-from mpx.endpoints.ftp.two_servers.pair_worker import PairWorker
+from mpx.endpoints.ftp.two_servers.pair_worker import SMALLEST_PIECE, PairWorker
 from mpx.endpoints.ftp.two_servers.relay_worker import RelayWorker
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.engine.carrier import CarrierContext
@@ -16,9 +16,10 @@ class ThirdPartyCarrier(WorkerCarrier):
 
     def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
         super().__init__(context)
-        scheduler = RangeScheduler(context, SMALL_FILE_BYTES)
+        scheduler = RangeScheduler(context, SMALLEST_PIECE, SMALL_FILE_BYTES)
         self._pairs = [
-            PairWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
+            PairWorker(i, servers, context, scheduler, self._is_one_idle)
+            for i in range(context.options.max_sessions)
         ]
         self._workers = self._pairs
         self._mode_e = servers.mode_e
@@ -38,6 +39,10 @@ class ThirdPartyCarrier(WorkerCarrier):
         """See Carrier. No connection is ours."""
         raise UsageError(f"servers that send to each other are not told to use {name!r}")
 
+    def _is_one_idle(self) -> bool:
+        """Tell whether a worker has nothing to do."""
+        return any(worker.is_idle for worker in self._pairs)
+
     def _is_changing(self) -> bool:
         return any(worker.is_changing for worker in self._pairs if worker.target)
 
@@ -47,7 +52,7 @@ class RelayCarrier(WorkerCarrier):
 
     def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
         super().__init__(context)
-        scheduler = RangeScheduler(context, SMALL_FILE_BYTES)
+        scheduler = RangeScheduler(context, SMALLEST_PIECE, SMALL_FILE_BYTES)
         self._relays = [
             RelayWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
         ]

@@ -1,7 +1,7 @@
 """Transfers between two servers, the workers: each keeps transfers queued at a pair of sessions."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
@@ -14,7 +14,7 @@ from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_p
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
 from mpx.engine.carrier import CarrierContext
-from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
@@ -24,10 +24,13 @@ from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdP
 
 TICK_S = 0.1
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
-PIECE_S = 1.0  # duration of one transfer of a part; a change of the number of streams waits for two
+PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for two
+SMALLEST_PIECE, FIRST_PIECE = 1 << 20, 4 << 20
 LARGEST_PIECE = 1 << 30
 MOST_AHEAD = 64  # transfers that are queued at once
 LEAST_AHEAD = 2  # so that there is always a next one
+LATE_S = 1.0  # what takes longer is left to other workers, if they have nothing to do
+STANDS_BACK_S = 0.5  # so that they take it
 SHOWS_S = 2 * SPREAD_S  # until what markers tell is all of the streams that there are now
 
 
@@ -35,10 +38,17 @@ class PairWorker(SessionWorker):
     """Has pieces of files carried, one after the other."""
 
     def __init__(
-        self, number: int, servers: ServerPair, context: CarrierContext, scheduler: RangeScheduler
+        self,
+        number: int,
+        servers: ServerPair,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
+        are_others_idle: Callable[[], bool],
     ) -> None:
+        """`are_others_idle`: tells whether another worker has nothing to do."""
         super().__init__("pair", number, servers.hosts, context)
         self.target = 0  # streams; the carrier's decision (see SessionWorker)
+        self.is_idle = False  # it has a pair, and nothing to do; written by this thread, read by others
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
         self._bytes = MarkedBytes()  # guarded by `guard`
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
@@ -46,6 +56,8 @@ class PairWorker(SessionWorker):
         # This thread's own:
         self._servers = servers.for_worker(number)
         self._scheduler = scheduler
+        self._are_others_idle = are_others_idle
+        self._next_s = 0.0  # when it may take something again
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
         self._goodput = 0.0  # bytes/s, smoothed; 0: not known
@@ -83,6 +95,7 @@ class PairWorker(SessionWorker):
         """Queue what there is room for, and take what both servers say: see SessionWorker."""
         self._feed()
         pair = self._pair
+        self.is_idle = pair is not None and not pair.transfers and self.target > 0
         if pair is None or not pair.transfers:
             return False
         pair.hear(TICK_S)
@@ -142,7 +155,7 @@ class PairWorker(SessionWorker):
     def _feed(self) -> None:
         """Queue transfers until enough is ahead; those that are to use other connections wait for these."""
         target, under_way = self.target, self._transfers
-        if not target or (under_way and not self._servers.mode_e):
+        if not target or (under_way and not self._servers.mode_e) or time.monotonic() < self._next_s:
             return
         if under_way and self._pair and self._pair.connections != target:
             self.is_changing = self._servers.mode_e
@@ -186,7 +199,7 @@ class PairWorker(SessionWorker):
     @property
     def _ahead_bytes(self) -> float:
         """How much is to be queued: a part, and what round trips to the servers take."""
-        return self._goodput * (PIECE_S + 3 * self._rtt_s) or LEAST_AHEAD * SMALL_FILE_BYTES
+        return self._goodput * (PIECE_S + 3 * self._rtt_s) or LEAST_AHEAD * FIRST_PIECE
 
     @property
     def _rtt_s(self) -> float:
@@ -194,7 +207,9 @@ class PairWorker(SessionWorker):
         return max(pair.sender.rtt_s or 0.0, pair.receiver.rtt_s or 0.0) if pair else 0.0
 
     def _next_piece(self) -> Piece | None:
-        size = min(max(self._goodput * PIECE_S, SMALL_FILE_BYTES), LARGEST_PIECE)
+        size = (
+            min(max(self._goodput * PIECE_S, SMALLEST_PIECE), LARGEST_PIECE) if self._goodput else FIRST_PIECE
+        )
         return take_piece(self._scheduler, int(size), parts=self._servers.parts)
 
     # --- what the servers have done ------------------------------------------------------------------
@@ -218,7 +233,7 @@ class PairWorker(SessionWorker):
             self.context.events.inbound.set()
             self._flows_s = self._flows_s or now_s
             self._ended_s = self._ended_s or now_s
-        if self._flows_s is not None and (now_s - self._flows_s > SHOWS_S or not self._shown_streams):
+        if self._flows_s is not None and now_s - self._flows_s > SHOWS_S:
             self._shown_streams = pair.connections
             self.is_changing = pair.connections != self.target and self.target > 0
 
@@ -314,6 +329,11 @@ class PairWorker(SessionWorker):
     def _look(self, pair: SessionPair) -> None:
         """Raise TransferTimeout where nothing moves, ThirdPartyRefused where it never did."""
         transfer = pair.transfers[0]
+        if self._is_late(pair):
+            self._next_s = time.monotonic() + STANDS_BACK_S
+            self._return(self._transfers, trusted=1)
+            self.drop()
+            return
         if not self._servers.mode_e and self._watch.is_to_be_observed:
             self._observe(pair, transfer)
         self._watch.look(
@@ -321,6 +341,20 @@ class PairWorker(SessionWorker):
             transfer.file.source,
             has_ever_connected=self.context.events.inbound.is_set(),
         )
+
+    def _is_late(self, pair: SessionPair) -> bool:
+        """Tell whether others would bring sooner what is under way: it is the last, and they are idle.
+
+        Where a server has sent a part over several connections all wait for the slowest of them.
+        """
+        if not self._servers.parts or self._scheduler.has_more or not self._are_others_idle():
+            return False
+        now_s = time.monotonic()
+        since_s = max(self._ended_s, self._flows_s or now_s)
+        left_bytes = sum(each.size_bytes - each.told_bytes for each in pair.transfers)
+        told_bytes = pair.transfers[0].told_bytes
+        took_s = now_s - since_s
+        return took_s > LATE_S + 10 * self._rtt_s and left_bytes * took_s > told_bytes * LATE_S
 
     def _observe(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Ask over another session how much is stored, as no marker tells in MODE S; best effort."""
