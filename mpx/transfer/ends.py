@@ -66,7 +66,7 @@ class Ends:
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._options, self._stop, self._note = options, stop, note
-        self.source, self.destination = self.open_source(), self.open_destination()
+        self.source, self.destination = self.open_both()
         self.far = self.source if self.far_is_source else self.destination
         self.near = self.destination if self.far_is_source else self.source
 
@@ -87,9 +87,19 @@ class Ends:
         """Open the far endpoint once more."""
         return self.open_source() if self.far_is_source else self.open_destination()
 
-    def open_near(self) -> Endpoint:
-        """Open the near endpoint once more."""
-        return self.open_destination() if self.far_is_source else self.open_source()
+    def open_both(self) -> tuple[Endpoint, Endpoint]:
+        """Open source and destination once more.
+
+        Where both are servers and one waits for its turn, the other lets its session go to who waits for it:
+        else two that have one each could wait for each other.
+        """
+
+        def pause() -> None:
+            destination.pause()
+
+        source = self._open(self._source, writing=False, while_waiting=pause)
+        destination = self._open(self._destination, writing=True, while_waiting=source.pause)
+        return source, destination
 
     def pause(self) -> None:
         """Let others have the sessions of `source` and `destination` that wait for one; see Endpoint."""
@@ -142,10 +152,11 @@ class Ends:
         writing: bool,
         stop: Callable[[], bool] | None = None,
         waits_for_turn: bool = True,
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> Endpoint:
         pool = self.sessions if writing else self.source_sessions
         session = session_options(self._options, stop or self._stop, pool=pool)
-        session = replace(session, waits_for_turn=waits_for_turn)
+        session = replace(session, waits_for_turn=waits_for_turn, while_waiting=while_waiting)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
         return endpoint_at(location, session, writing=writing, note=self._note, folders=folders, trees=trees)
 

@@ -89,6 +89,8 @@ class SessionOptions:
         default_factory=set, compare=False
     )  # hosts that take no certificate for data
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
+    # Is called again and again meanwhile, to let go of what others may wait for.
+    while_waiting: Callable[[], None] = field(default=lambda: None)
 
 
 class ClientSession:

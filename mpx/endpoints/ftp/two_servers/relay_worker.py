@@ -261,6 +261,7 @@ class RelayWorker(SessionWorker):
         return self._sessions
 
     def _describe(self, name: str) -> FileInfo | None:
+        self.drop()  # there may be no other session
         return self.context.supervisor.describe(name)
 
     def _let_go(self) -> None:
