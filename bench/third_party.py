@@ -40,7 +40,7 @@ COPY = [sys.executable, "-m", "mpx", "copy", "-q"]
 
 
 @dataclass(frozen=True)
-class Conditions:
+class PathOfCopies:
     """A path, and how much goes over it."""
 
     size_bytes: int = 600_000_000
@@ -48,18 +48,18 @@ class Conditions:
     window_bytes: int | None = None
 
 
-CASES: Mapping[str, Conditions] = MappingProxyType(
+CASES: Mapping[str, PathOfCopies] = MappingProxyType(
     {
-        "clean": Conditions(),
-        "clean, 100 MB": Conditions(100_000_000),
-        "windows of 64 KiB": Conditions(window_bytes=65535),
-        "0.1 % loss": Conditions(loss=0.001),
+        "clean": PathOfCopies(),
+        "clean, 100 MB": PathOfCopies(100_000_000),
+        "windows of 64 KiB": PathOfCopies(window_bytes=65535),
+        "0.1 % loss": PathOfCopies(loss=0.001),
     }
 )
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedCopy:
     """One copy: of which case, how, and its seconds from the start of mpx to its end."""
 
     case: str
@@ -72,16 +72,16 @@ class Timed:
         return CASES[self.case].size_bytes * 8 / self.took_s
 
 
-class ThirdParty(harness.Row[Sequence[Timed]]):
+class ThirdParty(harness.Row[Sequence[TimedCopy]]):
     """See the head of this file."""
 
     name = "third-party"
     folder = "reports/third-party"
 
-    def results(self, options: argparse.Namespace) -> Sequence[Timed]:
+    def results(self, options: argparse.Namespace) -> Sequence[TimedCopy]:
         """Copy in each way over every path, and print the table."""
         harness.require_root()
-        found: list[Timed] = []
+        found: list[TimedCopy] = []
         for case, conditions in CASES.items():
             for turn in range(TURNS[options.effort]):
                 with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ class ThirdParty(harness.Row[Sequence[Timed]]):
         print("\n".join(self.table(found)))
         return found
 
-    def table(self, results: Sequence[Timed]) -> Sequence[str]:
+    def table(self, results: Sequence[TimedCopy]) -> Sequence[str]:
         """Mbit/s of the whole program, by case and way."""
         ways = (UP, DOWN, BESIDE, FAR)
         lines = [f"| path | {' | '.join(ways)} |", "|---" * (len(ways) + 1) + "|"]
@@ -101,11 +101,11 @@ class ThirdParty(harness.Row[Sequence[Timed]]):
             lines.append(f"| {case} | {' | '.join(f'{Spread(each):.1f}' for each in runs)} |")
         return lines
 
-    def measured(self, results: Sequence[Timed]) -> list[dict[str, Any]]:
+    def measured(self, results: Sequence[TimedCopy]) -> list[dict[str, Any]]:
         """Return all runs, as JSON holds them."""
         return [asdict(run) for run in results]
 
-    def draw(self, results: Sequence[Timed], axes: Any) -> None:
+    def draw(self, results: Sequence[TimedCopy], axes: Any) -> None:
         """Goodput by case and way."""
         axes.plot(
             [run.goodput_bps / 1e6 for run in results], [f"{run.case}, {run.how}" for run in results], "o"
@@ -113,7 +113,7 @@ class ThirdParty(harness.Row[Sequence[Timed]]):
         axes.set_xlabel("Mbit/s")
 
 
-def _measure(case: str, conditions: Conditions, folder: Path, name: str) -> list[Timed]:
+def _measure(case: str, conditions: PathOfCopies, folder: Path, name: str) -> list[TimedCopy]:
     folder.chmod(0o755)
     served = folder / "served"
     served.mkdir()
@@ -125,7 +125,7 @@ def _measure(case: str, conditions: Conditions, folder: Path, name: str) -> list
         wan(host, "middle", rate_bps=RATE_BPS, rtt_s=RTT_S / 2, bdp=2.0, name=f"{host}-middle")
         for host in ("desk", "src", "dst")
     )
-    found: list[Timed] = []
+    found: list[TimedCopy] = []
     with Lab.up(
         Topology("third-party", ("desk", "src"), ("dst",), switches=("middle",), links=links), name
     ) as lab:
@@ -146,7 +146,7 @@ def _measure(case: str, conditions: Conditions, folder: Path, name: str) -> list
                 (FAR, desk, (there, f"{to_url}{served}/far")),
             ):
                 took_s = _timed(host, folder / how.replace(" ", "-"), names)
-                found.append(Timed(case, how, took_s))
+                found.append(TimedCopy(case, how, took_s))
                 sys.stderr.write(f"{found[-1]}\n")
     return found
 
@@ -165,7 +165,7 @@ def _timed(host: LabHost, state: Path, names: tuple[str, str]) -> float:
 
 def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
     """Say which goals are reached."""
-    runs = [Timed(**each) for each in stored]
+    runs = [TimedCopy(**each) for each in stored]
     for case in CASES:
         medians = {
             how: Spread([run.goodput_bps for run in runs if (run.case, run.how) == (case, how)]).median

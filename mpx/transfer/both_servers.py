@@ -9,7 +9,7 @@ from mpx.engine.endpoint import Endpoint, Part
 Sums = list[str | Exception]
 
 
-class Turns(Protocol):
+class SessionTurns(Protocol):
     """What tells whether sessions are scarce."""
 
     @property
@@ -21,7 +21,7 @@ class Turns(Protocol):
 class BothServers:
     """The endpoints of one thread. `turns`: see Ends."""
 
-    def __init__(self, source: Endpoint, destination: Endpoint, turns: Turns) -> None:
+    def __init__(self, source: Endpoint, destination: Endpoint, turns: SessionTurns) -> None:
         self.source, self.destination, self._turns = source, destination, turns
 
     def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
