@@ -68,11 +68,16 @@ class Taker:
 
 
 class RangeScheduler:
-    """Hands out pieces to workers, the end of a file first. Safe for several threads."""
+    """Hands out pieces to workers, the end of a file first. Safe for several threads.
 
-    def __init__(self, context: CarrierContext, smallest_piece: int = SMALLEST_PIECE) -> None:
+    Files of up to `whole_bytes` are handed out in one piece.
+    """
+
+    def __init__(
+        self, context: CarrierContext, smallest_piece: int = SMALLEST_PIECE, whole_bytes: int = 0
+    ) -> None:
         self._context = context
-        self._smallest = smallest_piece
+        self._smallest, self._whole_bytes = smallest_piece, whole_bytes
         self._lock = threading.Lock()
         # Used with `_lock` held:
         self._files: deque[FileTransfer] = deque()  # with bytes to hand out
@@ -89,7 +94,8 @@ class RangeScheduler:
                 while self._files:
                     file = self._files[0]
                     tail = max(file.todo_bytes // TAIL, self._smallest)
-                    taken = file.take(min(limit, tail), end_first=True)
+                    is_small = file.size_bytes <= self._whole_bytes
+                    taken = file.take(self._whole_bytes if is_small else min(limit, tail), end_first=True)
                     if taken:
                         return Piece(file, *taken)
                     self._files.popleft()  # its last bytes are on the way

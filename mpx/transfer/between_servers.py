@@ -36,8 +36,16 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
         options=options,
         is_third_party=True,
         mode_e=not mode_s,
-        parts=not mode_s and ends.near.can_send_parts() and ends.far.can_store_parts(),
+        parts=not mode_s and _may_send_parts(transport, ends),
     )
+
+
+def _may_send_parts(transport: Transport, ends: Ends) -> bool:
+    """Tell whether parts of files are sent: checksums show that they are those, or both servers are known."""
+    servers = ends.near, ends.far
+    if not (ends.near.can_send_parts() and ends.far.can_store_parts()):
+        return False
+    return transport.checksums.rely() or all(server.stores_faithfully() for server in servers)
 
 
 def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:

@@ -26,6 +26,7 @@ from mpx.errors import (
 from mpx.files.partial_names import aside_name
 from mpx.report import OnNote, Severity
 from mpx.transfer import lost_renames
+from mpx.transfer.both_servers import BothServers
 from mpx.transfer.compare import compare
 from mpx.transfer.ends import Ends
 from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
@@ -197,10 +198,8 @@ class CommitSession(threading.Thread):
             self._compare(batch)
 
     def _endpoints(self) -> tuple[Endpoint, Endpoint]:
-        if self._source is None:
-            self._source = self._shared.ends.open_source()
-        if self._destination is None:
-            self._destination = self._shared.ends.open_destination()
+        if self._source is None or self._destination is None:
+            self._source, self._destination = self._shared.ends.open_both()
         return self._source, self._destination
 
     def _connect(self) -> None:
@@ -243,7 +242,7 @@ class CommitSession(threading.Thread):
             work.choice,
             far_is_source=work.ends.far_is_source,
             stop=self._stopping,
-            near=source if work.ends.is_between_servers else None,
+            both=BothServers(source, destination, work.ends) if work.ends.is_between_servers else None,
         )
         for section, algorithm, outcome in outcomes:
             batch.sections.remove(section)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from mpx.choices import NONE
@@ -14,6 +13,7 @@ from mpx.engine.running_checksum import Unread
 from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
 from mpx.files.local_error import local_error
+from mpx.transfer.both_servers import BothServers
 from mpx.transfer.verify_queue import Section
 
 
@@ -33,16 +33,16 @@ def compare(
     *,
     far_is_source: bool,
     stop: Callable[[], bool],
-    near: Endpoint | None = None,
+    both: BothServers | None = None,
 ) -> Iterator[tuple[Section, str, bool | MpxError]]:
     """Yield for each section by which checksum it was compared, and whether both ends have the same bytes.
 
     Or why that cannot be known; NoChecksum where an end computes none of it. What one checksum is
-    refused of is compared by the next best. `near`: the source, where that is a server as well; both servers
-    compute at the same time. Raises Interrupted when stopped, and what an endpoint raises or says that may
+    refused of is compared by the next best. `both`: the ends, where both are
+    servers. Raises Interrupted when stopped, and what an endpoint raises or says that may
     be tried again.
     """
-    passes_here = not far_is_source and near is None
+    passes_here = not far_is_source and both is None
     waiting = [_Open(each, _candidates(each, choice, passes_here=passes_here)) for each in sections]
     while waiting:
         by_algorithm: dict[str, list[_Open]] = {}
@@ -52,15 +52,15 @@ def compare(
         for each in by_algorithm.pop(NONE, ()):
             yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
         for algorithm, some in by_algorithm.items():
-            known = [take_known(each.section, algorithm) if near is None else None for each in some]
+            known = [take_known(each.section, algorithm) if both is None else None for each in some]
             asked = [each for each, digest in zip(some, known, strict=True) if digest is None]
             parts = [_part(each.section, far_is_source=far_is_source) for each in asked]
             near_sums: list[str | Exception] = []
-            if near is None:
+            if both is None:
                 answers = iter(far.checksums(algorithm, parts, stop) if parts else ())
             else:
                 sources = [_part(each.section, far_is_source=True) for each in asked]
-                near_sums, far_sums = sums_of_both(near, sources, far, parts, algorithm, stop)
+                near_sums, far_sums = both.checksums(algorithm, sources, parts, stop)
                 answers = iter(far_sums)
             for i, (each, digest) in enumerate(zip(some, known, strict=True)):
                 far_sum = next(answers) if digest is None else digest
@@ -81,21 +81,6 @@ def compare(
                 outcome = _judged(algorithm, far_sum, near_sum, choice)
                 each.section.file.is_unchanged = far_is_source and digest is not None and outcome is True
                 yield each.section, algorithm, outcome
-
-
-def sums_of_both(
-    near: Endpoint,
-    near_parts: Sequence[Part],
-    far: Endpoint,
-    far_parts: Sequence[Part],
-    algorithm: str,
-    stop: Callable[[], bool],
-) -> tuple[list[str | Exception], list[str | Exception]]:
-    """Return the checksums of parts at two servers, which compute them at the same time."""
-    with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(near.checksums, algorithm, near_parts, stop)
-        far_sums = far.checksums(algorithm, far_parts, stop)
-        return asked.result(), far_sums
 
 
 def _candidates(section: Section, choice: ChecksumChoice, *, passes_here: bool) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.tree_walk import Task, Walkable
 
 
-class Destination(Walkable, Placed, Protocol):
-    """What is asked of a destination to decide what becomes of each task."""
+class PlacedTree(Walkable, Placed, Protocol):
+    """What is asked of both ends to decide what becomes of each task."""
 
 
 def decide(
     group: Sequence[Task],
-    source: Walkable,
-    destination: Destination,
+    source: PlacedTree,
+    destination: PlacedTree,
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
@@ -38,13 +38,16 @@ def decide(
     links = [task.target for task in group if is_open(task) and task.info.kind is Kind.LINK]
     met = dict(zip(files, destination.stats(files), strict=True))
     met.update(zip(links, destination.stats(links, follow=False), strict=True))
+    is_one_place = source.location.endpoint == destination.location.endpoint
     result = []
     for task in group:
         found = met.get(task.target)
         if isinstance(found, MpxError):
             result.append(replace(task, error=found))
         else:
-            decision = by_overwrite(replace(task, there=found), found, destination, options)
+            decision = by_overwrite(
+                replace(task, there=found), found, destination, options, is_one_place=is_one_place
+            )
             if found and notes and _was_sent(decision, found, options, notes):
                 decision = replace(decision, skip=Skip.SAME)
             result.append(decision)

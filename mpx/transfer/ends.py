@@ -68,7 +68,7 @@ class Ends:
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._options, self._stop, self._note = options, stop, note
-        self._open_both()
+        self._use(*self.open_both())
 
     def choose_protocol(self) -> None:
         """Find out what is at the other end of an ssh, which connects; comes before all else."""
@@ -76,10 +76,10 @@ class Ends:
             return
         self.lanes = sftp_lanes(self.far.location, self._options, self._stop, self.sessions, self._note)
         if self.lanes is not None:
-            self._open_both()
+            self._use(*self.open_both())
 
-    def _open_both(self) -> None:
-        self.source, self.destination = self.open_source(), self.open_destination()
+    def _use(self, source: Endpoint, destination: Endpoint) -> None:
+        self.source, self.destination = source, destination
         self.far = self.source if self.far_is_source else self.destination
         self.near = self.destination if self.far_is_source else self.source
 
@@ -100,9 +100,19 @@ class Ends:
         """Open the far endpoint once more."""
         return self.open_source() if self.far_is_source else self.open_destination()
 
-    def open_near(self) -> Endpoint:
-        """Open the near endpoint once more."""
-        return self.open_destination() if self.far_is_source else self.open_source()
+    def open_both(self) -> tuple[Endpoint, Endpoint]:
+        """Open source and destination once more.
+
+        Where both are servers and one waits for its turn, the other lets its session go to who waits for it:
+        else two that have one each could wait for each other.
+        """
+
+        def pause() -> None:
+            destination.pause()
+
+        source = self._open(self._source, writing=False, while_waiting=pause)
+        destination = self._open(self._destination, writing=True, while_waiting=source.pause)
+        return source, destination
 
     def pause(self) -> None:
         """Let others have the sessions of `source` and `destination` that wait for one; see Endpoint."""
@@ -156,10 +166,11 @@ class Ends:
         writing: bool,
         stop: Callable[[], bool] | None = None,
         waits_for_turn: bool = True,
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> Endpoint:
         pool = self.sessions if writing else self.source_sessions
         session = session_options(self._options, stop or self._stop, pool=pool)
-        session = replace(session, waits_for_turn=waits_for_turn)
+        session = replace(session, waits_for_turn=waits_for_turn, while_waiting=while_waiting)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
         lanes = self.lanes if location.scheme == "ssh" else None
         return endpoint_at(

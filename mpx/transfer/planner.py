@@ -78,8 +78,11 @@ def pair_up(
                 raise UsageError(f"{named_at(source_end, source)} has no name of its own; name the target")
             target = posixpath.join(destination, base_name(source))
         destination_end.check_name(target)
-        identity = info.identity if destination_end.location.scheme == "file" else None
+        is_one_place = source_end.location.endpoint == destination_end.location.endpoint
+        identity = info.identity if is_one_place else None
         if info.kind is Kind.FOLDER and identity and _is_within(target, identity, destination_end):
+            raise UsageError(f"{target} is {source} itself or inside it; name another destination")
+        if is_one_place and source_end.location.scheme != "file" and _is_named_within(target, source, info):
             raise UsageError(f"{target} is {source} itself or inside it; name another destination")
         if target in seen:
             raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them separately")
@@ -145,6 +148,12 @@ def _is_within(target: str, folder: tuple[int, int] | str, end: Endpoint) -> boo
     return False
 
 
+def _is_named_within(target: str, source: str, info: FileInfo) -> bool:
+    """Tell by names alone, as not every server tells identities, whether a target is a source or below it."""
+    tidy, above = posixpath.normpath(target), posixpath.normpath(source)
+    return tidy == above or (info.kind is Kind.FOLDER and tidy.startswith(above.rstrip("/") + "/"))
+
+
 def _below(target: str) -> str:
     """Return a target of a list, tidied; raises UsageError if it is not below DST."""
     tidy = posixpath.normpath(target)
@@ -153,8 +162,13 @@ def _below(target: str) -> str:
     return tidy
 
 
-def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyOptions) -> Task:
-    """Skip what may stay as it is at the destination `end`; what is in the way there is the task's error."""
+def by_overwrite(
+    task: Task, there: FileInfo | None, end: Placed, options: CopyOptions, *, is_one_place: bool = True
+) -> Task:
+    """Skip what may stay as it is at the destination `end`; what is in the way there is the task's error.
+
+    `is_one_place`: the source is there as well, so that identities can be compared.
+    """
     if there is None or task.skip or task.error:
         return task
     if there.kind is Kind.FOLDER:
@@ -163,7 +177,7 @@ def by_overwrite(task: Task, there: FileInfo | None, end: Placed, options: CopyO
             f"cannot write {named}: there is a folder of that name; remove it, or copy to another name"
         )
         return replace(task, error=in_the_way)
-    if there.identity and there.identity == task.info.identity:
+    if is_one_place and there.identity and there.identity == task.info.identity:
         return replace(
             task,
             error=UsageError(f"{task.source} and {task.target} are the same file; name another destination"),

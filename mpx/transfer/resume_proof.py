@@ -14,7 +14,7 @@ from mpx.engine.ranges import Range
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import NotOurs
 from mpx.report import OnNote, Severity
-from mpx.transfer.compare import sums_of_both
+from mpx.transfer.both_servers import BothServers
 from mpx.transfer.planner import STARTING_OVER
 from mpx.units import format_size
 
@@ -44,10 +44,10 @@ class ResumeVerifier:
         forgot: Callable[[FileTransfer], None],
         note: OnNote,
         stop: Callable[[], bool],
-        open_near: Callable[[], Endpoint] | None = None,
+        open_both: Callable[[], BothServers] | None = None,
     ) -> None:
-        """`open_near`: opens the source, where that is a server as well."""
-        self._open_far, self._open_near = open_far, open_near
+        """`open_both`: opens both ends, where both are servers."""
+        self._open_far, self._open_both = open_far, open_both
         self._far_is_source = far_is_source
         self._writes_here = writes_here
         self._forgot = forgot
@@ -66,43 +66,39 @@ class ResumeVerifier:
             raise local_error(error, near_name, writing=self._far_is_source) from None
 
     def _prove(self, file: FileTransfer) -> None:
-        with contextlib.closing(self._open_far()) as far:
-            before = file.arrived_bytes
-            present = self._present_bytes(file, far)
-            if present is None or present > file.size_bytes:  # gone, or a part of something else
-                file.forget_arrived()
-            else:
-                file.forget_beyond(present)
-            if file.arrived_bytes < before:
-                self._forgot(file)
-            if present is not None and present <= file.size_bytes:
-                if self._open_near is not None:
-                    with contextlib.closing(self._open_near()) as source:
-                        self._compare(file, far, present, source)
-                        source.let_go()
-                else:
-                    self._compare(file, far, present)
+        if self._open_both is None:
+            with contextlib.closing(self._open_far()) as far:
+                self._prove_over(file, far)
+                far.let_go()
+            return
+        both = self._open_both()
+        with contextlib.closing(both.source), contextlib.closing(both.destination) as far:
+            self._prove_over(file, far, both)
+            both.source.let_go()
             far.let_go()
 
-    def _compare(
-        self, file: FileTransfer, far: Endpoint, present_bytes: int, source: Endpoint | None = None
-    ) -> None:
-        """Record as arrived what both ends have alike; `source`: a server that has it."""
-        ends = [far] if source is None else [far, source]
-        algorithm = next(
-            (name for name in FOR_LONG if all(end.can_checksum(name, parts=True) for end in ends)), ""
-        )
-        if not algorithm:
+    def _prove_over(self, file: FileTransfer, far: Endpoint, both: BothServers | None = None) -> None:
+        before = file.arrived_bytes
+        present = self._present_bytes(file, far)
+        if present is None or present > file.size_bytes:  # gone, or a part of something else
+            file.forget_arrived()
+        else:
+            file.forget_beyond(present)
+        if file.arrived_bytes < before:
+            self._forgot(file)
+        can_checksum = both.can_checksum if both else far.can_checksum
+        algorithm = next((name for name in FOR_LONG if can_checksum(name, parts=True)), "")
+        if present is None or present > file.size_bytes or not algorithm:
             return
-        self._note_long(file, present_bytes, algorithm)
-        if source is not None:
-            prove_at_servers(file, source, far, present_bytes, self._stop, algorithm)
+        self._note_long(file, present, algorithm)
+        if both is not None:
+            prove_at_servers(file, both, present, self._stop, algorithm)
         elif self._far_is_source:
             with file.written.opened() as near:
-                prove(file, far, file.source, near, present_bytes, self._stop, algorithm)
+                prove(file, far, file.source, near, present, self._stop, algorithm)
         else:
             with _opened(file) as near:
-                prove(file, far, file.partial, near, present_bytes, self._stop, algorithm)
+                prove(file, far, file.partial, near, present, self._stop, algorithm)
 
     def _note_long(self, file: FileTransfer, present_bytes: int, algorithm: str) -> None:
         """Add a line to the report where the comparison will take some time."""
@@ -158,21 +154,18 @@ def prove(
 
 def prove_at_servers(
     file: FileTransfer,
-    source: Endpoint,
-    destination: Endpoint,
+    both: BothServers,
     present_bytes: int,
     stop: Callable[[], bool],
     algorithm: str,
 ) -> int:
-    """As `prove`, where the source is at a server as well; both compute at the same time."""
+    """As `prove`, where the source is at a server as well."""
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
 
     def sums(some: Sequence[Range]) -> Iterator[_Sums]:
         near_parts = [Part(file.source, start, end) for start, end in some]
         far_parts = [Part(file.partial, start, end) for start, end in some]
-        yield from zip(
-            *sums_of_both(source, near_parts, destination, far_parts, algorithm, stop), strict=True
-        )
+        yield from zip(*both.checksums(algorithm, near_parts, far_parts, stop), strict=True)
 
     return _proven(file, list(unknown), unknown.size, sums, stop)
 

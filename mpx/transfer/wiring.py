@@ -17,6 +17,7 @@ from mpx.options import CopyOptions
 from mpx.report import OnProgress
 from mpx.rtt.prober import Prober, beside_listing
 from mpx.transfer.background import backgrounds_of
+from mpx.transfer.both_servers import BothServers
 from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.ends import Ends
@@ -84,7 +85,7 @@ class Attempt:
             forgot=committer.forgot,
             note=report.note,
             stop=lambda: failure.is_stopping,
-            open_near=ends.open_near if ends.is_between_servers else None,
+            open_both=(lambda: BothServers(*ends.open_both(), ends)) if ends.is_between_servers else None,
         )
         context = CarrierContext(
             options,

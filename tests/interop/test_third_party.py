@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from sites import AWKWARD, make
 
 import mpx
 from mpx.engine.checksum import SECTION_BYTES
-from mpx.errors import DestinationError, Interrupted, PartialFailure, SourceError, UsageError
+from mpx.errors import DestinationError, IntegrityError, Interrupted, PartialFailure, SourceError, UsageError
 
 pytestmark = pytest.mark.peers
 ONLY = mpx.CopyOptions(third_party="only")
@@ -210,6 +211,99 @@ def test_within_one_server(servers: Between) -> None:
     make(servers.source / "file", 9 * MIB)
     mpx.copy(servers.sender.url + "file", servers.sender.url + "other", ONLY)
     assert (servers.source / "other").read_bytes() == (servers.source / "file").read_bytes()
+
+
+def test_nothing_is_copied_onto_or_into_itself(servers: Between) -> None:
+    make(servers.source / "tree/file", 10)
+    url = servers.sender.url
+    for source, target in (("tree", "tree"), ("tree", "tree/sub"), ("tree/file", "tree/file")):
+        with pytest.raises(UsageError, match="itself or inside it"):
+            mpx.copy(url + source, url + target, replace(ONLY, recursive=True))
+
+
+def test_files_of_two_servers_are_never_the_same_one(servers: Between) -> None:
+    """Both tell device and inode, which may be equal by chance: here both serve one folder."""
+    make(servers.source / "file", 10)
+    with StockServer(servers.source) as twin, pytest.raises(SourceError) as told:
+        mpx.copy(servers.sender.url + "missing", twin.url + "file", ONLY)
+    assert "missing" in str(told.value)
+    with StockServer(servers.source) as twin:
+        report = mpx.copy(servers.sender.url + "file", twin.url + "file", replace(ONLY, overwrite="always"))
+    assert report.files.moved == 1
+
+
+@pytest.mark.parametrize("sizes", [(40 * MIB,), (5 * MIB, 6 * MIB, 100)])
+def test_without_checksums(servers: Between, sizes: tuple[int, ...]) -> None:
+    for size in sizes:
+        make(servers.source / "some" / str(size), size)
+    report = servers.copy("some", replace(ONLY, recursive=True, checksum="none", streams=6))
+    assert report.checksum["result"] == "unverified"
+    assert_same_tree(servers.source / "some", servers.destination / "some")
+
+
+def test_a_server_that_stalls_is_left(servers: Between) -> None:
+    """Its process stands still: no marker comes, and another session goes on."""
+    content = make(servers.source / "file", SLOW_BYTES).read_bytes()
+    stopped: list[int] = []
+
+    def stop(progress: mpx.Progress) -> None:
+        if progress.bytes_done > SLOW_BYTES // 3 and not stopped:
+            stopped.extend(servers.sender.session_pids)
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+
+    with slowly(servers.receiver) as url:
+        options = replace(ONLY, timeout_s=2.0, retries=3)
+        report = mpx.copy(servers.sender.url + "file", url + "file", options, on_progress=stop)
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert stopped
+    assert report.status == "done"
+    assert (servers.destination / "file").read_bytes() == content
+
+
+@pytest.mark.parametrize("most", [(1, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize("third_party", ["only", "never"])
+def test_servers_that_admit_few_sessions(tmp_path: Path, third_party: str, most: tuple[int, int]) -> None:
+    """Listing, moving and verifying each need one with both, and take turns."""
+    roots = tmp_path / "from", tmp_path / "to"
+    for root in roots:
+        root.mkdir()
+    for i in range(12):
+        make(roots[0] / "tree" / f"{i}", i * 1000)
+    make(roots[0] / "tree/large", 20 * MIB)
+    limits = [("-connections-max", str(count)) for count in most]
+    with (
+        StockServer(roots[0], arguments=limits[0]) as sender,
+        StockServer(roots[1], arguments=limits[1]) as receiver,
+    ):
+        options = mpx.CopyOptions(recursive=True, third_party=third_party)
+        report = mpx.copy(sender.url + "tree", receiver.url + "tree", options)
+    assert (report.files.moved, report.checksum["result"]) == (13, "verified")
+    assert_same_tree(roots[0] / "tree", roots[1] / "tree")
+
+
+def test_a_dry_run_copies_nothing(servers: Between) -> None:
+    make(servers.source / "tree/file", 10)
+    lines: list[str] = []
+    servers.copy("tree", replace(ONLY, recursive=True, dry_run=True), on_rehearsed=lines.append)
+    assert len(lines) == 2
+    assert os.listdir(servers.destination) == []
+
+
+def test_a_source_that_shrinks_is_not_taken_for_whole(servers: Between) -> None:
+    source = make(servers.source / "file", SLOW_BYTES)
+    shrunk = threading.Event()
+
+    def shrink(progress: mpx.Progress) -> None:
+        if progress.bytes_done and not shrunk.is_set():
+            shrunk.set()
+            os.truncate(source, 10 * MIB)
+
+    with slowly(servers.receiver) as url, pytest.raises(IntegrityError, match="changed while it was copied"):
+        mpx.copy(servers.sender.url + "file", url + "file", replace(ONLY, retries=2), on_progress=shrink)
+    assert not (servers.destination / "file").exists()
 
 
 def test_a_stale_partial_file_that_is_longer_leaves_nothing_behind(tmp_path: Path, servers: Between) -> None:

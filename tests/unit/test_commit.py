@@ -92,7 +92,7 @@ class Play:
         self.endpoint = endpoint
         options = CopyOptions(retries=retries, max_sessions=sessions)
         ends = Ends([HERE], HERE, options, lambda: False, self.report.note)
-        ends.open_source = ends.open_destination = self.open
+        ends.open_both = lambda: (self.open(), self.open())
         records = Records(self.report, self.journal, SentNotes(HERE))
         choice = ChecksumChoice("auto", offers)
         self.committer = Committer(

@@ -80,6 +80,8 @@ class SessionOptions:
     gsi: GsiOptions = field(default_factory=GsiOptions)
     gsi_memory: GsiMemory = field(default_factory=GsiMemory, compare=False)
     waits_for_turn: bool = True  # where the server admits no more; else SessionsFull is raised
+    # Is called again and again meanwhile, to let go of what others may wait for.
+    while_waiting: Callable[[], None] = field(default=lambda: None)
 
 
 class ClientSession:

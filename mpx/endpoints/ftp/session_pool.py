@@ -155,6 +155,11 @@ class SessionPool:
                         if options.stop():
                             raise Interrupted
                         self._changed.wait(TURN_S)
+                        self._changed.release()
+                        try:
+                            options.while_waiting()
+                        finally:
+                            self._changed.acquire()
                     session, since_s = self._spare.popleft() if self._spare else (None, 0.0)
                     self._opening += session is None
                 finally:

@@ -1,7 +1,10 @@
-"""The carrier between two servers: how many streams each pair of sessions gets."""
+"""The carriers between two servers: how many streams each pair of sessions gets."""
+
+import math
+import time
 
 from mpx.endpoints.ftp.mode_e.carriers import resized
-from mpx.endpoints.ftp.two_servers.pair_worker import PairWorker
+from mpx.endpoints.ftp.two_servers.pair_worker import SMALLEST_PIECE, PairWorker
 from mpx.endpoints.ftp.two_servers.relay_worker import RelayWorker
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.engine.carrier import CarrierContext
@@ -10,33 +13,46 @@ from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.worker_carrier import WorkerCarrier
 from mpx.errors import UsageError
 
+IDLE_S = 0.2  # a worker that has had nothing to do for so long could do the work of others
+
 
 class ThirdPartyCarrier(WorkerCarrier):
     """Files of a server to another one, which they go to straight."""
 
     def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
         super().__init__(context)
-        scheduler = RangeScheduler(context, SMALL_FILE_BYTES)
+        scheduler = RangeScheduler(context, SMALLEST_PIECE, SMALL_FILE_BYTES)
         self._pairs = [
-            PairWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
+            PairWorker(i, servers, context, scheduler, self._idle_goodput)
+            for i in range(context.options.max_sessions)
         ]
         self._workers = self._pairs
-        self._mode_e = servers.mode_e
+        self._mode_e, self._parts = servers.mode_e, servers.parts
 
     def _share(self) -> None:
-        """Use as many pairs as there are; in MODE S each is one stream."""
+        """Use as many pairs as there are, or as files that are sent whole; in MODE S each is one stream."""
         living = [worker for worker in self._pairs if not worker.gone]
         streams = sum(self._streams.values())
-        pairs = min(1 if self._context.streams.is_short else streams, len(living))
+        most = streams if self._parts or not self._mode_e else max(1, self._context.queue.waiting[2])
+        pairs = min(1 if self._context.streams.is_short else streams, most, len(living))
         shares = (
             resized([worker.target for worker in living[:pairs]], streams) if self._mode_e else [1] * pairs
         )
         for worker, share in zip(living, shares + [0] * (len(living) - pairs), strict=True):
             worker.target = share
+        total = sum(worker.goodput for worker in living[:pairs])
+        for worker in living[:pairs]:
+            worker.share = worker.goodput / total if total and worker.goodput else 1 / pairs
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
         """See Carrier. No connection is ours."""
         raise UsageError(f"servers that send to each other are not told to use {name!r}")
+
+    def _idle_goodput(self) -> float:
+        """Return the goodput of the fastest worker that has had nothing to do for some time, bytes/s."""
+        before_s = time.monotonic() - IDLE_S
+        idle = [worker for worker in self._pairs if (worker.idle_since_s or math.inf) < before_s]
+        return max((worker.goodput for worker in idle), default=0.0)
 
     def _is_changing(self) -> bool:
         return any(worker.is_changing for worker in self._pairs if worker.target)
@@ -47,7 +63,7 @@ class RelayCarrier(WorkerCarrier):
 
     def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
         super().__init__(context)
-        scheduler = RangeScheduler(context, SMALL_FILE_BYTES)
+        scheduler = RangeScheduler(context, SMALLEST_PIECE, SMALL_FILE_BYTES)
         self._relays = [
             RelayWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
         ]

@@ -1,10 +1,10 @@
 """What servers tell of a transfer between them, as a count that grows smoothly.
 
-A server says once a second how far it has come (markers). Who measures goodput ten times a second would see
-nothing, then all of a second at once: so what a marker says is spread over the second after it.
+A server says once a second, and at the end of each transfer, how far it has come. Who measures goodput ten
+times a second would see nothing, then much at once: so what is told is spread over some time after it.
 """
 
-SPREAD_S = 1.0  # markers come so often
+SPREAD_S = 0.7  # parts of a file take about so long
 
 
 class MarkedBytes:

@@ -1,7 +1,8 @@
 """Transfers between two servers, the workers: each keeps transfers queued at a pair of sessions."""
 
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
@@ -14,7 +15,7 @@ from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_p
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
 from mpx.engine.carrier import CarrierContext
-from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
@@ -24,10 +25,17 @@ from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdP
 
 TICK_S = 0.1
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
-PIECE_S = 1.0  # duration of one transfer of a part; a change of the number of streams waits for two
+PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for two
+SMALLEST_PIECE, FIRST_PIECE = 512 << 10, 4 << 20
+TAIL = 2  # towards the end no pair has more ahead than this part of its share of what is left
 LARGEST_PIECE = 1 << 30
 MOST_AHEAD = 64  # transfers that are queued at once
-LEAST_AHEAD = 2  # so that there is always a next one
+MARKER_S = 1.0  # between two markers
+BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connection
+BLOCKS_EACH = 6  # of a part, as connections that are done with it wait for the last block of the others
+LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
+MUCH_FASTER, MOST_LEFT_EARLY = 2.0, 3  # ... and carry so much more; so often in a row
+STANDS_BACK_S = 0.5  # so that they take it
 SHOWS_S = 2 * SPREAD_S  # until what markers tell is all of the streams that there are now
 
 
@@ -35,10 +43,21 @@ class PairWorker(SessionWorker):
     """Has pieces of files carried, one after the other."""
 
     def __init__(
-        self, number: int, servers: ServerPair, context: CarrierContext, scheduler: RangeScheduler
+        self,
+        number: int,
+        servers: ServerPair,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
+        idle_goodput: Callable[[], float],
     ) -> None:
+        """`idle_goodput`: of the fastest worker that has nothing to do, bytes/s; 0: all have."""
         super().__init__("pair", number, servers.hosts, context)
-        self.target = 0  # streams; the carrier's decision (see SessionWorker)
+        # The carrier's decisions (see SessionWorker):
+        self.target = 0  # streams
+        self.share = 1.0  # of what is left, by its goodput
+        # Written by this thread, read by others:
+        self.idle_since_s: float | None = None  # it has a pair, and nothing to do
+        self.goodput = 0.0  # bytes/s, smoothed; 0: not known
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
         self._bytes = MarkedBytes()  # guarded by `guard`
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
@@ -46,9 +65,12 @@ class PairWorker(SessionWorker):
         # This thread's own:
         self._servers = servers.for_worker(number)
         self._scheduler = scheduler
+        self._idle_goodput = idle_goodput
+        self._left_early = 0  # how often what was under way was left to others, since a transfer has ended
+        self._latest: FileTransfer | None = None  # that something was taken of
+        self._next_s = 0.0  # when it may take something again
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
-        self._goodput = 0.0  # bytes/s, smoothed; 0: not known
         self._flows_s: float | None = None  # since when the present streams carry data
         self._ended_s = 0.0  # when the last transfer ended, or the first of these began
         self._landed_bytes = 0  # for the first time; more than that is progress
@@ -83,6 +105,8 @@ class PairWorker(SessionWorker):
         """Queue what there is room for, and take what both servers say: see SessionWorker."""
         self._feed()
         pair = self._pair
+        is_idle = pair is not None and not pair.transfers and self.target > 0
+        self.idle_since_s = (self.idle_since_s or time.monotonic()) if is_idle else None
         if pair is None or not pair.transfers:
             return False
         pair.hear(TICK_S)
@@ -106,7 +130,7 @@ class PairWorker(SessionWorker):
         files = list(dict.fromkeys(each.file for each in self._transfers))
         progressed = self._landed_bytes > self._before_bytes
         self._before_bytes = self._landed_bytes
-        self._goodput = 0.0
+        self.goodput = 0.0
         self._return(self._transfers, trusted=1)
         self.drop()
         return Lost(files, progressed)
@@ -142,21 +166,23 @@ class PairWorker(SessionWorker):
     def _feed(self) -> None:
         """Queue transfers until enough is ahead; those that are to use other connections wait for these."""
         target, under_way = self.target, self._transfers
-        if not target or (under_way and not self._servers.mode_e):
+        if not target or (under_way and not self._servers.mode_e) or time.monotonic() < self._next_s:
             return
         if under_way and self._pair and self._pair.connections != target:
             self.is_changing = self._servers.mode_e
             return
         if any(each.file.listed_bytes is None for each in under_way):
             return  # its size is asked for behind it
-        room = self._ahead_bytes - sum(each.size_bytes - each.told_bytes for each in under_way)
+        share_bytes = self._share_bytes()
+        room = min(self._ahead_bytes, share_bytes) - sum(
+            each.size_bytes - each.told_bytes for each in under_way
+        )
         fresh: list[PairedTransfer] = []
-        while (room > 0 or len(under_way) + len(fresh) < LEAST_AHEAD) and (
-            len(under_way) + len(fresh) < self._most_ahead
-        ):
-            piece = self._next_piece()
+        while room > 0 and len(under_way) + len(fresh) < self._most_ahead:
+            piece = self._next_piece(share_bytes)
             if piece is None:
                 break
+            self._latest = piece.file
             if piece.start == piece.end and not piece.file.is_streamed:
                 self._let_whole(piece.file)  # all of it is there
                 continue
@@ -185,17 +211,27 @@ class PairWorker(SessionWorker):
 
     @property
     def _ahead_bytes(self) -> float:
-        """How much is to be queued: a part, and what round trips to the servers take."""
-        return self._goodput * (PIECE_S + 3 * self._rtt_s) or LEAST_AHEAD * SMALL_FILE_BYTES
+        """How much is to be queued: what markers do not tell yet, a part, and what round trips take."""
+        return self.goodput * (MARKER_S + PIECE_S + 3 * self._rtt_s) or 2 * FIRST_PIECE
 
     @property
     def _rtt_s(self) -> float:
         pair = self._pair
         return max(pair.sender.rtt_s or 0.0, pair.receiver.rtt_s or 0.0) if pair else 0.0
 
-    def _next_piece(self) -> Piece | None:
-        size = min(max(self._goodput * PIECE_S, SMALL_FILE_BYTES), LARGEST_PIECE)
-        return take_piece(self._scheduler, int(size), parts=self._servers.parts)
+    def _share_bytes(self) -> float:
+        """Return how much is to be queued at most, so that all pairs end at about one time."""
+        latest, queue = self._latest, self.context.queue
+        if latest is None or latest.is_claimed or not queue.is_listed or queue.waiting_bytes:
+            return math.inf
+        return max(SMALLEST_PIECE, latest.todo_bytes * self.share / TAIL)
+
+    def _next_piece(self, most_bytes: float) -> Piece | None:
+        size = self.goodput * PIECE_S or FIRST_PIECE
+        if self.target > 1:
+            size = max(size, BLOCKS_EACH * BLOCK_BYTES * self.target)
+        size = min(size, most_bytes, LARGEST_PIECE)
+        return take_piece(self._scheduler, max(int(size), SMALLEST_PIECE), parts=self._servers.parts)
 
     # --- what the servers have done ------------------------------------------------------------------
 
@@ -218,7 +254,7 @@ class PairWorker(SessionWorker):
             self.context.events.inbound.set()
             self._flows_s = self._flows_s or now_s
             self._ended_s = self._ended_s or now_s
-        if self._flows_s is not None and (now_s - self._flows_s > SHOWS_S or not self._shown_streams):
+        if self._flows_s is not None and now_s - self._flows_s > SHOWS_S:
             self._shown_streams = pair.connections
             self.is_changing = pair.connections != self.target and self.target > 0
 
@@ -229,6 +265,8 @@ class PairWorker(SessionWorker):
             return False
         file = transfer.file
         if transfer.marked and not file.is_streamed and transfer.marked.size < transfer.size_bytes:
+            self._return(self._transfers, trusted=1)
+            self.drop()  # there may be no other session
             self._check_unchanged(file)
             raise ConnectionLost(
                 f"{pair.sender.peer} sent {transfer.marked.size} bytes of {file.source} in place of "
@@ -241,13 +279,14 @@ class PairWorker(SessionWorker):
         self._measured(transfer)
         pair.transfers.popleft()
         self._watch.ended()
+        self._left_early = 0
         self._most_ahead = min(2 * self._most_ahead, MOST_AHEAD) if self._servers.mode_e else 1
         self.retry.progressed()
         self._let_whole(file)
         return True
 
     def _check_unchanged(self, file: FileTransfer) -> None:
-        """Give a file up whose source is not what it was when it was listed, and end this pair."""
+        """Give a file up whose source is not what it was when it was listed."""
         now = self.context.supervisor.describe(file.source)
         how = changed(
             now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
@@ -271,7 +310,7 @@ class PairWorker(SessionWorker):
         with self.guard:
             self._bytes.add(now_s, size_bytes - transfer.told_bytes)
         goodput = size_bytes / max(now_s - self._ended_s, 1e-3)
-        self._goodput = 0.5 * self._goodput + 0.5 * goodput if self._goodput else goodput
+        self.goodput = 0.5 * self.goodput + 0.5 * goodput if self.goodput else goodput
         self._ended_s = now_s
 
     def _let_whole(self, file: FileTransfer) -> None:
@@ -314,6 +353,11 @@ class PairWorker(SessionWorker):
     def _look(self, pair: SessionPair) -> None:
         """Raise TransferTimeout where nothing moves, ThirdPartyRefused where it never did."""
         transfer = pair.transfers[0]
+        if self._is_late(pair):
+            self._next_s, self._left_early = time.monotonic() + STANDS_BACK_S, self._left_early + 1
+            self._return(self._transfers, trusted=1)
+            self.drop()
+            return
         if not self._servers.mode_e and self._watch.is_to_be_observed:
             self._observe(pair, transfer)
         self._watch.look(
@@ -321,6 +365,20 @@ class PairWorker(SessionWorker):
             transfer.file.source,
             has_ever_connected=self.context.events.inbound.is_set(),
         )
+
+    def _is_late(self, pair: SessionPair) -> bool:
+        """Tell whether others would bring much sooner what is under way: it is the last, and they are idle.
+
+        Their connections may carry far more: one that was lost from for longer than others is slow for long.
+        """
+        if not self._servers.parts or self._scheduler.has_more or self._left_early >= MOST_LEFT_EARLY:
+            return False
+        took_s = time.monotonic() - max(self._ended_s, self._flows_s or math.inf)
+        if took_s < LATE_S:
+            return False
+        goodput = min(self.goodput or math.inf, pair.transfers[0].told_bytes / took_s)
+        left_bytes = sum(each.size_bytes - each.told_bytes for each in pair.transfers)
+        return left_bytes > goodput * LATE_S and self._idle_goodput() > MUCH_FASTER * goodput
 
     def _observe(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Ask over another session how much is stored, as no marker tells in MODE S; best effort."""

@@ -12,10 +12,7 @@ RESTART_MARKER = 111
 
 
 def take_piece(scheduler: RangeScheduler, size_bytes: int, *, parts: bool) -> Piece | None:
-    """Return the next piece, of at most so many bytes where parts of files can be sent; None: there is none.
-
-    Small files are whole where that is at least their size.
-    """
+    """Return the next piece, of at most so many bytes where parts can be sent; None: there is none."""
     if not parts:
         return scheduler.take_file()
     piece = scheduler.take(size_bytes)

@@ -19,7 +19,7 @@ from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_p
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
@@ -35,7 +35,7 @@ from mpx.errors import (
 )
 
 PIECE_S = 5.0  # duration of a piece, as each has a new connection from the source
-FIRST_PIECE = 16 * 1024 * 1024
+FIRST_PIECE, SMALLEST_PIECE = 16 << 20, 4 << 20
 
 Put = Callable[[int, memoryview, int], None]  # where in the file, room for a header and the bytes, how many
 
@@ -88,7 +88,7 @@ class RelayWorker(SessionWorker):
 
     def step(self) -> bool:
         """Pass a piece on: see SessionWorker."""
-        size = max(self._goodput * PIECE_S, SMALL_FILE_BYTES) if self._goodput else FIRST_PIECE
+        size = max(self._goodput * PIECE_S, SMALLEST_PIECE) if self._goodput else FIRST_PIECE
         piece = take_piece(self._scheduler, int(size), parts=self._servers.parts) if self.target else None
         if piece is None:
             return False
@@ -261,6 +261,7 @@ class RelayWorker(SessionWorker):
         return self._sessions
 
     def _describe(self, name: str) -> FileInfo | None:
+        self.drop()  # there may be no other session
         return self.context.supervisor.describe(name)
 
     def _let_go(self) -> None:

@@ -1,14 +1,17 @@
 """Both servers of a copy, and how sessions with them are opened."""
 
+import time
 from dataclasses import dataclass, replace
 
 from mpx.endpoints.ftp.secured import CERTIFICATE
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import command
-from mpx.errors import ConnectionLost
+from mpx.engine.retry import SessionsFull
+from mpx.errors import ConnectionLost, Interrupted
 from mpx.location import Location
 
+AGAIN_S = 0.1
 MODES = {True: command("MODE", "E"), False: command("MODE", "S")}
 MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
 
@@ -43,6 +46,12 @@ class ServerPair:
             destination_options=replace(self.destination_options, waits_for_turn=waits),
         )
 
+    def _wait(self) -> None:
+        """Wait some time before both sessions are asked for again; raises Interrupted when stopped."""
+        time.sleep(AGAIN_S)
+        if self.destination_options.stop():
+            raise Interrupted
+
     def open_sessions(self, *, sends_in_mode_e: bool) -> tuple[ClientSession, ClientSession]:
         """Return a session with each, in the mode that data come and go in.
 
@@ -53,7 +62,15 @@ class ServerPair:
         while True:
             sender = open_session(self.source, self.source_options, first)
             try:
-                receiver = open_session(self.destination, self.destination_options, then)
+                receiver = open_session(
+                    self.destination, replace(self.destination_options, waits_for_turn=False), then
+                )
+            except SessionsFull:
+                give_back_session(sender)  # who waits for it may have the other
+                if not self.destination_options.waits_for_turn:
+                    raise
+                self._wait()
+                continue
             except BaseException:
                 give_back_session(sender)
                 raise

@@ -1,0 +1,44 @@
+"""Checksums of both ends of a copy between two servers, which compute them at the same time."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from mpx.engine.endpoint import Endpoint, Part
+
+Sums = list[str | Exception]
+
+
+class SessionTurns(Protocol):
+    """What tells whether sessions are scarce."""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether a server admits fewer sessions than there is work for."""
+        ...
+
+
+class BothServers:
+    """The endpoints of one thread. `turns`: see Ends."""
+
+    def __init__(self, source: Endpoint, destination: Endpoint, turns: SessionTurns) -> None:
+        self.source, self.destination, self._turns = source, destination, turns
+
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
+        """Tell whether both can; see Endpoint."""
+        return all(end.can_checksum(algorithm, parts=parts) for end in (self.source, self.destination))
+
+    def checksums(
+        self, algorithm: str, sources: Sequence[Part], stored: Sequence[Part], stop: Callable[[], bool]
+    ) -> tuple[Sums, Sums]:
+        """Return the checksums of parts at the source and at the destination; raises what either raises."""
+        self.can_checksum(algorithm)  # opens a session with each, if there is none
+        if self._turns.takes_turns:  # one may have to go before the other can be had
+            return (
+                self.source.checksums(algorithm, sources, stop),
+                self.destination.checksums(algorithm, stored, stop),
+            )
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(self.source.checksums, algorithm, sources, stop)
+            there = self.destination.checksums(algorithm, stored, stop)
+            return asked.result(), there
