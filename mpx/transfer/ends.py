@@ -14,6 +14,7 @@ from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote
 from mpx.transfer.registry import (
+    check_one_password,
     endpoint_at,
     log_in_to_probe,
     open_endpoint,
@@ -59,6 +60,7 @@ class Ends:
         if self.is_between_servers and sources[0].endpoint != destination.endpoint:
             self.source_sessions = SessionPool(note, remembers=options.history)
         if self.is_between_servers:
+            check_one_password(sources[0], destination)
             shared = shared_certificate(sources[0], destination)
             self.sessions.data_certificate = self.source_sessions.data_certificate = shared
             self.source_sessions.without_dcsc = self.sessions.without_dcsc

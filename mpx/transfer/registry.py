@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.choices import parse_ports
+from mpx.endpoints.ftp.credentials import check_one_password as check_one_password
 from mpx.endpoints.ftp.gsi.options import GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
