@@ -160,12 +160,15 @@ def test_a_stopped_copy_goes_on(servers: Between) -> None:
     assert report.bytes.resumed > SLOW_BYTES // 4
 
 
+@pytest.mark.parametrize("third_party", ["only", "never"])
 @pytest.mark.parametrize("victim", ["mpx", "sender", "receiver"])
-def test_a_kill_in_the_middle(tmp_path: Path, servers: Between, eventually, victim: str) -> None:
+def test_a_kill_in_the_middle(
+    tmp_path: Path, servers: Between, eventually, victim: str, third_party: str
+) -> None:
     content = make(servers.source / "file", SLOW_BYTES).read_bytes()
     with slowly(servers.receiver) as url:
         names = servers.sender.url + "file", url + "file"
-        first = Copy(tmp_path, *names, "--third-party", "only", "--retries", "1", "--timeout", "5s")
+        first = Copy(tmp_path, *names, "--third-party", third_party, "--retries", "1", "--timeout", "5s")
 
         def partial_bytes() -> int:
             return sum(each.stat().st_blocks * 512 for each in servers.destination.glob(".*.part"))
@@ -182,7 +185,7 @@ def test_a_kill_in_the_middle(tmp_path: Path, servers: Between, eventually, vict
         else:
             assert_clear(done, 6)
             getattr(servers, victim).start()
-        again = copy(tmp_path, *names, "--third-party", "only")
+        again = copy(tmp_path, *names, "--third-party", third_party)
     assert again.code == 0, again.stderr
     assert (servers.destination / "file").read_bytes() == content
     assert os.listdir(servers.destination) == ["file"]
