@@ -113,13 +113,9 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return "REST" in self._known_features
 
-    def can_send_parts(self) -> bool:
+    def can_carry_parts(self) -> bool:
         """See Endpoint."""
-        return "ERET" in self._known_features
-
-    def can_store_parts(self) -> bool:
-        """See Endpoint."""
-        return "ESTO" in self._known_features
+        return ("ESTO" if self._refusal is DestinationError else "ERET") in self._known_features
 
     def can_link(self) -> bool:
         """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""
@@ -133,8 +129,7 @@ class GridFtpEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        where = self.location.host
-        raise SourceError(f"{name} is not a regular file at {where}, and FTP transfers only these")
+        raise SourceError(f"{name} is no regular file at {self.location.host}; FTP transfers only these")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""

@@ -150,12 +150,8 @@ class Endpoint(Protocol):
         """Tell whether a file can be read from an offset on, each time over a connection of its own."""
         ...
 
-    def can_send_parts(self) -> bool:
-        """Tell whether it sends a part of a file on the connections that there are (GridFTP: ERET)."""
-        ...
-
-    def can_store_parts(self) -> bool:
-        """Tell whether it stores parts of a file, in any order (GridFTP: ESTO)."""
+    def can_carry_parts(self) -> bool:
+        """Tell whether it sends parts of files as a source (ERET), stores them as a destination (ESTO)."""
         ...
 
     def can_link(self) -> bool:

@@ -43,7 +43,7 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
 def _may_send_parts(transport: Transport, ends: Ends) -> bool:
     """Tell whether parts of files are sent: checksums show that they are those, or both servers are known."""
     servers = ends.near, ends.far
-    if not (ends.near.can_send_parts() and ends.far.can_store_parts()):
+    if not all(server.can_carry_parts() for server in servers):
         return False
     return transport.checksums.rely() or all(server.stores_faithfully() for server in servers)
 
@@ -57,7 +57,7 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     if transport.options.third_party == ONLY:
         raise UsageError(f"--third-party {ONLY} is not possible here: {why}")
     mode_e = not ends.far.why_fallback()
-    parts = mode_e and ends.far.can_store_parts() and ends.near.can_restart() and transport.checksums.rely()
+    parts = mode_e and ends.far.can_carry_parts() and ends.near.can_restart() and transport.checksums.rely()
     report.note(f"data pass through this host: {why}", Severity.NOTICE)
     how = "data pass through this host"
     options = within_mode_s(transport.options, report, why=how, uploads=not parts, restarts=parts)

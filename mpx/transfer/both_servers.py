@@ -1,7 +1,6 @@
 """Checksums of both ends of a copy between two servers, which compute them at the same time."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from mpx.engine.endpoint import Endpoint, Part
@@ -38,6 +37,8 @@ class BothServers:
                 self.source.checksums(algorithm, sources, stop),
                 self.destination.checksums(algorithm, stored, stop),
             )
+        from concurrent.futures import ThreadPoolExecutor  # few copies are between two servers
+
         with ThreadPoolExecutor(1) as beside:
             asked = beside.submit(self.source.checksums, algorithm, sources, stop)
             there = self.destination.checksums(algorithm, stored, stop)

@@ -15,6 +15,7 @@ from mpx.report import OnNote
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.refusals import check_places
 from mpx.transfer.registry import (
+    check_one_password,
     endpoint_at,
     log_in_to_probe,
     open_endpoint,
@@ -60,6 +61,7 @@ class Ends:
         if self.is_between_servers and sources[0].endpoint != destination.endpoint:
             self.source_sessions = SessionPool(note, remembers=options.history, servers=servers)
         if self.is_between_servers:
+            check_one_password(sources[0], destination)
             shared = shared_certificate(sources[0], destination)
             self.sessions.data_certificate = self.source_sessions.data_certificate = shared
             self.source_sessions.gsi_memory = self.sessions.gsi_memory

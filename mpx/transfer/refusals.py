@@ -42,6 +42,7 @@ BETWEEN_SERVERS = {  # cannot be applied there, with the values that cannot
     "policy": (SCAVENGER,),
     "controller": (),
     "block_size_bytes": (),
+    "server_subject": (),
 }
 
 

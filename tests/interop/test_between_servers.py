@@ -76,7 +76,7 @@ def test_servers_of_a_grid_send_to_each_other(
     ):
         options = mpx.CopyOptions(third_party="only", recursive=True, retries=1, **given)
         report = mpx.copy(sender.url + "tree", receiver.url + "tree", options)
-    assert said(report, STRAIGHT)
+    assert said(report, STRAIGHT) and not said(report, "trying again")
     assert report.checksum["result"] == "verified"
     assert_copied(folders)
 

@@ -160,12 +160,15 @@ def test_a_stopped_copy_goes_on(servers: Between) -> None:
     assert report.bytes.resumed > SLOW_BYTES // 4
 
 
+@pytest.mark.parametrize("third_party", ["only", "never"])
 @pytest.mark.parametrize("victim", ["mpx", "sender", "receiver"])
-def test_a_kill_in_the_middle(tmp_path: Path, servers: Between, eventually, victim: str) -> None:
+def test_a_kill_in_the_middle(
+    tmp_path: Path, servers: Between, eventually, victim: str, third_party: str
+) -> None:
     content = make(servers.source / "file", SLOW_BYTES).read_bytes()
     with slowly(servers.receiver) as url:
         names = servers.sender.url + "file", url + "file"
-        first = Copy(tmp_path, *names, "--third-party", "only", "--retries", "1", "--timeout", "5s")
+        first = Copy(tmp_path, *names, "--third-party", third_party, "--retries", "1", "--timeout", "5s")
 
         def partial_bytes() -> int:
             return sum(each.stat().st_blocks * 512 for each in servers.destination.glob(".*.part"))
@@ -182,7 +185,7 @@ def test_a_kill_in_the_middle(tmp_path: Path, servers: Between, eventually, vict
         else:
             assert_clear(done, 6)
             getattr(servers, victim).start()
-        again = copy(tmp_path, *names, "--third-party", "only")
+        again = copy(tmp_path, *names, "--third-party", third_party)
     assert again.code == 0, again.stderr
     assert (servers.destination / "file").read_bytes() == content
     assert os.listdir(servers.destination) == ["file"]
@@ -253,7 +256,7 @@ def test_a_server_that_stalls_is_left(servers: Between) -> None:
                 os.kill(pid, signal.SIGSTOP)
 
     with slowly(servers.receiver) as url:
-        options = replace(ONLY, timeout_s=2.0, retries=3)
+        options = replace(ONLY, timeout_s=2.0, retries=3, max_sessions=1)
         report = mpx.copy(servers.sender.url + "file", url + "file", options, on_progress=stop)
     for pid in stopped:
         with contextlib.suppress(ProcessLookupError):
@@ -306,7 +309,10 @@ def test_a_source_that_shrinks_is_not_taken_for_whole(servers: Between) -> None:
     assert not (servers.destination / "file").exists()
 
 
-def test_a_stale_partial_file_that_is_longer_leaves_nothing_behind(tmp_path: Path, servers: Between) -> None:
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+def test_a_stale_partial_file_that_is_longer_leaves_nothing_behind(
+    tmp_path: Path, servers: Between, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
     content = make(servers.source / "file", SLOW_BYTES).read_bytes()
     with slowly(servers.receiver) as url:
         names = servers.sender.url + "file", url + "file"
@@ -316,6 +322,8 @@ def test_a_stale_partial_file_that_is_longer_leaves_nothing_behind(tmp_path: Pat
         (partial,) = servers.destination.glob(".*.part")
         with partial.open("r+b") as opened:
             opened.truncate(2 * SLOW_BYTES)
+        if not is_known:
+            monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path / "another"))
         report = mpx.copy(*names, ONLY)
     assert report.bytes.resumed == 0
     assert (servers.destination / "file").read_bytes() == content

@@ -29,6 +29,16 @@ def credentials(location: Location) -> tuple[str, str]:
     return user, password
 
 
+def check_one_password(source: Location, destination: Location) -> None:
+    """Raise UsageError where the password of the environment would go to two hosts: it is that of one."""
+    hosts = {each.host for each in (source, destination) if each.scheme == "ftp" and each.user}
+    if len(hosts) > 1 and os.environ.get("MPX_PASSWORD") is not None:
+        raise UsageError(
+            f"MPX_PASSWORD would be sent to both {source.host} and {destination.host}; put the passwords "
+            "into ~/.netrc, a line for each, and unset it"
+        )
+
+
 def _found(location: Location) -> tuple[str, str]:
     password = os.environ.get("MPX_PASSWORD")
     if location.user and password is not None:

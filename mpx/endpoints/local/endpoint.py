@@ -116,12 +116,8 @@ class LocalEndpoint:
         """See Endpoint."""
         return True
 
-    def can_send_parts(self) -> bool:
-        """See Endpoint. Files are read as they are."""
-        return True
-
-    def can_store_parts(self) -> bool:
-        """See Endpoint."""
+    def can_carry_parts(self) -> bool:
+        """See Endpoint. Files are read and written as they are."""
         return True
 
     def can_link(self) -> bool:

@@ -87,12 +87,8 @@ class SftpEndpoint:
         """See Endpoint."""
         return True
 
-    def can_send_parts(self) -> bool:
-        """See Endpoint: not to another server."""
-        return False
-
-    def can_store_parts(self) -> bool:
-        """See Endpoint: not from another server."""
+    def can_carry_parts(self) -> bool:
+        """See Endpoint: not from or to another server."""
         return False
 
     def can_link(self) -> bool:

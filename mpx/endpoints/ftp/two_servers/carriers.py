@@ -4,7 +4,8 @@ import math
 import time
 
 from mpx.endpoints.ftp.mode_e.carriers import resized
-from mpx.endpoints.ftp.two_servers.pair_worker import SMALLEST_PIECE, PairWorker
+from mpx.endpoints.ftp.two_servers.pair_ahead import SMALLEST_PIECE
+from mpx.endpoints.ftp.two_servers.pair_worker import PairWorker
 from mpx.endpoints.ftp.two_servers.relay_worker import RelayWorker
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.engine.carrier import CarrierContext
@@ -40,9 +41,9 @@ class ThirdPartyCarrier(WorkerCarrier):
         )
         for worker, share in zip(living, shares + [0] * (len(living) - pairs), strict=True):
             worker.target = share
-        total = sum(worker.goodput for worker in living[:pairs])
+        total = sum(worker.ahead.goodput for worker in living[:pairs])
         for worker in living[:pairs]:
-            worker.share = worker.goodput / total if total and worker.goodput else 1 / pairs
+            worker.ahead.share = worker.ahead.goodput / total if total and worker.ahead.goodput else 1 / pairs
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
         """See Carrier. No connection is ours."""
@@ -52,7 +53,7 @@ class ThirdPartyCarrier(WorkerCarrier):
         """Return the goodput of the fastest worker that has had nothing to do for some time, bytes/s."""
         before_s = time.monotonic() - IDLE_S
         idle = [worker for worker in self._pairs if (worker.idle_since_s or math.inf) < before_s]
-        return max((worker.goodput for worker in idle), default=0.0)
+        return max((worker.ahead.goodput for worker in idle), default=0.0)
 
     def _is_changing(self) -> bool:
         return any(worker.is_changing for worker in self._pairs if worker.target)

@@ -3,21 +3,21 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
-from mpx.endpoints.ftp.session import ClientSession
-from mpx.endpoints.ftp.session_pool import give_back_session, open_session
+from mpx.endpoints.ftp.session_pool import give_back_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
+from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_piece
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
+from mpx.endpoints.ftp.two_servers.stored_observer import StoredObserver
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
-from mpx.engine.range_scheduler import Piece, RangeScheduler
+from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stream import StreamTotals
@@ -25,14 +25,7 @@ from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdP
 
 TICK_S = 0.1
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
-PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for two
-SMALLEST_PIECE, FIRST_PIECE = 512 << 10, 4 << 20
-TAIL = 2  # towards the end no pair has more ahead than this part of its share of what is left
-LARGEST_PIECE = 1 << 30
 MOST_AHEAD = 64  # transfers that are queued at once
-MARKER_S = 1.0  # between two markers
-BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connection
-BLOCKS_EACH = 6  # of a part, as connections that are done with it wait for the last block of the others
 LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
 MUCH_FASTER, MOST_LEFT_EARLY = 2.0, 3  # ... and carry so much more; so often in a row
 STANDS_BACK_S = 0.5  # so that they take it
@@ -54,10 +47,9 @@ class PairWorker(SessionWorker):
         super().__init__("pair", number, servers.hosts, context)
         # The carrier's decisions (see SessionWorker):
         self.target = 0  # streams
-        self.share = 1.0  # of what is left, by its goodput
+        self.ahead = PairAhead(context.queue)
         # Written by this thread, read by others:
         self.idle_since_s: float | None = None  # it has a pair, and nothing to do
-        self.goodput = 0.0  # bytes/s, smoothed; 0: not known
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
         self._bytes = MarkedBytes()  # guarded by `guard`
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
@@ -67,15 +59,13 @@ class PairWorker(SessionWorker):
         self._scheduler = scheduler
         self._idle_goodput = idle_goodput
         self._left_early = 0  # how often what was under way was left to others, since a transfer has ended
-        self._latest: FileTransfer | None = None  # that something was taken of
         self._next_s = 0.0  # when it may take something again
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
         self._flows_s: float | None = None  # since when the present streams carry data
-        self._ended_s = 0.0  # when the last transfer ended, or the first of these began
         self._landed_bytes = 0  # for the first time; more than that is progress
         self._before_bytes = 0  # the same, when the session was opened or lost
-        self._observer: ClientSession | None = None  # asks how much is stored, where no marker tells
+        self._observer = StoredObserver(servers.destination, servers.destination_options)
 
     # --- for the carrier, from any thread ------------------------------------------------------------
 
@@ -96,8 +86,7 @@ class PairWorker(SessionWorker):
         """See SessionWorker."""
         if pair := self._pair:
             pair.abort()
-        if observer := self._observer:
-            observer.abort()
+        self._observer.cut()
 
     # --- the loop ------------------------------------------------------------------------------------
 
@@ -130,7 +119,7 @@ class PairWorker(SessionWorker):
         files = list(dict.fromkeys(each.file for each in self._transfers))
         progressed = self._landed_bytes > self._before_bytes
         self._before_bytes = self._landed_bytes
-        self.goodput = 0.0
+        self.ahead.goodput = 0.0
         self._return(self._transfers, trusted=1)
         self.drop()
         return Lost(files, progressed)
@@ -173,16 +162,15 @@ class PairWorker(SessionWorker):
             return
         if any(each.file.listed_bytes is None for each in under_way):
             return  # its size is asked for behind it
-        share_bytes = self._share_bytes()
-        room = min(self._ahead_bytes, share_bytes) - sum(
+        room = self.ahead.most_bytes(self._rtt_s) - sum(
             each.size_bytes - each.told_bytes for each in under_way
         )
         fresh: list[PairedTransfer] = []
         while room > 0 and len(under_way) + len(fresh) < self._most_ahead:
-            piece = self._next_piece(share_bytes)
+            piece = take_piece(self._scheduler, self.ahead.piece_bytes(target), parts=self._servers.parts)
             if piece is None:
                 break
-            self._latest = piece.file
+            self.ahead.took_of(piece.file)
             if piece.start == piece.end and not piece.file.is_streamed:
                 self._let_whole(piece.file)  # all of it is there
                 continue
@@ -202,7 +190,7 @@ class PairWorker(SessionWorker):
                 pair.connect(target if self._servers.mode_e else 1)
             if not pair.transfers:
                 self._watch.begin()
-                self._ended_s = 0.0
+                self.ahead.ended_s = 0.0
             pair.queue(fresh)
             queued = True
         finally:
@@ -210,28 +198,9 @@ class PairWorker(SessionWorker):
                 self._return(fresh)
 
     @property
-    def _ahead_bytes(self) -> float:
-        """How much is to be queued: what markers do not tell yet, a part, and what round trips take."""
-        return self.goodput * (MARKER_S + PIECE_S + 3 * self._rtt_s) or 2 * FIRST_PIECE
-
-    @property
     def _rtt_s(self) -> float:
         pair = self._pair
         return max(pair.sender.rtt_s or 0.0, pair.receiver.rtt_s or 0.0) if pair else 0.0
-
-    def _share_bytes(self) -> float:
-        """Return how much is to be queued at most, so that all pairs end at about one time."""
-        latest, queue = self._latest, self.context.queue
-        if latest is None or latest.is_claimed or not queue.is_listed or queue.waiting_bytes:
-            return math.inf
-        return max(SMALLEST_PIECE, latest.todo_bytes * self.share / TAIL)
-
-    def _next_piece(self, most_bytes: float) -> Piece | None:
-        size = self.goodput * PIECE_S or FIRST_PIECE
-        if self.target > 1:
-            size = max(size, BLOCKS_EACH * BLOCK_BYTES * self.target)
-        size = min(size, most_bytes, LARGEST_PIECE)
-        return take_piece(self._scheduler, max(int(size), SMALLEST_PIECE), parts=self._servers.parts)
 
     # --- what the servers have done ------------------------------------------------------------------
 
@@ -253,7 +222,7 @@ class PairWorker(SessionWorker):
             self._watch.connected()
             self.context.events.inbound.set()
             self._flows_s = self._flows_s or now_s
-            self._ended_s = self._ended_s or now_s
+            self.ahead.flows()
         if self._flows_s is not None and now_s - self._flows_s > SHOWS_S:
             self._shown_streams = pair.connections
             self.is_changing = pair.connections != self.target and self.target > 0
@@ -309,9 +278,7 @@ class PairWorker(SessionWorker):
         now_s, size_bytes = time.monotonic(), max(transfer.size_bytes, transfer.told_bytes)
         with self.guard:
             self._bytes.add(now_s, size_bytes - transfer.told_bytes)
-        goodput = size_bytes / max(now_s - self._ended_s, 1e-3)
-        self.goodput = 0.5 * self.goodput + 0.5 * goodput if self.goodput else goodput
-        self._ended_s = now_s
+        self.ahead.ended(size_bytes)
 
     def _let_whole(self, file: FileTransfer) -> None:
         if file.claim_whole():
@@ -359,7 +326,7 @@ class PairWorker(SessionWorker):
             self.drop()
             return
         if not self._servers.mode_e and self._watch.is_to_be_observed:
-            self._observe(pair, transfer)
+            self._observe(transfer)
         self._watch.look(
             f"{self._servers.source.host} to {self._servers.destination.host}",
             transfer.file.source,
@@ -373,25 +340,16 @@ class PairWorker(SessionWorker):
         """
         if not self._servers.parts or self._scheduler.has_more or self._left_early >= MOST_LEFT_EARLY:
             return False
-        took_s = time.monotonic() - max(self._ended_s, self._flows_s or math.inf)
+        took_s = time.monotonic() - max(self.ahead.ended_s, self._flows_s or math.inf)
         if took_s < LATE_S:
             return False
-        goodput = min(self.goodput or math.inf, pair.transfers[0].told_bytes / took_s)
+        goodput = min(self.ahead.goodput or math.inf, pair.transfers[0].told_bytes / took_s)
         left_bytes = sum(each.size_bytes - each.told_bytes for each in pair.transfers)
         return left_bytes > goodput * LATE_S and self._idle_goodput() > MUCH_FASTER * goodput
 
-    def _observe(self, pair: SessionPair, transfer: PairedTransfer) -> None:
-        """Ask over another session how much is stored, as no marker tells in MODE S; best effort."""
-        del pair
-        try:
-            if self._observer is None:
-                options = replace(self._servers.destination_options, waits_for_turn=False)
-                self._observer = open_session(self._servers.destination, options)
-            (stored,) = stored_sizes(self._observer, [self._observer.name(transfer.file.partial)])
-        except MpxError:
-            self._watch.cannot_be_observed()
-            self._end_observer()
-            return
+    def _observe(self, transfer: PairedTransfer) -> None:
+        """Ask how much is stored; best effort."""
+        stored = self._observer.stored_bytes(transfer.file.partial)
         if stored is None:
             self._watch.cannot_be_observed()
         elif stored > transfer.told_bytes and not transfer.file.is_streamed:
@@ -406,26 +364,21 @@ class PairWorker(SessionWorker):
         if self._pair is None:
             sender, receiver = self._servers.open_sessions(sends_in_mode_e=self._servers.mode_e)
             self._pair = SessionPair(sender, receiver, mode_e=self._servers.mode_e, marked=self._marked)
-            self._before_bytes, self._ended_s, self._shown_streams = self._landed_bytes, 0.0, 0
+            self._before_bytes, self.ahead.ended_s, self._shown_streams = self._landed_bytes, 0.0, 0
             self.opened()
         return self._pair
 
     def _let_go(self) -> None:
         """Give both sessions to others; nothing is under way."""
         pair, self._pair = self._pair, None
-        self._end_observer()
+        self._observer.close()
         if pair:
             give_back_session(pair.sender)
             give_back_session(pair.receiver)
 
-    def _end_observer(self) -> None:
-        observer, self._observer = self._observer, None
-        if observer:
-            observer.close()
-
     def drop(self) -> None:
         """See SessionWorker."""
         pair, self._pair = self._pair, None
-        self._end_observer()
+        self._observer.close()
         if pair:
             pair.close()

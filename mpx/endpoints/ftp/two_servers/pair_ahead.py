@@ -1,0 +1,59 @@
+"""Transfers between two servers: how much is queued at a pair of them, and in what pieces."""
+
+import math
+import time
+
+from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
+
+PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for what is ahead
+MARKER_S = 1.0  # between two markers
+SMALLEST_PIECE, FIRST_PIECE, LARGEST_PIECE = 512 << 10, 4 << 20, 1 << 30
+TAIL = 2  # towards the end no pair has more ahead than this part of its share of what is left
+BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connection
+BLOCKS_EACH = 6  # of a part, as connections that are done with it wait for the last block of the others
+
+
+class PairAhead:
+    """Goes by the goodput of a worker. Used by its thread, but for what says otherwise."""
+
+    def __init__(self, queue: FileQueue) -> None:
+        self.share = 1.0  # of what is left, by its goodput; the carrier's decision
+        self.goodput = 0.0  # bytes/s, smoothed; 0: not known; read by others
+        self.ended_s = 0.0  # when the last transfer ended, or the first of these began; 0: none has
+        self._queue = queue
+        self._latest: FileTransfer | None = None  # that something was taken of
+
+    def took_of(self, file: FileTransfer) -> None:
+        """Note which file the latest piece is of."""
+        self._latest = file
+
+    def flows(self) -> None:
+        """Note that the oldest transfer has its connections."""
+        self.ended_s = self.ended_s or time.monotonic()
+
+    def ended(self, size_bytes: int) -> None:
+        """Learn from a transfer of so many bytes, which has ended now."""
+        now_s = time.monotonic()
+        goodput = size_bytes / max(now_s - self.ended_s, 1e-3)
+        self.goodput = 0.5 * self.goodput + 0.5 * goodput if self.goodput else goodput
+        self.ended_s = now_s
+
+    def most_bytes(self, rtt_s: float) -> float:
+        """Return how much is to be queued: what markers do not tell yet, a part, and round trips."""
+        usual = self.goodput * (MARKER_S + PIECE_S + 3 * rtt_s) or 2 * FIRST_PIECE
+        return min(usual, self._share_bytes())
+
+    def piece_bytes(self, connections: int) -> int:
+        """Return how large the next piece is to be."""
+        size = self.goodput * PIECE_S or FIRST_PIECE
+        if connections > 1:
+            size = max(size, BLOCKS_EACH * BLOCK_BYTES * connections)
+        return max(SMALLEST_PIECE, int(min(size, self._share_bytes(), LARGEST_PIECE)))
+
+    def _share_bytes(self) -> float:
+        """Return how much is to be queued at most, so that all pairs end at about one time."""
+        latest, queue = self._latest, self._queue
+        if latest is None or latest.is_claimed or not queue.is_listed or queue.waiting_bytes:
+            return math.inf
+        return max(SMALLEST_PIECE, latest.todo_bytes * self.share / TAIL)
