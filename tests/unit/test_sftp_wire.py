@@ -13,11 +13,11 @@ from mpx.endpoints.sftp.wire import (
     Code,
     Data,
     Described,
-    Entry,
+    FolderEntry,
     Handle,
-    Kind,
     Names,
     Open,
+    PacketKind,
     Status,
     WireError,
 )
@@ -40,12 +40,12 @@ def test_a_session_begins_with_the_version() -> None:
 
 def test_a_request_to_open_a_file() -> None:
     fields = (wire.name("a\udcff"), wire.u32(Open.WRITE | Open.CREATE), wire.attributes(Attributes()))
-    sent = wire.packet(Kind.OPEN, 7, *fields)
+    sent = wire.packet(PacketKind.OPEN, 7, *fields)
     assert sent == bytes.fromhex("00000013 03 00000007 00000002 61ff 0000000a 00000000")
 
 
 def test_a_request_to_read() -> None:
-    sent = wire.packet(Kind.READ, 1, wire.text(b"H"), wire.u64(2**32), wire.u32(32768))
+    sent = wire.packet(PacketKind.READ, 1, wire.text(b"H"), wire.u64(2**32), wire.u32(32768))
     assert sent == bytes.fromhex("00000016 05 00000001 00000001 48 0000000100000000 00008000")
 
 
@@ -90,7 +90,7 @@ def test_names_are_read_as_they_were_written(entries: list[tuple[bytes, Attribut
         for name, attributes in entries
     ]
     told = wire.parse_reply(reply(104, 4, wire.u32(len(entries)), *fields))
-    assert told == (4, Names(tuple(Entry(name, attributes) for name, attributes in entries)))
+    assert told == (4, Names(tuple(FolderEntry(name, attributes) for name, attributes in entries)))
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",))))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.refusals import is_ok
 from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import LARGEST_SECONDS, Attributes, Code, Handle, Kind, Open, Reply, Status
+from mpx.endpoints.sftp.wire import LARGEST_SECONDS, Attributes, Code, Handle, Open, PacketKind, Reply, Status
 from mpx.engine.endpoint import Commit, Stamp
 from mpx.errors import MpxError, NotRenamed
 from mpx.files.partial_names import aside_name
@@ -64,11 +64,12 @@ class SftpCommit:
                 if handle is None:  # its mode may not let us, as an attempt before has set it
                     asked.append((file, kept, _set(file.partial, attributes)))
                 else:
-                    asked.append((file, kept, request(Kind.FSETSTAT, handle, wire.attributes(attributes))))
+                    stamp = request(PacketKind.FSETSTAT, handle, wire.attributes(attributes))
+                    asked.append((file, kept, stamp))
             if handle is not None:
                 if wire.FSYNC in self._extensions:
                     asked.append((file, "", extended(wire.FSYNC, handle)))
-                asked.append((file, "", request(Kind.CLOSE, handle)))
+                asked.append((file, "", request(PacketKind.CLOSE, handle)))
         replies = self._ask([each for _, _, each in asked])
         for (file, kept, _), reply in zip(asked, replies, strict=True):
             if is_ok(reply):
@@ -88,12 +89,12 @@ class SftpCommit:
             return None
         # Version 3 renames to no name that is taken: what has it is put aside, and removed at the end.
         aside = aside_name(name, other)
-        _, put = self._ask([request(Kind.REMOVE, wire.name(aside)), _rename(other, aside)])
+        _, put = self._ask([request(PacketKind.REMOVE, wire.name(aside)), _rename(other, aside)])
         if not is_ok(put):
             return self._refused(first, "rename to", other)
         (second,) = self._ask([_rename(name, other)])
         if is_ok(second):
-            self._ask([request(Kind.REMOVE, wire.name(aside))])
+            self._ask([request(PacketKind.REMOVE, wire.name(aside))])
             return None
         (back,) = self._ask([_rename(aside, other)])
         error = self._refused(second, "rename to", other)
@@ -126,15 +127,15 @@ def _stamps(modified_s: float | None, mode: int | None, note: OnNote) -> list[tu
 
 
 def _open(name: str) -> Request:
-    return request(Kind.OPEN, wire.name(name), wire.u32(Open.WRITE), wire.attributes(Attributes()))
+    return request(PacketKind.OPEN, wire.name(name), wire.u32(Open.WRITE), wire.attributes(Attributes()))
 
 
 def _set(name: str, attributes: Attributes) -> Request:
-    return request(Kind.SETSTAT, wire.name(name), wire.attributes(attributes))
+    return request(PacketKind.SETSTAT, wire.name(name), wire.attributes(attributes))
 
 
 def _rename(name: str, other: str) -> Request:
-    return request(Kind.RENAME, wire.name(name), wire.name(other))
+    return request(PacketKind.RENAME, wire.name(name), wire.name(other))
 
 
 def _replace(name: str, other: str) -> Request:

@@ -7,7 +7,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving, close_handle
 from mpx.endpoints.sftp.refusals import cannot_send
 from mpx.endpoints.sftp.session import SftpSession, request
-from mpx.endpoints.sftp.wire import Attributes, Code, Data, Kind, Open, Reply, Status
+from mpx.endpoints.sftp.wire import Attributes, Code, Data, Open, PacketKind, Reply, Status
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN, why_too_short
 from mpx.errors import IntegrityError, MpxError
@@ -33,7 +33,7 @@ class Download:
             return None
         job = Job(file, fd, is_stream=file.is_streamed)
         fields = (wire.name(file.source), wire.u32(Open.READ), wire.attributes(Attributes()))
-        session.submit(request(Kind.OPEN, *fields), job.opened)
+        session.submit(request(PacketKind.OPEN, *fields), job.opened)
         return job
 
     def advance(self, session: SftpSession, jobs: list[Job]) -> bool:
@@ -69,7 +69,7 @@ class Download:
         assert job.handle is not None
         self._moving.ask(job, end - start)
         fields = (job.handle, wire.u64(start), wire.u32(end - start))
-        session.submit(request(Kind.READ, *fields), partial(self._came, session, job, start, end))
+        session.submit(request(PacketKind.READ, *fields), partial(self._came, session, job, start, end))
 
     def _came(self, session: SftpSession, job: Job, start: int, end: int, reply: Reply) -> None:
         self._moving.answered(job, end - start)

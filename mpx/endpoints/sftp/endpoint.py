@@ -11,9 +11,8 @@ from mpx.endpoints.sftp.listing import Listing
 from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
 from mpx.endpoints.sftp.remote_sums import RemoteSums
 from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Kind, Names, Reply
-from mpx.engine.endpoint import OPEN, Commit, FileInfo, Part, Protection, Rtt, Stamp
-from mpx.engine.endpoint import Kind as What
+from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Names, PacketKind, Reply
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.partial_names import partial_name
 from mpx.location import Location
@@ -121,7 +120,7 @@ class SftpEndpoint:
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The questions go out together, and so do those for where links lead."""
-        kind = Kind.STAT if follow else Kind.LSTAT
+        kind = PacketKind.STAT if follow else PacketKind.LSTAT
         replies = self._ask([request(kind, _name(name)) for name in names])
         found: list[FileInfo | MpxError | None] = []
         for name, reply in zip(names, replies, strict=True):
@@ -129,8 +128,8 @@ class SftpEndpoint:
                 found.append(info_of(reply.attributes))
             else:
                 found.append(None if is_missing(reply) else self._refused(reply, "describe", name))
-        links = [i for i, info in enumerate(found) if isinstance(info, FileInfo) and info.kind is What.LINK]
-        targets = self._ask([request(Kind.READLINK, _name(names[i])) for i in links])
+        links = [i for i, info in enumerate(found) if isinstance(info, FileInfo) and info.kind is Kind.LINK]
+        targets = self._ask([request(PacketKind.READLINK, _name(names[i])) for i in links])
         for i, target in zip(links, targets, strict=True):
             described = replies[i]
             if isinstance(target, Names) and target.entries and isinstance(described, Described):
@@ -139,7 +138,7 @@ class SftpEndpoint:
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
         """See Endpoint."""
-        replies = self._ask([request(Kind.LSTAT, _name(name)) for name in names])
+        replies = self._ask([request(PacketKind.LSTAT, _name(name)) for name in names])
         return [each.attributes.size_bytes if isinstance(each, Described) else None for each in replies]
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
@@ -171,7 +170,7 @@ class SftpEndpoint:
             if is_ok(reply):
                 results.append(True)
             elif isinstance(found, FileInfo):
-                is_folder = found.kind is What.FOLDER
+                is_folder = found.kind is Kind.FOLDER
                 results.append(False if is_folder else self._refused(reply, "make the folder", name))
             else:
                 results.append(found or self._make_parents_too(name, reply))
@@ -188,7 +187,7 @@ class SftpEndpoint:
         if is_ok(reply):
             return True
         found = self.stat(name)  # made meanwhile, as the parent of another
-        is_folder = found is not None and found.kind is What.FOLDER
+        is_folder = found is not None and found.kind is Kind.FOLDER
         return False if is_folder else self._refused(refusal, "make the folder", name)
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:
@@ -211,18 +210,18 @@ class SftpEndpoint:
         aside = partial_name(name, "link")
         # OpenSSH takes these two in the order of symlink(2), and so do those who follow it.
         names = (_name(target), _name(aside)) if self.session.is_open_ssh else (_name(aside), _name(target))
-        _, made = self._ask([request(Kind.REMOVE, _name(aside)), request(Kind.SYMLINK, *names)])
+        _, made = self._ask([request(PacketKind.REMOVE, _name(aside)), request(PacketKind.SYMLINK, *names)])
         if not is_ok(made):
             raise self._refused(made, f"make the symbolic link to {target}", name)
         error = SftpCommit(self.session, self._ask, self._refused).rename(aside, name)
         if error is not None:
-            self._ask([request(Kind.REMOVE, _name(aside))])
+            self._ask([request(PacketKind.REMOVE, _name(aside))])
             raise error
         return target
 
     def remove(self, name: str) -> None:
         """See Endpoint."""
-        (reply,) = self._ask([request(Kind.REMOVE, _name(name))])
+        (reply,) = self._ask([request(PacketKind.REMOVE, _name(name))])
         if not is_ok(reply) and not is_missing(reply) and self.stat(name, follow=False):
             raise self._refused(reply, "remove", name)
 
@@ -313,8 +312,8 @@ def _name(name: str) -> bytes:
 
 
 def _make(name: str) -> Request:
-    return request(Kind.MKDIR, _name(name), wire.attributes(Attributes()))
+    return request(PacketKind.MKDIR, _name(name), wire.attributes(Attributes()))
 
 
 def _set(name: str, attributes: Attributes) -> Request:
-    return request(Kind.SETSTAT, _name(name), wire.attributes(attributes))
+    return request(PacketKind.SETSTAT, _name(name), wire.attributes(attributes))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.session import MOST_OUTSTANDING, SftpSession, request
-from mpx.endpoints.sftp.wire import Handle, Kind, Reply
+from mpx.endpoints.sftp.wire import Handle, PacketKind, Reply
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import RangeScheduler
@@ -126,4 +126,4 @@ def close_handle(session: SftpSession, job: Job) -> None:
     """Close a file at the server, whatever it says to that."""
     if job.handle is not None and not job.is_closing:
         job.is_closing = True
-        session.submit(request(Kind.CLOSE, job.handle), lambda _: None)
+        session.submit(request(PacketKind.CLOSE, job.handle), lambda _: None)

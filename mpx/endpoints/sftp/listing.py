@@ -7,9 +7,18 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.describe import info_of, tells_type
 from mpx.endpoints.sftp.refusals import is_missing
 from mpx.endpoints.sftp.session import Request, request
-from mpx.endpoints.sftp.wire import Attributes, Code, Described, Entry, Handle, Kind, Names, Reply, Status
-from mpx.engine.endpoint import FileInfo
-from mpx.engine.endpoint import Kind as What
+from mpx.endpoints.sftp.wire import (
+    Attributes,
+    Code,
+    Described,
+    FolderEntry,
+    Handle,
+    Names,
+    PacketKind,
+    Reply,
+    Status,
+)
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure
 from mpx.text import quoted
 
@@ -34,7 +43,7 @@ class Listing:
         self._some = 1
         self._is_ended = False
         self._ahead: deque[list[Found]] = deque()
-        (opened,) = ask([request(Kind.OPENDIR, wire.name(folder))])
+        (opened,) = ask([request(PacketKind.OPENDIR, wire.name(folder))])
         if not isinstance(opened, Handle):
             raise error_of(opened)
         self._handle = wire.text(opened.value)
@@ -53,7 +62,7 @@ class Listing:
             self._read()
 
     def _read(self) -> None:
-        replies = self._ask([request(Kind.READDIR, self._handle)] * self._some)
+        replies = self._ask([request(PacketKind.READDIR, self._handle)] * self._some)
         self._some = min(2 * self._some, AT_ONCE)
         for reply in replies:
             if isinstance(reply, Names) and reply.entries:
@@ -61,11 +70,11 @@ class Listing:
                 continue
             if not self._is_ended:
                 self._is_ended = True
-                self._ask([request(Kind.CLOSE, self._handle)])
+                self._ask([request(PacketKind.CLOSE, self._handle)])
             if not (isinstance(reply, Status) and reply.code == Code.EOF):
                 raise self._error_of(reply)
 
-    def _described(self, entries: Sequence[Entry]) -> Iterator[Found]:
+    def _described(self, entries: Sequence[FolderEntry]) -> Iterator[Found]:
         """Yield entries as the engine has them; what is left open of some is asked for, of all together."""
         some = [each for each in entries if each.name not in (b".", b"..")]
         for each in [each for each in some if not _is_name(each.name)]:
@@ -74,15 +83,15 @@ class Listing:
         some = [each for each in some if _is_name(each.name)]
         untold = [each.name for each in some if not tells_type(each.attributes)]
         told = dict(
-            zip(untold, self._ask([request(Kind.LSTAT, self._field(n)) for n in untold]), strict=True)
+            zip(untold, self._ask([request(PacketKind.LSTAT, self._field(n)) for n in untold]), strict=True)
         )
         infos: dict[bytes, Attributes] = {}
         for each in some:
             reply = told.get(each.name)
             if reply is None or not is_missing(reply):
                 infos[each.name] = reply.attributes if isinstance(reply, Described) else each.attributes
-        links = [name for name, attributes in infos.items() if info_of(attributes).kind is What.LINK]
-        leads = self._ask([request(Kind.READLINK, self._field(name)) for name in links])
+        links = [name for name, attributes in infos.items() if info_of(attributes).kind is Kind.LINK]
+        leads = self._ask([request(PacketKind.READLINK, self._field(name)) for name in links])
         targets = {
             name: wire.decoded(reply.entries[0].name)
             for name, reply in zip(links, leads, strict=True)

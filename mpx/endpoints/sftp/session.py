@@ -18,8 +18,8 @@ from mpx.endpoints.sftp.wire import (
     Described,
     Extended,
     Handle,
-    Kind,
     Names,
+    PacketKind,
     Reply,
     ServerLimits,
     Status,
@@ -37,16 +37,16 @@ LARGEST_BLOCK_BYTES = 255 * 1024
 HANDLES_LEFT = 16  # of those that a server has, for others
 _RTT_WEIGHT = 0.25  # of the newest
 
-_ANSWERS: dict[Kind, type[Reply]] = {
-    Kind.OPEN: Handle,
-    Kind.OPENDIR: Handle,
-    Kind.READ: Data,
-    Kind.READDIR: Names,
-    Kind.REALPATH: Names,
-    Kind.READLINK: Names,
-    Kind.STAT: Described,
-    Kind.LSTAT: Described,
-    Kind.FSTAT: Described,
+_ANSWERS: dict[PacketKind, type[Reply]] = {
+    PacketKind.OPEN: Handle,
+    PacketKind.OPENDIR: Handle,
+    PacketKind.READ: Data,
+    PacketKind.READDIR: Names,
+    PacketKind.REALPATH: Names,
+    PacketKind.READLINK: Names,
+    PacketKind.STAT: Described,
+    PacketKind.LSTAT: Described,
+    PacketKind.FSTAT: Described,
 }
 _TELLING = (wire.LIMITS, wire.STATVFS)  # extensions that are answered by more than a status
 
@@ -57,19 +57,19 @@ Then = Callable[[Reply], None]
 class Request:
     """A request without its number: its kind and its fields, or the name of an extension before them."""
 
-    kind: Kind
+    kind: PacketKind
     fields: tuple[bytes, ...]
     extension: str = ""
 
 
-def request(kind: Kind, *fields: bytes) -> Request:
+def request(kind: PacketKind, *fields: bytes) -> Request:
     """Return a request."""
     return Request(kind, fields)
 
 
 def extended(extension: str, *fields: bytes) -> Request:
     """Return a request of an extension."""
-    return Request(Kind.EXTENDED, fields, extension)
+    return Request(PacketKind.EXTENDED, fields, extension)
 
 
 class SftpSession:
@@ -297,7 +297,7 @@ class SftpSession:
     def measure_rtt(self) -> float:
         """Return the round-trip time after one more exchange, in seconds, smoothed."""
         began_s = time.monotonic()
-        self.ask([request(Kind.REALPATH, wire.name("."))])
+        self.ask([request(PacketKind.REALPATH, wire.name("."))])
         took_s = time.monotonic() - began_s
         before_s = took_s if self.rtt_s is None else self.rtt_s
         self.rtt_s = before_s + _RTT_WEIGHT * (took_s - before_s)

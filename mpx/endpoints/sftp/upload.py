@@ -9,7 +9,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving
 from mpx.endpoints.sftp.refusals import cannot_store, is_ok
 from mpx.endpoints.sftp.session import LARGEST_BLOCK_BYTES, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import Attributes, Extended, Kind, Open, Reply
+from mpx.endpoints.sftp.wire import Attributes, Extended, Open, PacketKind, Reply
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
 from mpx.engine.source_stream import SourceStream, is_made_up
@@ -49,7 +49,9 @@ class Upload:
         flags = Open.WRITE | Open.CREATE
         if job.is_stream or not file.size_bytes:
             flags |= Open.TRUNCATE
-        opening = request(Kind.OPEN, wire.name(file.partial), wire.u32(flags), wire.attributes(Attributes()))
+        opening = request(
+            PacketKind.OPEN, wire.name(file.partial), wire.u32(flags), wire.attributes(Attributes())
+        )
         session.submit(opening, job.opened)
         return job
 
@@ -126,16 +128,17 @@ class Upload:
         file = job.file
         if job.todo or job.is_closing or job.has_failed:
             return
-        if job.out and not _has_all(
-            job
-        ):  # only then it is known whether it is whole: others have parts of it
+        # Only then it is known whether it is whole: others have parts of it.
+        if job.out and not _has_all(job):
             return
         job.is_closing = True
         assert job.handle is not None
         if _has_all(job) or file.is_whole:  # what a longer file of that name has left is cut off
-            cut = request(Kind.FSETSTAT, job.handle, wire.attributes(Attributes(size_bytes=file.size_bytes)))
+            cut = request(
+                PacketKind.FSETSTAT, job.handle, wire.attributes(Attributes(size_bytes=file.size_bytes))
+            )
             session.submit(cut, lambda _: None)  # the size is compared later
-        session.submit(request(Kind.CLOSE, job.handle), partial(self._closed, job))
+        session.submit(request(PacketKind.CLOSE, job.handle), partial(self._closed, job))
 
     @staticmethod
     def _closed(job: Job, reply: Reply) -> None:

@@ -30,7 +30,7 @@ class WireError(ValueError):
     """A packet that does not make sense."""
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """The kinds of packets."""
 
     INIT = 1
@@ -117,7 +117,7 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A name in a folder."""
 
     name: bytes
@@ -128,7 +128,7 @@ class Entry:
 class Names:
     """Some names of a folder, or one name."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FolderEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class ServerLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FileSystemRoom:
     """How much room a file system has for this user."""
 
     free_bytes: int
@@ -179,10 +179,10 @@ Reply = Status | Handle | Data | Names | Described | Extended
 
 def init() -> bytes:
     """Return the packet that begins a session."""
-    return struct.pack(">IBI", 5, Kind.INIT, VERSION)
+    return struct.pack(">IBI", 5, PacketKind.INIT, VERSION)
 
 
-def packet(kind: Kind, number: int, *fields: bytes) -> bytes:
+def packet(kind: PacketKind, number: int, *fields: bytes) -> bytes:
     """Return a request."""
     body = b"".join(fields)
     return _HEADER.pack(5 + len(body), kind, number) + body
@@ -191,7 +191,7 @@ def packet(kind: Kind, number: int, *fields: bytes) -> bytes:
 def write_header(number: int, handle: bytes, offset: int, size_bytes: int) -> bytes:
     """Return what precedes the bytes of a file in a request to write them; `handle` is a field."""
     fields = handle + _U64.pack(offset) + _U32.pack(size_bytes)
-    return _HEADER.pack(5 + len(fields) + size_bytes, Kind.WRITE, number) + fields
+    return _HEADER.pack(5 + len(fields) + size_bytes, PacketKind.WRITE, number) + fields
 
 
 def text(content: bytes) -> bytes:
@@ -231,7 +231,7 @@ def attributes(value: Attributes) -> bytes:
 
 def extension(extended: str, number: int, *fields: bytes) -> bytes:
     """Return a request of an extension."""
-    return packet(Kind.EXTENDED, number, text(extended.encode("ascii")), *fields)
+    return packet(PacketKind.EXTENDED, number, text(extended.encode("ascii")), *fields)
 
 
 def encoded(value: str) -> bytes:
@@ -292,12 +292,12 @@ class _Fields:
             self.text()
         return Attributes(size_bytes, mode, modified_s)
 
-    def entry(self) -> Entry:
+    def entry(self) -> FolderEntry:
         found = bytes(self.text())
         self.text()  # a line for people
-        return Entry(found, self.attributes())
+        return FolderEntry(found, self.attributes())
 
-    def names(self) -> Iterator[Entry]:
+    def names(self) -> Iterator[FolderEntry]:
         count = self.u32()
         if count > MOST_ENTRIES:
             raise WireError(f"a packet claims to have {count} names")
@@ -314,17 +314,17 @@ def parse_reply(packet: memoryview) -> tuple[int, Reply]:
     """Read a packet without its length; return the number of its request, and what it says."""
     fields = _Fields(packet)
     kind, number = fields.take(1)[0], fields.u32()
-    if kind == Kind.DATA:
+    if kind == PacketKind.DATA:
         return number, Data(fields.text())
-    if kind == Kind.STATUS:
+    if kind == PacketKind.STATUS:
         return number, fields.status()
-    if kind == Kind.HANDLE:
+    if kind == PacketKind.HANDLE:
         return number, Handle(bytes(fields.text()))
-    if kind == Kind.NAME:
+    if kind == PacketKind.NAME:
         return number, Names(tuple(fields.names()))
-    if kind == Kind.ATTRS:
+    if kind == PacketKind.ATTRS:
         return number, Described(fields.attributes())
-    if kind == Kind.EXTENDED_REPLY:
+    if kind == PacketKind.EXTENDED_REPLY:
         return number, Extended(bytes(fields.take(len(packet) - 5)))
     raise WireError(f"a packet of the unknown kind {kind}")
 
@@ -332,7 +332,7 @@ def parse_reply(packet: memoryview) -> tuple[int, Reply]:
 def parse_version(packet: memoryview) -> Version:
     """Read the answer to `init`, without its length."""
     fields = _Fields(packet)
-    if fields.take(1)[0] != Kind.VERSION:
+    if fields.take(1)[0] != PacketKind.VERSION:
         raise WireError("something else than its version")
     number, extensions = fields.u32(), {}
     while not fields.is_at_end:
@@ -352,10 +352,10 @@ def parse_limits(content: bytes) -> ServerLimits:
     return ServerLimits(fields.u64(), fields.u64(), fields.u64(), fields.u64())
 
 
-def parse_room(content: bytes) -> Room:
+def parse_room(content: bytes) -> FileSystemRoom:
     """Read the answer to STATVFS."""
     fields = _Fields(memoryview(content))
     fields.u64()
     unit_bytes, blocks = fields.u64(), fields.u64()
     fields.u64()
-    return Room(fields.u64() * unit_bytes, blocks * unit_bytes)
+    return FileSystemRoom(fields.u64() * unit_bytes, blocks * unit_bytes)

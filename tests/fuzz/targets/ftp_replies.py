@@ -114,6 +114,7 @@ def _address(reply: wire.Reply) -> None:
             peer_host="127.0.0.1",
             passive=(b"EPSV\r\n",),
             security=None,
+            tickets=None,
             options=SimpleNamespace(data_address_from_server=believed),
         )
         with suppress(ConnectionLost):

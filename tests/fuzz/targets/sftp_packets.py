@@ -43,7 +43,7 @@ def parse(data: bytes) -> None:
 
 
 def _read(packet: memoryview) -> None:
-    if packet[0] == wire.Kind.VERSION:
+    if packet[0] == wire.PacketKind.VERSION:
         wire.parse_version(packet)
         return
     _, reply = wire.parse_reply(packet)
