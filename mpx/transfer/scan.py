@@ -111,8 +111,8 @@ class Scan(threading.Thread):
             if note := self._ends.source.listing_note():
                 self._report.note(f"{note.text}; {UNTIMED}", note.severity)
             self._queue.end_listing()
-            if self._ends.is_between_servers:  # as nobody measures over its sessions
-                self._ends.let_go()
+            if self._ends.is_between_servers or not self._ends.far.owns_streams():
+                self._ends.let_go()  # as nobody measures over its sessions
 
     def finish(self) -> None:
         """When everything is there: links, then times and modes of folders, the deepest first.

@@ -201,7 +201,7 @@ def test_a_copy_knows_what_a_probe_chose(planned: str, expected: list[str]) -> N
         options=SimpleNamespace(policy="fair"),
         rtt=None,
     )
-    ends: Any = SimpleNamespace(far_is_source=False)
+    ends: Any = SimpleNamespace(far_is_source=False, is_between_servers=False)
     watch: Any = object()
     monitor = WatchedPath("default", ends, transport, None).monitor(SharedModel(), list, watch, 0.0)
     assert monitor is not None

@@ -148,7 +148,7 @@ class LanePool:
         """Open a session; raises what kept it from that."""
         try:
             with self._first_login:
-                if not self._sessions:
+                if all(session.has_ended for session in self._sessions):
                     return self._added(self._first(options))
             return self._added(self._further(options))
         finally:

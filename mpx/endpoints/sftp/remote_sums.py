@@ -92,9 +92,10 @@ class RemoteSums:
         until_s = time.monotonic() + wait_s
         try:
             while True:
-                heard += process.peek(until_s, wait_s, self._options.stop)
+                coming = process.peek(until_s, wait_s, self._options.stop)
+                process.socket.recv(len(coming))
+                heard += coming
                 lines = heard.split(b"\n")
-                process.socket.recv(_READ_BYTES)
                 if sums_script.READY in lines[:-1]:
                     break
                 if sums_script.NONE in lines[:-1] or len(heard) > _LONGEST_NOISE_BYTES:

@@ -101,8 +101,9 @@ class SftpSession:
 
         Raises as SshProcess.peek, and ConnectionLost for what is no SFTP.
         """
+        until_s = time.monotonic() + wait_s
         self._process.send(wire.init())
-        self._process.peek(time.monotonic() + wait_s, wait_s, self.stop)
+        self._process.peek(until_s, wait_s, self.stop)
         self._socket.setblocking(False)
         self._moved_s = time.monotonic()
         version: list[wire.Version] = []
@@ -112,6 +113,8 @@ class SftpSession:
                     version.append(wire.parse_version(packet))
             except WireError:
                 raise ConnectionLost(self._noise()) from None
+            if not version and time.monotonic() >= until_s:
+                raise ConnectionLost(self._noise())
             if not version:
                 self._exchange(STOP_INTERVAL_S)
         if version[0].number < wire.VERSION:

@@ -21,6 +21,8 @@ _OPTIONS = (
     *("-T", "-x", "-a", "-oClearAllForwardings=yes", "-oPermitLocalCommand=no", "-oRemoteCommand=none"),
     *("-oRequestTTY=no", "-oForkAfterAuthentication=no", "-oStdinNull=no"),
 )
+# A shared connection that the network has forgotten is to end, so that another takes its place.
+_ALIVE = ("-oServerAliveInterval=15", "-oServerAliveCountMax=3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def arguments(
     words = ["ssh", *_OPTIONS]
     if control_path is not None:
         words += ["-oControlMaster=auto", f"-oControlPath={control_path}"]
-        words += [f"-oControlPersist={persist_s or 'no'}"]
+        words += [f"-oControlPersist={persist_s or 'no'}", *_ALIVE]
     if batch:
         words += ["-oBatchMode=yes"]
     if location.port:

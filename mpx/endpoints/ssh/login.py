@@ -17,7 +17,7 @@ from mpx.location import Location
 
 _SETTINGS_S = 10.0
 _SHARES = ("auto", "autoask", "yes", "ask", "true")
-_PERSIST_S = 3  # between the end of a first session and the begin of the next
+_PERSIST_S = 30  # between the end of a first session and the begin of the next
 
 
 class SshLogin:

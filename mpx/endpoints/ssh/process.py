@@ -22,7 +22,11 @@ _END_S = 1.0  # for an ssh that is not needed any more
 _OF_SSH = 255  # its exit code where it has failed itself; else that of what ran at the other end
 _LONGEST_TOLD = 300  # characters of what ssh said
 # Ctrl-C goes to all that run in a terminal; a copy that ends in order needs its ssh a little longer.
-_UNINTERRUPTED = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+_UNINTERRUPTED = (
+    *("sh", "-c"),
+    'trap "" INT; command -v "$1" >/dev/null || { echo "no ssh is installed" >&2; exit 255; }; exec "$@"',
+    "sh",
+)
 _OF_LOGIN = re.compile(
     r"permission denied|host key verification failed|authentication fail|no matching host key|access denied|"
     r"too many authentication|remote host identification has changed|account .*(expired|locked)",
