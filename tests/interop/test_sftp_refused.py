@@ -12,6 +12,10 @@ from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import mpx, running
 from sites import make
 
+from mpx.endpoints.sftp.session import SftpSession
+from mpx.endpoints.ssh.process import SshProcess
+from mpx.errors import ConnectionLost
+
 MIB = 1024 * 1024
 
 
@@ -36,6 +40,33 @@ def test_where_sftp_is_not_offered_either_one_line_tells_so(tmp_path: Path) -> N
         said = refused(2, tmp_path / "source", there(tmp_path / "far"))
         assert "--bootstrap" in said
         assert "SFTP" in said
+
+
+def test_a_menu_in_place_of_sftp_is_not_waited_for(tmp_path: Path) -> None:
+    """As a shell that serves people: it says less than a packet has, and then waits."""
+    menu = tmp_path / "menu"
+    menu.write_text("#!/bin/sh\nprintf '$ '\nexec sleep 1000\n")
+    menu.chmod(0o755)
+    session = SftpSession(SshProcess([str(menu)], "sftp", HOST), 60.0, lambda: False)
+    with contextlib.closing(session), pytest.raises(ConnectionLost, match="instead of SFTP"):
+        session.begin(1.0)
+
+
+def test_what_a_longer_file_has_left_is_not_taken_for_part_of_a_copy(
+    sshd: PrivateSshd, tmp_path: Path
+) -> None:
+    """An unfinished copy of a longer file, its journal gone, has the name that the next one grows under."""
+    make(tmp_path / "source", 12 * MIB)
+    words = ("copy", tmp_path / "source", there(tmp_path / "far"), "--rate", "60Mbit/s")
+    with running(*words) as copy:
+        while not any(part.stat().st_size > 4 * MIB for part in tmp_path.glob(".far*.part")):
+            assert copy.poll() is None
+        copy.kill()
+        copy.wait(30)
+    assert mpx("unfinished", "--forget").code == 0
+    make(tmp_path / "source", 3 * MIB)
+    copied(tmp_path / "source", there(tmp_path / "far"))
+    assert (tmp_path / "far").read_bytes() == (tmp_path / "source").read_bytes()
 
 
 @pytest.mark.parametrize(
