@@ -129,7 +129,9 @@ class GridFtpEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        raise SourceError(f"{name} is no regular file at {self.location.host}; FTP transfers only these")
+        raise SourceError(
+            f"{name} is not a regular file at {self.location.host}, and FTP transfers only these"
+        )
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
