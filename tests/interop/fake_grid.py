@@ -43,6 +43,12 @@ class FakeSession:
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
         self._listener: socket.socket | None = None
 
+    @property
+    def data_port(self) -> socket.socket:
+        """The listener that was asked for last."""
+        assert self._listener
+        return self._listener
+
     def say_clear(self, text: str) -> None:
         self.control.sendall(text.encode() + b"\r\n")
 
@@ -129,9 +135,8 @@ class FakeSession:
         return "200 ok" if verb in ("TYPE", "DCAU", "PBSZ", "PROT", "DCSC", "MODE", "NOOP") else "500 what?"
 
     def _list(self) -> str:
-        assert self._listener
         self.say("150 here")
-        plain, _ = self._listener.accept()
+        plain, _ = self.data_port.accept()
         data = GsiData(
             "the client", lambda made: load_pem(made, self.pem), lambda _: None, is_private=self.level == "P"
         )

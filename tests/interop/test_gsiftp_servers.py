@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from grids import as_user, shared_grid
-from interop.fake_grid import Answer, FakeGrid
+from interop.fake_grid import FakeGrid, FakeSession
 from interop.stock_server import StockServer
 from mpx_command import mpx
 from sites import make
@@ -55,7 +55,7 @@ def test_one_that_loses_what_comes_before_its_greeting() -> None:
 
 
 def test_one_that_encrypts_no_data_connections_lists_in_the_clear(tmp_path: Path) -> None:
-    def prot(session: object, level: str) -> str:
+    def prot(session: FakeSession, level: str) -> str:
         return "200 ok" if level == "C" else "534 will accept only clear"
 
     with FakeGrid(shared_grid(), {"PROT": prot}) as server:
@@ -67,9 +67,9 @@ def test_one_that_encrypts_no_data_connections_lists_in_the_clear(tmp_path: Path
 
 
 def test_one_that_refuses_a_login_in_the_clear() -> None:
-    def user(session: object, _: str) -> None:
-        session.say_clear("530 Login denied")  # type: ignore[attr-defined]
-        session.control.shutdown(2)  # type: ignore[attr-defined]
+    def user(session: FakeSession, _: str) -> None:
+        session.say_clear("530 Login denied")
+        session.control.shutdown(2)
 
     with FakeGrid(shared_grid(), {"USER": user}) as server:
         assert "Login denied" in refused(server)
@@ -87,9 +87,9 @@ def test_one_that_does_not_authenticate_data_connections(verb: str, reply: str) 
 
 
 def test_one_whose_data_port_speaks_no_tls() -> None:
-    def in_the_clear(session: object, _: str) -> str:
-        session.say("150 here")  # type: ignore[attr-defined]
-        connection, _address = session._listener.accept()  # type: ignore[attr-defined]
+    def in_the_clear(session: FakeSession, _: str) -> str:
+        session.say("150 here")
+        connection, _address = session.data_port.accept()
         with connection:
             connection.recv(1000)
             connection.sendall(b"Type=file;Size=3; one\r\n")
@@ -100,8 +100,7 @@ def test_one_whose_data_port_speaks_no_tls() -> None:
 
 
 def test_one_that_cannot_take_a_certificate_now_is_given_no_proxy() -> None:
-    busy: Answer = lambda *_: "451 later"  # noqa: E731
-    with FakeGrid(shared_grid(), {"DCSC": busy}) as server:
+    with FakeGrid(shared_grid(), {"DCSC": lambda *_: "451 later"}) as server:
         done = mpx("list", server.url)
     assert done.code == 6 and "451" not in done.out and "later" in done.err
 

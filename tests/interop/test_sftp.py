@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from interop.sftp_copies import SFTP_SERVER, contents, copied, lanes_of, there
+from interop.ssh_copies import SFTP_SERVER, contents, copied, lanes_of, there
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import running
 from sites import make
@@ -241,8 +241,6 @@ def test_an_account_for_sftp_only(tmp_path: Path, way: str) -> None:
 
 
 def test_a_program_as_the_subsystem_does_as_well(tmp_path: Path) -> None:
-    if not Path(SFTP_SERVER).exists():
-        pytest.skip("no sftp-server")
     with private_sshd(f"Subsystem sftp {SFTP_SERVER}"):
         source = make(tmp_path / "source", 5 * MIB)
         copied(source, there(tmp_path / "far"))

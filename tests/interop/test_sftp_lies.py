@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from install_peers import find_peer
 from interop import bent_sftp
+from interop.ssh_copies import SFTP_SERVER
 from mpx_command import Ended, mpx
 from sites import make
 
 MIB = 1024 * 1024
-SFTP_SERVER = Path("/usr/lib/openssh/sftp-server")
 BENT = Path(bent_sftp.__file__)
 
 # An ssh that has logged in, at whose other end there is SFTP and nothing else.
@@ -25,8 +26,7 @@ esac
 
 @pytest.fixture(autouse=True)
 def needs_a_server() -> None:
-    if not SFTP_SERVER.exists():
-        pytest.skip("no sftp-server")
+    find_peer("sshd")  # its package brings the program
 
 
 def bent(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

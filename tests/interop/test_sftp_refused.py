@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from interop.sftp_copies import SFTP_SERVER, copied, refused, there
+from interop.ssh_copies import SFTP_SERVER, copied, refused, there
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import mpx, running
 from sites import make

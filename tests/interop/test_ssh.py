@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from interop.ssh_copies import copied, refused, there
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import mpx, running
 from older_python import home_there, older_python
@@ -43,23 +44,6 @@ def program(folder: Path, script: str) -> str:
 @pytest.fixture
 def remote(tmp_path: Path) -> str:
     return program(tmp_path, "exec")
-
-
-def copied(*words: object) -> str:
-    done = mpx("copy", *words)
-    assert done.code == 0, done.err
-    return done.out
-
-
-def refused(code: int, *words: object) -> str:
-    done = mpx("copy", *words)
-    assert done.code == code, (done.code, done.out, done.err)
-    assert len(done.err.strip().splitlines()) == 1, done.err
-    return done.err
-
-
-def there(path: Path) -> str:
-    return f"{HOST}:{path}"
 
 
 @pytest.mark.parametrize("size", [0, 1, 20 * MIB + 7])

@@ -6,9 +6,7 @@ whoever needs a session waits for its turn, and whoever has one and nothing to d
 goes from hand to hand logged in, so that a turn costs no login.
 """
 
-import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +17,7 @@ from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.ftp.wire import command
-from mpx.engine.retry import SessionsFull
+from mpx.engine.session_turns import TurnsForSessions
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -32,7 +30,6 @@ from mpx.location import Location
 from mpx.net import tcp
 from mpx.report import OnNote, no_note
 
-TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
 PAUSES_S = (0.1, 0.2, 0.4, 0.8)  # before a refusal is believed: servers count sessions that have just ended
 JUST_CLOSED_S = 3.0
 GREETING_S = 10.0  # of a further session, at most: some servers accept connections that they never serve
@@ -40,7 +37,6 @@ AT_ONCE_S = 1.0  # a connection that takes longer to fail says nothing of how ma
 STALE_S = 5.0  # a session that nobody used for so long is asked whether it is still there
 FIRST_STANDS_S, LONGEST_STANDS_S = 15.0, 240.0  # a limit, before one more is tried; twice as long each time
 MOST_SPARE = 1  # sessions kept for others where any number is admitted
-TAKE_TURNS = 3  # scan, committer and one that moves data: with fewer sessions they take turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class _Refusal:
         return isinstance(self.error, (AuthenticationError, SessionEnded))
 
 
-class SessionPool:
+class SessionPool(TurnsForSessions[ClientSession, tuple[ClientSession, float]]):
     """Safe for several threads. `note` takes a line for the report.
 
     `remembers`: use what earlier runs saw of servers, and keep what is seen. `servers`: where one was reached
@@ -72,34 +68,16 @@ class SessionPool:
     def __init__(
         self, note: OnNote = no_note, *, remembers: bool = True, servers: RemoteServers | None = None
     ) -> None:
+        super().__init__(note)
         self.unreached: set[bytes] = set()  # see SessionOptions
         self.gsi_memory = GsiMemory(note)
         self.data_certificate = ""  # see GsiOptions
         self.known = KnownServers() if remembers else None
         self.remote_servers = servers or RemoteServers()
-        self.limit: int | None = None  # sessions that the server admits, as far as it is known
-        self._note = note
-        self._changed = threading.Condition()
-        self._sessions: set[ClientSession] = set()  # open, in use or spare
-        self._spare: deque[tuple[ClientSession, float]] = deque()  # and since when
-        self._opening = 0
-        self._waiting: deque[object] = deque()  # a ticket for each who waits, in their order
         self._was_admitted = False
         self._closed_s = -JUST_CLOSED_S  # when a session was closed last
         self._is_doubtful = False  # the limit: the server did not say so
         self._stands_s = FIRST_STANDS_S  # the limit
-        self._until_s = 0.0  # when it is to be tested
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether somebody waits for a session, so that whoever does not need one should give it back."""
-        return bool(self._waiting)
-
-    @property
-    def takes_turns(self) -> bool:
-        """Whether there are fewer sessions than there is work for."""
-        limit = self.limit
-        return limit is not None and limit < TAKE_TURNS
 
     def open(self, location: Location, options: SessionOptions, ahead: Sequence[bytes] = ()) -> ClientSession:
         """Return a session that is logged in: one that was given back, else a new one.
@@ -145,28 +123,11 @@ class SessionPool:
     def _take(self, options: SessionOptions) -> ClientSession | None:
         """Return a session that was given back; None: the caller is to open one."""
         while True:
-            with self._changed:
-                ticket = object()
-                self._waiting.append(ticket)
-                try:
-                    while self._waiting[0] is not ticket or not (self._spare or self._has_room):
-                        if not options.waits_for_turn:
-                            raise SessionsFull(f"the server admits no more than {self.limit} sessions")
-                        if options.stop():
-                            raise Interrupted
-                        self._changed.wait(TURN_S)
-                        self._changed.release()
-                        try:
-                            options.while_waiting()
-                        finally:
-                            self._changed.acquire()
-                    session, since_s = self._spare.popleft() if self._spare else (None, 0.0)
-                    self._opening += session is None
-                finally:
-                    self._waiting.remove(ticket)
-                    self._changed.notify_all()
-            if session is None:
+            waits, meanwhile = options.waits_for_turn, options.while_waiting
+            spare = self._turn(options.stop, waits=waits, while_waiting=meanwhile)
+            if spare is None:
                 return None
+            session, since_s = spare
             session.options = options
             try:
                 if time.monotonic() - since_s < STALE_S or _is_alive(session):
@@ -175,12 +136,6 @@ class SessionPool:
                 session.close()
                 raise
             session.close()
-
-    @property
-    def _has_room(self) -> bool:
-        if self.limit is None or len(self._sessions) + self._opening < self.limit:
-            return True
-        return not self._opening and time.monotonic() >= self._until_s
 
     def _pause(self, pause_s: float, options: SessionOptions) -> None:
         """Wait before a refusal is put to the test once more; ends early when a session is given back."""
@@ -255,9 +210,7 @@ class SessionPool:
                 return True
             self.limit, self._is_doubtful = count, not refusal.is_explicit
         what = "session" if refusal.was_connected else "connection"
-        sessions = "1 session was" if count == 1 else f"{count} sessions were"
-        turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
-        self._note(f"the server refused a further {what} while {sessions} open{turns}: {refusal.error}")
+        self._tell_limit(what, count, refusal.error)
         return True
 
 

@@ -15,16 +15,14 @@ from mpx.endpoints.sftp.session import SftpSession
 from mpx.endpoints.ssh.command_line import of_subsystem
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import SshProcess
-from mpx.engine.retry import SessionsFull
-from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
+from mpx.engine.session_turns import TurnsForSessions
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.report import OnNote, no_note
 
-TURN_S = 0.2  # whoever waits for a turn looks so often whether the copy is stopped
 LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 LOGINS_AT_ONCE = 4  # sshd drops connections where ten log in (MaxStartups)
 STANDS_S = 15.0  # a limit, and that no further connection is admitted, before it is put to the test again
 MOST_SPARE = 2
-TAKE_TURNS = 3  # scan, committer and one that moves data: with fewer sessions they take turns
 SUBSYSTEM = "sftp"
 
 
@@ -38,34 +36,16 @@ class LaneOptions:
     waits_for_turn: bool = True
 
 
-class LanePool:
+class LanePool(TurnsForSessions[SftpSession, SftpSession]):
     """For any thread. `note` takes a line for the report."""
 
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
+        super().__init__(note)
         self.login = login
-        self.limit: int | None = None  # sessions that the server admits, as far as it is known
-        self._note = note
-        self._changed = threading.Condition()
-        self._sessions: set[SftpSession] = set()  # open, in use or spare
-        self._spare: deque[SftpSession] = deque()
         self._shells: deque[SshProcess] = deque()  # that compute checksums, and that nobody uses
-        self._opening = 0
-        self._waiting: deque[object] = deque()  # a ticket for each who waits, in their order
-        self._until_s = 0.0  # when the limit is put to the test
         self._alone_from_s = 0.0  # when a connection of its own is tried again
         self._first_login = threading.Lock()  # held while it is made, so that the user is asked once
         self._logins = threading.BoundedSemaphore(LOGINS_AT_ONCE)
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether somebody waits for a session, so that whoever does not need one should give it back."""
-        return bool(self._waiting)
-
-    @property
-    def takes_turns(self) -> bool:
-        """Whether there are fewer sessions than there is work for."""
-        limit = self.limit
-        return limit is not None and limit < TAKE_TURNS
 
     def open(self, options: LaneOptions) -> SftpSession:
         """Return a session: one that was given back, else a new one.
@@ -119,30 +99,10 @@ class LanePool:
     def _take(self, options: LaneOptions) -> SftpSession | None:
         """Return a session that was given back; None: the caller is to open one."""
         while True:
-            with self._changed:
-                ticket = object()
-                self._waiting.append(ticket)
-                try:
-                    while self._waiting[0] is not ticket or not (self._spare or self._has_room):
-                        if not options.waits_for_turn:
-                            raise SessionsFull(f"the server admits no more than {self.limit} sessions")
-                        if options.stop():
-                            raise Interrupted
-                        self._changed.wait(TURN_S)
-                    session = self._spare.popleft() if self._spare else None
-                    self._opening += session is None
-                finally:
-                    self._waiting.remove(ticket)
-                    self._changed.notify_all()
+            session = self._turn(options.stop, waits=options.waits_for_turn)
             if session is None or not session.has_ended:
                 return session
             session.close()
-
-    @property
-    def _has_room(self) -> bool:
-        if self.limit is None or len(self._sessions) + self._opening < self.limit:
-            return True
-        return not self._opening and time.monotonic() >= self._until_s
 
     def _opened(self, options: LaneOptions) -> SftpSession:
         """Open a session; raises what kept it from that."""
@@ -206,7 +166,5 @@ class LanePool:
             if self.limit is not None and self.limit <= count:
                 return True
             self.limit = count
-        sessions = "1 session was" if count == 1 else f"{count} sessions were"
-        turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
-        self._note(f"the server refused a further session while {sessions} open{turns}: {refusal}")
+        self._tell_limit("session", count, refusal)
         return True

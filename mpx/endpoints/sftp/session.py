@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.inbox import Inbox
@@ -293,7 +294,7 @@ class SftpSession:
         while count < len(requests):
             while asked < len(requests) and self.outstanding < MOST_QUESTIONS:
                 index, asked = asked, asked + 1
-                self.submit(requests[index], lambda reply, index=index: keep(index, reply))  # type: ignore[misc]
+                self.submit(requests[index], partial(keep, index))
             self.pump()
         return [each for each in answers if each is not None]
 

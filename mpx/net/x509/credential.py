@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
@@ -54,8 +54,8 @@ class Credential:
     @property
     def key(self) -> CertificateIssuerPrivateKeyTypes:
         """The key of the leaf, to sign with."""
-        found: Any = load_pem_private_key(self.pem.encode("ascii"), None)  # of a kind that can sign
-        return found  # type: ignore[no-any-return]
+        found = load_pem_private_key(self.pem.encode("ascii"), None)
+        return cast("CertificateIssuerPrivateKeyTypes", found)  # a certificate is of it, so it can sign
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Have a context show this certificate; raises AuthenticationError for a key of another."""

@@ -47,7 +47,10 @@ class ServerPair:
         )
 
     def _wait(self) -> None:
-        """Wait some time before both sessions are asked for again; raises Interrupted when stopped."""
+        """Wait some time before both sessions are asked for again; raises Interrupted when stopped.
+
+        By the clock: that a server admits a session again is told by nobody.
+        """
         time.sleep(AGAIN_S)
         if self.destination_options.stop():
             raise Interrupted

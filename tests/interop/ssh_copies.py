@@ -1,4 +1,4 @@
-"""What tests of copies over SFTP have in common."""
+"""What tests of copies over ssh have in common, whatever serves at its other end."""
 
 import os
 import subprocess
