@@ -162,12 +162,10 @@ class RangeScheduler:
         else:
             self.let_go(file)
 
-    def try_exactly(self, file: FileTransfer) -> bool:
-        """Ask for no byte more than a file has from now on; False if that was tried already."""
+    def try_exactly(self, file: FileTransfer) -> None:
+        """Ask for no byte more than a file has from now on."""
         with self._lock:
-            tried = file in self._exactly
             self._exactly.add(file)
-            return not tried
 
     def ask_exactly(self) -> None:
         """Ask for no byte more than a file has from now on, of whatever file."""

@@ -171,6 +171,24 @@ def test_a_server_that_refuses_to_be_asked_beyond_the_end(tmp_path: Path, checks
     assert report.checksum["result"] == ("verified" if checksums == "computed" else "unverified")
 
 
+def test_two_sessions_that_are_refused_at_once_are_asked_once_more_both(tmp_path: Path) -> None:
+    both = threading.Barrier(2)
+    asked: list[str] = []
+
+    def refuses(line: str) -> str:
+        words = line.split(" ")
+        if words[0] != "ERET" or int(words[2]) + int(words[3]) <= SIZE:
+            return ""
+        asked.append(line)
+        if len(asked) <= both.parties:
+            both.wait(timeout=60)
+        return "500 invalid offset"
+
+    with LyingServer({"/d/file": RANDOM}, mode_e=True, checksums=True, refuses=refuses) as server:
+        copied(server, tmp_path / "near", initial_streams=4)
+    assert (tmp_path / "near").read_bytes() == RANDOM
+
+
 @pytest.mark.parametrize("lie", ["ignored", "honoured once", "of few bits"])
 def test_a_copy_that_is_continued_is_proven_too(tmp_path: Path, lie: str) -> None:
     honest = threading.Event()

@@ -165,10 +165,11 @@ class DownloadWorker(SessionWorker):
         if isinstance(error, InboundBlocked):
             raise error
         session, is_settled = self.session, isinstance(error, RetrieveRefused)
-        if isinstance(error, RetrieveRefused) and not (
-            error.may_be_exact and self._scheduler.try_exactly(error.file)
-        ):
-            self._scheduler.give_up(error.file, error.why)
+        if isinstance(error, RetrieveRefused):
+            if error.may_be_exact:  # of other sessions, too, until each of them has been told
+                self._scheduler.try_exactly(error.file)
+            else:
+                self._scheduler.give_up(error.file, error.why)
         if isinstance(error, SentTooMuch) and session:
             is_settled = self._contradictions.sent_too_much(session, error)
         files = session.files if session else ()
