@@ -102,8 +102,15 @@ class PrivateSshd:
     def sessions(self) -> list[int]:
         """The processes of its sessions."""
         assert self._process
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
-        return [int(child) for child in children.split()]
+        return [child for child, parent in _parents() if parent == self._process.pid]
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Yield each process and its parent; not every kernel lists the children of one."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            after_name = (folder / "stat").read_text().rpartition(")")[2].split()
+            yield int(folder.name), int(after_name[1])
 
 
 @contextlib.contextmanager
