@@ -13,7 +13,8 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import FrameType
 
 from mpx.errors import HungUp, Interrupted, MpxError, Terminated
@@ -119,7 +120,18 @@ def _leave(number: int, line: str) -> None:
             os.write(2, text.encode())
     except OSError:
         pass  # nobody reads it
+    for child in _children():  # an ssh that asks for a password would not notice
+        with suppress(OSError):
+            os.kill(child, signal.SIGTERM)
     os._exit(128 + number)
+
+
+def _children() -> Iterator[int]:
+    """Yield the processes that were started by this one, as far as the kernel tells."""
+    with suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            listed = os.open(f"/proc/self/task/{thread}/children", os.O_RDONLY)
+            yield from map(int, os.read(listed, 4096).split())
 
 
 class Signals:

@@ -51,6 +51,23 @@ def test_what_does_not_end_is_ended(number: signal.Signals) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_an_ssh_that_asks_for_a_password_is_ended_with_what_does_not_end() -> None:
+    program = """
+        import os, signal, subprocess
+        from mpx.signals import Signals
+        with Signals(grace_s=None) as signals:
+            child = subprocess.Popen(["sleep", "1000"])
+            print(child.pid, flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+            signals.cancel.wait()
+            while True:
+                os.kill(os.getpid(), signal.SIGTERM)
+    """
+    done = run(program)  # waits until nobody holds its standard output any more
+    assert done.returncode == 128 + signal.SIGTERM
+    assert not Path("/proc", done.stdout.strip(), "exe").exists()
+
+
 @pytest.mark.parametrize("number", ENDING)
 def test_what_does_not_end_is_ended_where_no_thread_is_left(number: signal.Signals) -> None:
     """As under `ulimit -v`: room for the stack of a thread, and so the thread, is not to be had."""
