@@ -130,8 +130,9 @@ def _children() -> Iterator[int]:
     """Yield the processes that were started by this one, as far as the kernel tells."""
     with suppress(OSError):
         for thread in os.listdir("/proc/self/task"):
-            listed = os.open(f"/proc/self/task/{thread}/children", os.O_RDONLY)
-            yield from map(int, os.read(listed, 4096).split())
+            with suppress(OSError):
+                listed = os.open(f"/proc/self/task/{thread}/children", os.O_RDONLY)
+                yield from map(int, os.read(listed, 4096).split())
 
 
 class Signals:

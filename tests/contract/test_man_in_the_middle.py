@@ -23,6 +23,7 @@ from mpx.endpoints.ftp.token import saved_file, token_for
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.location import parse_location
 from mpx.net import tls
+from mpx.net.dial import Dial
 from mpx.net.self_signed import self_signed
 from mpx.serve.identity import Identity
 from mpx.serve.token_serving import TokenServing
@@ -237,7 +238,7 @@ def test_data_goes_to_the_server_that_let_us_in_only(port: int, tmp_path: Path) 
             assert session.security
             dialer = session.security.dialer(new_ticket(), Direction.UP)
             with pytest.raises(AuthenticationError, match="another server answers"):
-                dialer.open(("127.0.0.1", other.port), socket.create_connection, 2.0, lambda: False)
+                dialer.open(("127.0.0.1", other.port), Dial(2.0), 2.0, lambda: False)
     assert other.heard == b""
 
 

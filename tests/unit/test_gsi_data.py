@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from mpx.endpoints.ftp.gsi.data import GsiData
 from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError
+from mpx.net.dial import Dial
 from mpx.net.self_signed import self_signed
 from mpx.net.tls import load_pem
 
@@ -64,7 +65,7 @@ def pair(client: GsiData, server: GsiData) -> tuple[socket.socket | MpxError, so
 
     def connect() -> socket.socket:
         address = listener.getsockname()
-        return client.open(address, socket.create_connection, 20.0, lambda: False)
+        return client.open(address, Dial(20.0), 20.0, lambda: False)
 
     def accept() -> socket.socket:
         connection, _ = listener.accept()

@@ -18,6 +18,7 @@ from mpx.endpoints.ftp.mode_e.secured_listener import SecuredListener
 from mpx.errors import AuthenticationError, MpxError
 from mpx.location import parse_location
 from mpx.net import tls
+from mpx.net.dial import Dial
 from mpx.net.self_signed import self_signed
 
 STRANGERS = 2 * MOST_STRANGERS
@@ -57,7 +58,7 @@ def test_silent_strangers_keep_nobody_out_and_do_not_pile_up(
     strangers = [socket.create_connection(listener.address) for _ in range(STRANGERS)]
     try:
         for _ in range(2):
-            server = end.open(listener.address, socket.create_connection, 60.0, lambda: False)
+            server = end.open(listener.address, Dial(60.0), 60.0, lambda: False)
             server.close()
         eventually(lambda: len(admitted) == 2, 30)
         eventually(lambda: on_trial() <= MOST_STRANGERS + 2, 30)
@@ -99,9 +100,9 @@ def test_a_delegated_data_connection_is_one_of_our_own_name(who: str) -> None:
         thread.start()
         try:
             if who == "Alice":
-                ours.open(port.getsockname(), socket.create_connection, 30.0, lambda: False).close()
+                ours.open(port.getsockname(), Dial(30.0), 30.0, lambda: False).close()
             else:
                 with pytest.raises(AuthenticationError, match="/O=Lab/CN=Eve, not of /O=Lab/CN=Alice"):
-                    ours.open(port.getsockname(), socket.create_connection, 30.0, lambda: False)
+                    ours.open(port.getsockname(), Dial(30.0), 30.0, lambda: False)
         finally:
             thread.join()

@@ -9,10 +9,8 @@ from older_python import older_python
 
 from mpx.endpoints.ftp.extensions.stdio import Ready
 from mpx.endpoints.ftp.ssh.bundle import bundle
+from mpx.endpoints.ftp.ssh.direct import DirectWay, worth_waiting_s
 from mpx.endpoints.ftp.ssh.lane import LaneSocket
-from mpx.endpoints.ftp.ssh.remote_server import RemoteServer, worth_waiting_s
-from mpx.endpoints.ssh.command_line import RemoteProgram
-from mpx.location import Location
 
 
 def test_the_bundle_is_the_same_each_time_and_compiles() -> None:
@@ -44,12 +42,14 @@ def test_a_listing_that_is_cut_in_its_ssh_is_not_taken_for_whole() -> None:
 
 
 def test_a_server_that_names_other_addresses_is_not_followed() -> None:
-    server = RemoteServer(Location("ssh", "/", "192.0.2.7"), RemoteProgram(), None)
     for named in ("10.0.0.1", "127.0.0.1", "169.254.169.254", "internal.example", "0.0.0.0", ""):
-        assert set(server._candidates(Ready("", named, 2811))) <= {"192.0.2.7", "10.0.0.1"}, named
-    server = RemoteServer(Location("ssh", "/", "8.8.8.8"), RemoteProgram(), None)
-    assert server._candidates(Ready("", "10.0.0.1", 2811)) == ["8.8.8.8"]
-    assert server._candidates(Ready("", "9.9.9.9", 2811)) == ["9.9.9.9", "8.8.8.8"]
+        assert set(tried("192.0.2.7", named)) <= {"192.0.2.7", "10.0.0.1"}, named
+    assert tried("8.8.8.8", "10.0.0.1") == ["8.8.8.8"]
+    assert tried("8.8.8.8", "9.9.9.9") == ["9.9.9.9", "8.8.8.8"]
+
+
+def tried(host: str, named: str) -> list[str]:
+    return DirectWay("there", host, "", Ready("", named, 2811))._candidates()
 
 
 @pytest.mark.parametrize("rtt_s", [0.0, 0.01, 0.06, 0.2])

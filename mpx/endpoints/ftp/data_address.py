@@ -7,17 +7,17 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import dialing
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.refusals import reply_error
-from mpx.endpoints.ftp.secured import Connect, Dialer, NotSecured
+from mpx.endpoints.ftp.secured import Dialer, NotSecured
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import ConnectionLost, Interrupted, OffsetsUnproven, TransferTimeout
 from mpx.net import tcp
+from mpx.net.dial import Dial
 from mpx.net.reach import believed_host
 
 FIRST_PORT = 1024  # that data may go to
@@ -30,14 +30,11 @@ class DataPort:
     address: tcp.Address
     dialer: Dialer | None = None
 
-    def open(self, connect: Connect, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
-        """Return a connection that is ready for data; `connect` reaches an address.
-
-        Raises as `connect` and Dialer.open.
-        """
+    def open(self, dial: Dial, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
+        """Return a connection that is ready for data; raises as `dial` and Dialer.open."""
         if self.dialer is None:
-            return connect(self.address)
-        return self.dialer.open(self.address, connect, timeout_s, stop)
+            return dial.connect(self.address)
+        return self.dialer.open(self.address, dial, timeout_s, stop)
 
 
 def passive_port(session: ClientSession, settings: Sequence[bytes], direction: Direction) -> DataPort:
@@ -181,8 +178,7 @@ def connect_data(
     try:
         with asking(session):
             return port.open(
-                partial(
-                    tcp.connect,
+                Dial(
                     timeout_s=options.connect_timeout_s,
                     source_ports=options.source_ports,
                     source_host=options.data_address,

@@ -8,20 +8,20 @@ from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
 from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import ConnectionLost, MpxError
 from mpx.net import tcp
+from mpx.net.dial import Dial
 
 CERTIFICATE, PROXY = "certificate", "proxy"  # of ours, that data connections show
-Connect = Callable[[tcp.Address], socket.socket]
 
 
 class Dialer(Protocol):
     """Opens the data connections of one channel; from any thread."""
 
     def open(
-        self, address: tcp.Address, connect: Connect, timeout_s: float, stop: Callable[[], bool]
+        self, address: tcp.Address, dial: Dial, timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
-        """Return a connection that is ready for data; `connect` reaches an address.
+        """Return a connection that is ready for data.
 
-        Raises AuthenticationError where another server answers, ConnectionLost, Interrupted, as `connect`.
+        Raises AuthenticationError where another server answers, ConnectionLost, Interrupted, as `dial`.
         """
         ...
 

@@ -13,12 +13,13 @@ from mpx.endpoints.ftp.extensions.dialing import (
     Ticket,
 )
 from mpx.endpoints.ftp.openings import Openings
-from mpx.endpoints.ftp.secured import Connect, Security
+from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
 from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import AuthenticationError, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
+from mpx.net.dial import Dial
 
 _NOT_LOGGED_IN = 530
 
@@ -110,10 +111,10 @@ class _TokenDialer:
         self._context = tls.context(server=False, protocols=[DATA_PROTOCOL])
 
     def open(
-        self, address: tcp.Address, connect: Connect, timeout_s: float, stop: Callable[[], bool]
+        self, address: tcp.Address, dial: Dial, timeout_s: float, stop: Callable[[], bool]
     ) -> tls.TlsSocket:
         """See Dialer: connects, begins TLS, and says to which channel the connection belongs."""
-        secured = tls.secured(connect(address), self._context, self._peer, timeout_s, stop=stop)
+        secured = tls.secured(dial.connect(address), self._context, self._peer, timeout_s, stop=stop)
         self._openings.send(secured, self._peer, partial(self._check, secured))
         return secured
 

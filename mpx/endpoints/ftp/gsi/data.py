@@ -12,9 +12,10 @@ import ssl
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.secured import Connect, NotSecured
+from mpx.endpoints.ftp.secured import NotSecured
 from mpx.errors import AuthenticationError
 from mpx.net import tcp, tls
+from mpx.net.dial import Dial
 
 _HEADER_BYTES = 5  # of a TLS record; the last two say how long it is
 _DONE, _NO_DELEGATION = b"\0", b"0"
@@ -44,10 +45,10 @@ class GsiData:
         return made
 
     def open(
-        self, address: tcp.Address, connect: Connect, timeout_s: float, stop: Callable[[], bool]
+        self, address: tcp.Address, dial: Dial, timeout_s: float, stop: Callable[[], bool]
     ) -> socket.socket:
         """See Dialer."""
-        return self._begin(connect(address), timeout_s, stop, is_server=False)
+        return self._begin(dial.connect(address), timeout_s, stop, is_server=False)
 
     def accept(self, connection: socket.socket, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection that came in, ready for data; closed if it is not the server's.

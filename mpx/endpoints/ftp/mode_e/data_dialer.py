@@ -3,12 +3,12 @@
 import socket
 import threading
 from collections.abc import Callable
-from functools import partial
 
 from mpx.endpoints.ftp.data_address import DataPort
 from mpx.engine.carrier import CarrierContext
 from mpx.errors import Interrupted, MpxError
 from mpx.net import tcp
+from mpx.net.dial import Dial
 
 
 class DataDialer:
@@ -25,10 +25,10 @@ class DataDialer:
     ) -> None:
         """`bound` is told the port of each before it connects; `admit` takes it over, unless it says no."""
         self.address: tcp.Address = ("", 0)  # of the server, once it is known
-        self.ports: list[int] = []  # ours; lists only grow
+        self.ports: list[int] = []  # ours, where somebody is told of them; lists only grow
         self._context = context
         self._count = count
-        self._bound_to = bound
+        self._tell_bound = bound
         self._admit = admit
         self._failed = failed
         self._closed = threading.Event()
@@ -62,13 +62,12 @@ class DataDialer:
         options, streams = self._context.options, self._context.streams
         try:
             connection = port.open(
-                partial(
-                    tcp.connect,
+                Dial(
                     timeout_s=options.connect_timeout_s,
                     source_ports=streams.source_ports,
                     source_host=options.data_address,
                     over_mptcp=streams.over_mptcp,
-                    bound=self._bound,
+                    bound=self._bound if self._tell_bound else None,
                     stop=self._closed.is_set,
                 ),
                 options.connect_timeout_s,
@@ -83,6 +82,6 @@ class DataDialer:
             connection.close()
 
     def _bound(self, number: int) -> None:
+        assert self._tell_bound
         self.ports.append(number)
-        if self._bound_to:
-            self._bound_to(number)
+        self._tell_bound(number)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Protocol
 
 from mpx.endpoints.ftp.data_address import DataPort, unreachable
@@ -17,6 +16,7 @@ from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
 from mpx.files.local_error import local_error
 from mpx.net import congestion_control, pacing, tcp, tcp_info
 from mpx.net.beyond_sockets import is_worn
+from mpx.net.dial import Dial
 
 DRAIN_TICK_S = 0.02
 DRAIN_S = 30.0
@@ -135,8 +135,7 @@ class UploadStream(Stream):
         congestion = channel.congestions[self.path]
         try:
             connection = channel.port.open(
-                partial(
-                    tcp.connect,
+                Dial(
                     timeout_s=options.connect_timeout_s,
                     source_ports=channel.context.streams.source_ports,
                     source_host=options.data_address,

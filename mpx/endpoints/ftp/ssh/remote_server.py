@@ -5,39 +5,31 @@ reached directly. From then on connections are direct, inside TLS, in which both
 that was made for this copy and sent through ssh.
 """
 
-import contextlib
-import ipaddress
 import secrets
 import socket
-import ssl
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 
 from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
-from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
-from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
+from mpx.endpoints.ftp.extensions.stdio import LaneRequest, ServeRequest
 from mpx.endpoints.ftp.ssh.answer import begin
+from mpx.endpoints.ftp.ssh.direct import DirectWay
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
 from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
-from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import SshProcess
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
-from mpx.net import tcp, tls
-from mpx.net.reach import believed_host
+from mpx.net import tcp
+from mpx.net.dial import Dial
 from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 _CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
 _LANE_ENDS_S = 60.0
-_FIRST_PORT = 1024  # that is connected to
-_READ_BYTES = 4096
-_SOON_S, _NOT_SOON_S = 0.03, 1.0
 
 
 class RemoteServer:
@@ -64,15 +56,13 @@ class RemoteServer:
         self._path = ""  # where it takes lanes
         self._lanes: list[SshProcess] = []
         self._pem = ""
-        self._closed = threading.Event()
-        self._was_tried = threading.Event()  # whether it can be reached directly, so that `direct` tells
-        self._there_s = 0.0  # since when the server is there
-        self.direct: tcp.Address | None = None  # where the server answers
+        self._direct: DirectWay | None = None  # once the server is there
 
     @property
-    def is_direct(self) -> bool:
-        """Whether connections need not go through ssh."""
-        return self.direct is not None
+    def direct(self) -> tcp.Address | None:
+        """Where the server answers without ssh, if that is known."""
+        way = self._direct
+        return way.address if way else None
 
     def start(self, timeout_s: float, stop: Callable[[], bool]) -> None:
         """Start the server, if it does not run; raises as answer.begin."""
@@ -90,30 +80,20 @@ class RemoteServer:
             unused, self._unused = self._unused, None
         if unused is not None:
             return unused
-        if (direct := self.direct) is not None:
-            try:
-                return self._secured(direct, CONTROL_PROTOCOL, timeout_s, stop)
-            except (AuthenticationError, ConnectionLost):
-                self.direct = None  # all goes through ssh from now on
-        return self.lane(stdio.CONTROL, timeout_s, stop)
+        way = self._direct
+        direct = way.control(timeout_s, stop) if way else None
+        return direct or self.lane(stdio.CONTROL, timeout_s, stop)
 
-    def data(
-        self, connect: Callable[[tcp.Address], socket.socket], timeout_s: float, stop: Callable[[], bool]
-    ) -> socket.socket:
+    def data(self, dial: Dial, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection for data, before its opening: directly, else through ssh; see `control`."""
-        self._was_tried.wait(worth_waiting_s(time.monotonic() - self._there_s))
-        direct = self.direct
-        if direct is not None:
-            try:
-                made = self._context(DATA_PROTOCOL)
-                return self._checked(tls.secured(connect(direct), made, self.name, timeout_s, stop=stop))
-            except (AuthenticationError, ConnectionLost):
-                self.direct = None
-        return self.lane(stdio.DATA, timeout_s, stop)
+        way = self._direct
+        direct = way.data(dial, timeout_s, stop) if way else None
+        return direct or self.lane(stdio.DATA, timeout_s, stop)
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection through ssh, for control or data. Raises as answer.begin."""
-        all_go_through = self._was_tried.is_set() and not self.is_direct
+        way = self._direct
+        all_go_through = way is not None and way.was_tried.is_set() and way.address is None
         if all_go_through and use == stdio.DATA and self.login.may_log_in:
             try:
                 return self._lane(use, self.login.alone(), timeout_s, stop)  # several connections carry more
@@ -137,14 +117,13 @@ class RemoteServer:
         is_data = use == stdio.DATA
         return LaneSocket(
             process.socket,
-            lambda: is_data and self.is_direct,
+            lambda: is_data and self.direct is not None,
             lambda: self._end(process),
             process.has_ended_well,
         )
 
     def close(self) -> None:
         """End the server and each ssh to it."""
-        self._closed.set()
         with self._lock:
             lanes, self._lanes = self._lanes, []
             self._end_first()
@@ -178,72 +157,17 @@ class RemoteServer:
             process.close(0.0)
             raise
         self._first, self._path = process, ready.path
-        self._was_tried.clear()
-        self._there_s = time.monotonic()
-        trying = threading.Thread(target=self._try_directly, args=(ready, timeout_s), name="mpx-direct")
-        trying.daemon = True
-        trying.start()
+        self._direct = DirectWay(self.name, self.login.host, self._pem, ready)
+        self._direct.start(timeout_s)
         return first_session(process.socket)  # the server ends with that
 
     def _end_first(self) -> None:
         """End the server; the lock is held."""
-        self.direct = None
+        if self._direct is not None:
+            self._direct.close()
         if self._first is not None:
             self._first.close()
             self._first = None
-
-    # --- direct connections --------------------------------------------------------------------------
-
-    def _try_directly(self, ready: Ready, timeout_s: float) -> None:
-        """Find out where the server can be reached, if anywhere."""
-        for host in self._candidates(ready) if ready.port >= _FIRST_PORT else ():
-            with contextlib.suppress(MpxError, OSError):
-                if self._answers((host, ready.port), timeout_s):
-                    break
-        self._was_tried.set()
-
-    def _candidates(self, ready: Ready) -> list[str]:
-        """Return the addresses to try: those of the host, and the one that the server names.
-
-        Not one that reaches less far than where ssh has come to: that is no business of a server.
-        """
-        try:
-            resolved = tcp.resolve(self.login.host, 1, socket.AF_UNSPEC, self._closed.is_set)
-            found = [address[0] for _, address in resolved]
-            named = believed_host(str(ipaddress.ip_address(ready.host)), found[0])
-        except (MpxError, ValueError, IndexError):
-            return []
-        return list(dict.fromkeys((named, *found)))
-
-    def _answers(self, address: tcp.Address, timeout_s: float) -> bool:
-        """Tell whether the server greets us there: only then it has taken our certificate."""
-        with self._secured(address, CONTROL_PROTOCOL, timeout_s, self._closed.is_set) as connection:
-            connection.settimeout(timeout_s)
-            is_there = connection.recv(_READ_BYTES).startswith(b"220")
-            connection.sendall(command("QUIT"))
-        with self._lock:
-            if is_there and self._first is not None and not self._closed.is_set():
-                self.direct = address
-        return is_there
-
-    def _secured(
-        self, address: tcp.Address, protocol: str, timeout_s: float, stop: Callable[[], bool]
-    ) -> tls.TlsSocket:
-        connection = tcp.connect(address, timeout_s, stop=stop)
-        return self._checked(
-            tls.secured(connection, self._context(protocol), self.name, timeout_s, stop=stop)
-        )
-
-    def _context(self, protocol: str) -> ssl.SSLContext:
-        made = tls.context(server=False, protocols=[protocol])
-        tls.load_pem(made, self._pem)
-        return made
-
-    def _checked(self, connection: tls.TlsSocket) -> tls.TlsSocket:
-        if connection.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
-            connection.close()
-            raise AuthenticationError(f"another server answers for {self.name}; nothing was sent")
-        return connection
 
     def _end(self, process: SshProcess) -> None:
         """Have a lane end in its own time: it may still have to send what it was given."""
@@ -252,15 +176,6 @@ class RemoteServer:
                 return
             self._lanes.remove(process)
         threading.Thread(target=process.close, args=(_LANE_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
-
-
-def worth_waiting_s(there_s: float) -> float:
-    """Return how long data wait to see whether they can go directly, if the server is there since `there_s`.
-
-    That shows after three round trips. Who wants to send data has made two of them since, and to begin
-    through ssh takes two more and a process at either end.
-    """
-    return _SOON_S + there_s * 0.6 if there_s < _NOT_SOON_S else 0.0
 
 
 class _Making(threading.Thread):
@@ -286,8 +201,3 @@ class _Making(threading.Thread):
         if self._failed is not None:
             raise MpxError(f"cannot make a certificate: {self._failed}")
         return self._pem
-
-
-def _certificate(pem: str) -> str:
-    end = "-----END CERTIFICATE-----"
-    return pem[: pem.index(end) + len(end)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER, Direction, Ticket
 from mpx.endpoints.ftp.openings import Openings
-from mpx.endpoints.ftp.secured import Connect, Security
+from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
@@ -14,6 +14,7 @@ from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import MpxError
 from mpx.location import Location
 from mpx.net import tcp
+from mpx.net.dial import Dial
 
 
 class SshSecurity(Security):
@@ -72,11 +73,11 @@ class _SshDialer:
     def open(
         self,
         address: tcp.Address,  # noqa: ARG002  the server has told
-        connect: Connect,
+        dial: Dial,
         timeout_s: float,
         stop: Callable[[], bool],
     ) -> socket.socket:
         """See Dialer: directly, where the server answers so, else through ssh."""
-        connection = self._remote.data(connect, timeout_s, stop)
+        connection = self._remote.data(dial, timeout_s, stop)
         self._openings.send(connection, self._remote.name)
         return connection
