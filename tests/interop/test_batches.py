@@ -1,12 +1,16 @@
-"""A small file that the server refuses harms none of those stored in the same batch."""
+"""Small files that are stored together: one that is refused harms no other, and none waits for an answer."""
 
+import itertools
 import os
+import threading
 from pathlib import Path
 
 import pytest
+from interop.control_relay import ControlRelay
 from interop.stock_server import StockServer
 
 import mpx
+from mpx.endpoints.ftp.mode_e.batch_size import MOST_FILES
 from mpx.files.partial_names import partial_name
 from mpx.transfer.journal import copy_tag
 
@@ -36,3 +40,34 @@ def test_one_refused_file_of_a_batch(tmp_path: Path, checksum: str) -> None:
     assert {name: (there / name).read_bytes() for name in contents} == contents
     assert not (there / "file20").exists()
     assert not any("damaged" in note for note in report.notes)
+
+
+def test_files_are_sent_behind_others_before_these_are_answered(tmp_path: Path) -> None:
+    """Else nothing is sent for a round trip at the end of each batch."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "tree").mkdir()
+    contents = {f"file{i:03}": os.urandom(100 + i) for i in range(400)}
+    for name, content in contents.items():
+        (tmp_path / "tree" / name).write_bytes(content)
+    asked, answered, more_came = itertools.count(1), itertools.count(1), threading.Event()
+    came: list[bool] = []
+
+    def asks(line: bytes) -> bytes:
+        if line.startswith(b"STOR") and next(asked) > MOST_FILES:
+            more_came.set()
+        return line
+
+    def answers(line: bytes) -> bytes:
+        if line.startswith(b"226") and next(answered) == MOST_FILES - 1:
+            came.append(more_came.wait(60))
+        return line
+
+    with (
+        StockServer(tmp_path / "served") as server,
+        ControlRelay(server.port, to_server=asks, to_client=answers) as relay,
+    ):
+        target = f"ftp://127.0.0.1:{relay.port}{tmp_path}/served/tree"
+        mpx.copy(str(tmp_path / "tree"), target, mpx.CopyOptions(recursive=True, max_sessions=1))
+    assert came == [True]
+    stored = tmp_path / "served" / "tree"
+    assert {file.name: file.read_bytes() for file in stored.iterdir()} == contents

@@ -1,19 +1,26 @@
-"""Uploads in MODE E: how many files a session stores in one batch, and of how many bytes."""
+"""Uploads in MODE E: how many files a session is given at once to store, and of how many bytes.
+
+It is given more while it stores the last of them, so that it never waits for an answer with nothing to send.
+"""
+
+from collections.abc import Sequence
 
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 
-BATCH_FILES = 64
+FEWEST_FILES, MOST_FILES = 64, 256
+FILES_OF_ALL = 512  # sessions together, as each file is open
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_RTTS = 10  # a batch lasts so long or longer, so that the wait for its last reply weighs little
 LARGEST_BATCH = 1024 * 1024 * 1024
+FULL = 0.75  # of the files: no more are taken
 
 
 class BatchSize:
     """Learns from each batch how large the next one is to be."""
 
     def __init__(self) -> None:
-        self._files = BATCH_FILES
+        self._files = MOST_FILES
         self._bytes = BATCH_BYTES
 
     def fill(self, first: FileTransfer, queue: FileQueue, sessions: int) -> list[FileTransfer]:
@@ -24,16 +31,30 @@ class BatchSize:
         """
         if first.listed_bytes is None:
             return [first]
-        batch, total = [first], first.size_bytes
-        most = max(BATCH_BYTES, min(self._bytes, queue.waiting_bytes // sessions))
+        return [first, *self._more(1, first.size_bytes, queue, sessions)]
+
+    def refill(self, in_hand: Sequence[FileTransfer], queue: FileQueue, sessions: int) -> list[FileTransfer]:
+        """Take more, once a part of what was taken has been stored; `in_hand`: what has not."""
+        if len(in_hand) > self._most_files(sessions) * FULL:
+            return []
+        return self._more(len(in_hand), sum(file.todo_bytes for file in in_hand), queue, sessions)
+
+    def _most_files(self, sessions: int) -> int:
+        return min(self._files, MOST_FILES, max(FEWEST_FILES, FILES_OF_ALL // sessions))
+
+    def _more(self, files: int, size_bytes: int, queue: FileQueue, sessions: int) -> list[FileTransfer]:
+        """Take what fits beside so many files of this size."""
+        taken: list[FileTransfer] = []
+        most_files = self._most_files(sessions)
+        most_bytes = max(BATCH_BYTES, min(self._bytes, queue.waiting_bytes // sessions))
 
         def fits(file: FileTransfer) -> bool:
-            return file.listed_bytes is not None and total + file.size_bytes <= most
+            return file.listed_bytes is not None and size_bytes + file.size_bytes <= most_bytes
 
-        while len(batch) < self._files and (file := queue.take_more(fits)):
-            batch.append(file)
-            total += file.size_bytes
-        return batch
+        while files + len(taken) < most_files and (file := queue.take_more(fits)):
+            taken.append(file)
+            size_bytes += file.size_bytes
+        return taken
 
     def measured(self, goodput: float, rtt_s: float) -> None:
         """Take the next batch so large that it lasts `BATCH_RTTS`, going by the bytes/s of this one."""
@@ -41,7 +62,7 @@ class BatchSize:
 
     def succeeded(self) -> None:
         """Take more files at once: one has been stored."""
-        self._files = min(BATCH_FILES, self._files * 2)
+        self._files = min(MOST_FILES, self._files * 2)
 
     def failed(self) -> None:
         """Take one file next."""

@@ -31,6 +31,12 @@ class Store:
             self._sent_bytes += size_bytes
 
     @property
+    def sent_bytes(self) -> int:
+        """How much of it was sent."""
+        with self._counting:
+            return self._sent_bytes
+
+    @property
     def is_taken(self) -> bool:
         """Whether nothing of the file is left for a stream to take."""
         return not self.file.is_streamed and not self.file.todo_bytes
@@ -38,6 +44,4 @@ class Store:
     @property
     def is_complete(self) -> bool:
         """Whether what was sent, with what had arrived before, is the whole file."""
-        with self._counting:
-            sent_bytes = self._before_bytes + self._sent_bytes
-        return not self.file.is_streamed and sent_bytes >= self.file.size_bytes
+        return not self.file.is_streamed and self._before_bytes + self.sent_bytes >= self.file.size_bytes

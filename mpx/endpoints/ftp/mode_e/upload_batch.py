@@ -6,6 +6,7 @@ batch counts as stored before its own completion was read, and after a failure t
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp import telnet_escape
@@ -39,7 +40,7 @@ class UploadBatch:
         self._session = session
         self._channel = channel
         self._target = target
-        self.transfers: list[Store] = []  # begun, in their order
+        self.transfers: deque[Store] = deque()  # begun and not settled, in their order
         self._behind: dict[Store, ChecksumBehind] = {}  # asked for behind some
 
     def begin(self, files: Sequence[FileTransfer]) -> Iterator[tuple[FileTransfer, SourceError]]:
@@ -135,6 +136,10 @@ class UploadBatch:
                 if has_begun:
                     channel.adjust(transfer, self._target())
                 watch.look(channel, transfer)
+
+    def settled(self) -> None:
+        """Let go of the first transfer."""
+        self.transfers.popleft().file.close()
 
     def end(self, unfinished: Callable[[FileTransfer], bool]) -> None:
         """Close the sources, and note of each unfinished file whether all of it was sent."""

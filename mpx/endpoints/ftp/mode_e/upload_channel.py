@@ -200,6 +200,12 @@ class UploadDataChannel:
             return before is None or before.ends.announced
 
     @property
+    def is_steady(self) -> bool:
+        """Whether its connections are to stay, and nothing has failed."""
+        with self._lock:
+            return self.broken is None and not any(stream.retire for stream in self._streams)
+
+    @property
     def is_deserted(self) -> bool:
         """Whether it was used and no connection is left for a further transfer."""
         with self._lock:

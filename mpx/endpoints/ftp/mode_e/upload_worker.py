@@ -30,6 +30,7 @@ from mpx.net import congestion_control
 
 _MODE_E = command("MODE", "E")
 _MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 0))
+LEAST_S = 1e-3  # that anything took
 ALLOWED_S = 0.2  # a worker that may not take files looks so often whether there is something else to do
 
 
@@ -143,7 +144,8 @@ class UploadWorker(SessionWorker):
                     self._interrupted.discard(file)
             self._store([file for file in files if file in self._batch])
         finally:
-            self._interrupted.update(files)  # behind a refused file streams have taken what nobody stored
+            # Behind a refused file streams have taken what nobody stored.
+            self._interrupted.update(self._in_attempt)
         self.retry.progressed()
         self._in_attempt = ()
         self._at_once *= 2
@@ -191,12 +193,11 @@ class UploadWorker(SessionWorker):
             return
         session, channel = self._open()
         batch = UploadBatch(self.context, session, channel, lambda: self.target)
-        began_s, todo_bytes = time.monotonic(), sum(file.todo_bytes for file in files)
+        began_s, sent_bytes = time.monotonic(), 0
         try:
-            for file, why in batch.begin(files):
-                self._done(file)
-                self.context.supervisor.given_up(file, why)
-            for transfer in batch.transfers:
+            self._begin(batch, files)
+            while batch.transfers:
+                transfer = batch.transfers[0]
                 error = batch.complete(transfer)
                 if error is None:
                     self._size.succeeded()
@@ -210,11 +211,39 @@ class UploadWorker(SessionWorker):
                     self.context.supervisor.given_up(transfer.file, error)
                     return  # the others of the batch start anew
                 self.context.supervisor.whole(transfer.file)
-            self._size.measured(todo_bytes / (time.monotonic() - began_s), session.rtt_s or 0.0)
+                sent_bytes += transfer.sent_bytes
+                batch.settled()
+                took_s = max(time.monotonic() - began_s, LEAST_S)
+                self._size.measured(sent_bytes / took_s, session.rtt_s or 0.0)
+                self._refill(batch, channel)
         finally:
             if any(transfer.file in self._batch for transfer in batch.transfers):
                 self.drop()  # no stream reads from these files any more
             batch.end(self._batch.__contains__)
+
+    def _begin(self, batch: UploadBatch, files: Sequence[FileTransfer]) -> None:
+        for file, why in batch.begin(files):
+            self._done(file)
+            self.context.supervisor.given_up(file, why)
+
+    def _refill(self, batch: UploadBatch, channel: UploadDataChannel) -> None:
+        """Have more files stored behind those that are, where nothing is to change before.
+
+        A connection that is retired leaves with the last file that waits for it.
+        """
+        is_divided = len(batch.transfers) < len(self._batch)  # the others are tried apart from these
+        if not batch.transfers or is_divided or not self.allowed.is_set() or not channel.is_steady:
+            return
+        if is_session_wanted(self._options) or self.context.failure.cancel.is_set():
+            return
+        more = self._size.refill(self._batch, self.context.queue, self.sessions)
+        if more:
+            self._set_batch((*self._batch, *more))
+            self._in_attempt = self._batch
+            self._at_once = len(self._batch)
+            self._arrived_bytes = _arrived(self._batch)
+            self.retry.progressed()
+            self._begin(batch, more)
 
     # --- after a failure -----------------------------------------------------------------------------
 
