@@ -10,7 +10,6 @@ from interop.control_relay import ControlRelay
 from interop.stock_server import StockServer
 
 import mpx
-from mpx.endpoints.ftp.mode_e.batch_size import MOST_FILES
 from mpx.files.partial_names import partial_name
 from mpx.transfer.journal import copy_tag
 
@@ -49,25 +48,36 @@ def test_files_are_sent_behind_others_before_these_are_answered(tmp_path: Path) 
     contents = {f"file{i:03}": os.urandom(100 + i) for i in range(400)}
     for name, content in contents.items():
         (tmp_path / "tree" / name).write_bytes(content)
-    asked, answered, more_came = itertools.count(1), itertools.count(1), threading.Event()
-    came: list[bool] = []
+    asked, answered = itertools.count(1), itertools.count(1)
+    is_listed, more_came = threading.Event(), threading.Condition()
+    latest, in_time = [0], []
 
     def asks(line: bytes) -> bytes:
-        if line.startswith(b"STOR") and next(asked) > MOST_FILES:
-            more_came.set()
+        if line.startswith(b"STOR"):
+            is_listed.wait(60)
+            with more_came:
+                latest[0] = next(asked)
+                more_came.notify_all()
         return line
 
     def answers(line: bytes) -> bytes:
-        if line.startswith(b"226") and next(answered) == MOST_FILES - 1:
-            came.append(more_came.wait(60))
+        if line.startswith(b"226") and (number := next(answered)) <= len(contents) - 70 and latest[0] >= 64:
+            with more_came:
+                in_time.append(more_came.wait_for(lambda: latest[0] >= number + 32, 20))
         return line
+
+    def look(progress: mpx.Progress) -> None:
+        if progress.is_listed:
+            is_listed.set()
 
     with (
         StockServer(tmp_path / "served") as server,
         ControlRelay(server.port, to_server=asks, to_client=answers) as relay,
     ):
         target = f"ftp://127.0.0.1:{relay.port}{tmp_path}/served/tree"
-        mpx.copy(str(tmp_path / "tree"), target, mpx.CopyOptions(recursive=True, max_sessions=1))
-    assert came == [True]
+        options = mpx.CopyOptions(recursive=True, max_sessions=1)
+        mpx.copy(str(tmp_path / "tree"), target, options, on_progress=look)
+    assert in_time
+    assert all(in_time)
     stored = tmp_path / "served" / "tree"
     assert {file.name: file.read_bytes() for file in stored.iterdir()} == contents
