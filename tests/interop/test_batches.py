@@ -61,7 +61,9 @@ def test_files_are_sent_behind_others_before_these_are_answered(tmp_path: Path) 
         return line
 
     def answers(line: bytes) -> bytes:
-        if line.startswith(b"226") and (number := next(answered)) <= len(contents) - 70 and latest[0] >= 64:
+        is_answer = line.startswith(b"226")
+        number = next(answered) if is_answer else 0
+        if is_answer and number <= len(contents) - 70 and latest[0] >= 64 and all(in_time):
             with more_came:
                 in_time.append(more_came.wait_for(lambda: latest[0] >= number + 32, 20))
         return line
