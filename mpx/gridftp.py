@@ -12,7 +12,7 @@ from mpx.endpoints.ftp.asked_ahead import descriptions, first_questions
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
-from mpx.endpoints.ftp.extensions import congestion
+from mpx.endpoints.ftp.extensions import congestion, sink
 from mpx.endpoints.ftp.facts import entry_info, followed, kind_of
 from mpx.endpoints.ftp.protection import protection_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
@@ -100,6 +100,10 @@ class GridFtpEndpoint:
     def owns_streams(self) -> bool:
         """See Endpoint."""
         return True
+
+    def admits_many(self) -> bool:
+        """See Endpoint."""
+        return sink.FEATURE in self._known_features
 
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""

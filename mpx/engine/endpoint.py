@@ -135,6 +135,10 @@ class Endpoint(Protocol):
         """Tell whether data move over connections of ours, so that they can be steered; else a program's."""
         ...
 
+    def admits_many(self) -> bool:
+        """Tell whether the server is known to admit all sessions of a copy, so that none has to wait."""
+        ...
+
     def congestions(self) -> tuple[str, ...]:
         """Return the congestion controls that it can be told to send with; none if it cannot be told."""
         ...

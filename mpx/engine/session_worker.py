@@ -115,6 +115,8 @@ class SessionWorker(threading.Thread):
         """Work until every file is settled or the copy stops."""
         queue, failure = self.context.queue, self.context.failure
         with failure.guard():
+            if self._number == 0 and not queue.wait_begun(0.0):
+                self._open_early()
             while not failure.cancel.is_set() and not queue.wait_begun(BEGUN_S):
                 self.pause()
             while not queue.is_settled and not failure.cancel.is_set():
@@ -127,6 +129,13 @@ class SessionWorker(threading.Thread):
                     self._go_on(error)
         self.context.events.reconnecting.end(self.name)
         self.drop()
+
+    def _open_early(self) -> None:
+        """Log in while files are still looked for; a failure is dealt with once there are some."""
+        try:
+            self.open_session()
+        except self.retried:
+            self.drop()
 
     def opened(self) -> None:
         """Note that a session is open: the server admits this worker."""

@@ -68,6 +68,9 @@ class Attempt:
         paths = multipath.paths if multipath else DefaultPath()
         # Where it yields, each path has a rate of its own.
         by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)
+        # Else the committer has its session before more are opened for data.
+        at_once = ends.is_local or (not ends.is_between_servers and ends.far.admits_many())
+        self._spreads_at_once = at_once
         self._committer = committer = Committer(
             ends,
             options,
@@ -76,7 +79,7 @@ class Attempt:
             failure,
             records,
             self._spread,
-            may_connect=self._queue.wait_begun if ends.is_local else self._events.admitted.wait,
+            may_connect=self._queue.wait_begun if at_once else self._events.admitted.wait,
         )
         verifier = ResumeVerifier(
             ends.open_far,
@@ -181,6 +184,8 @@ class Attempt:
             for part in (self._carrier, self._committer, self._scan, self._prober):
                 part.start()
                 begun.append(part)
+            if self._spreads_at_once:
+                self._spread()
             self._loop.run()
         except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
             self._failure.set(unexpected(error))

@@ -34,6 +34,8 @@ def test_more_is_taken_once_a_part_was_stored() -> None:
     first = queue.take(lambda: None)
     assert first
     batch = size.fill(first, queue, 1)
+    assert len(batch) == 64  # so that each of several sessions gets some of few
+    batch += size.refill(batch, queue, 1)
     assert len(batch) == MOST_FILES
     assert not size.refill(batch[50:], queue, 1)
     assert len(size.refill(batch[70:], queue, 1)) == 70
@@ -50,4 +52,7 @@ def test_no_session_has_too_many_files_open() -> None:
             queue.put(a_file(1))
         first = queue.take(lambda: None)
         assert first
-        assert len(BatchSize().fill(first, queue, sessions)) == max(64, min(MOST_FILES, 512 // sessions))
+        size = BatchSize()
+        batch = size.fill(first, queue, sessions)
+        batch += size.refill(batch, queue, sessions)
+        assert len(batch) == max(64, min(MOST_FILES, 512 // sessions))

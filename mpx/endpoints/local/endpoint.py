@@ -104,6 +104,10 @@ class LocalEndpoint:
         """See Endpoint. There are none."""
         return False
 
+    def admits_many(self) -> bool:
+        """See Endpoint."""
+        return False
+
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint. Files of this host need no connections."""
         return ()

@@ -74,6 +74,10 @@ class SftpEndpoint:
         """See Endpoint. They are those of ssh."""
         return False
 
+    def admits_many(self) -> bool:
+        """See Endpoint."""
+        return False
+
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
         return ()

@@ -31,21 +31,20 @@ class BatchSize:
         """
         if first.listed_bytes is None:
             return [first]
-        return [first, *self._more(1, first.size_bytes, queue, sessions)]
+        return [first, *self._more(1, first.size_bytes, min(self._files, FEWEST_FILES), queue, sessions)]
 
     def refill(self, in_hand: Sequence[FileTransfer], queue: FileQueue, sessions: int) -> list[FileTransfer]:
         """Take more, once a part of what was taken has been stored; `in_hand`: what has not."""
-        if len(in_hand) > self._most_files(sessions) * FULL:
+        most = min(self._files, max(FEWEST_FILES, FILES_OF_ALL // sessions))
+        if len(in_hand) > most * FULL:
             return []
-        return self._more(len(in_hand), sum(file.todo_bytes for file in in_hand), queue, sessions)
+        return self._more(len(in_hand), sum(file.todo_bytes for file in in_hand), most, queue, sessions)
 
-    def _most_files(self, sessions: int) -> int:
-        return min(self._files, MOST_FILES, max(FEWEST_FILES, FILES_OF_ALL // sessions))
-
-    def _more(self, files: int, size_bytes: int, queue: FileQueue, sessions: int) -> list[FileTransfer]:
+    def _more(
+        self, files: int, size_bytes: int, most_files: int, queue: FileQueue, sessions: int
+    ) -> list[FileTransfer]:
         """Take what fits beside so many files of this size."""
         taken: list[FileTransfer] = []
-        most_files = self._most_files(sessions)
         most_bytes = max(BATCH_BYTES, min(self._bytes, queue.waiting_bytes // sessions))
 
         def fits(file: FileTransfer) -> bool:
