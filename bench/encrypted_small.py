@@ -115,8 +115,10 @@ def _servers(host: LabHost, folder: Path) -> Iterator[str]:
         host.popen(serve, stdout=subprocess.PIPE, text=True) as server,
     ):
         assert server.stdout
-        yield server.stdout.readline().split()[2]
-        server.terminate()
+        try:
+            yield server.stdout.readline().split()[2]
+        finally:
+            server.terminate()
 
 
 def _words(tool: str, direction: str, folder: Path, url: str) -> list[str]:
