@@ -94,6 +94,9 @@ class GridFtpEndpoint:
         """See Endpoint. The fallback is MODE S."""
         if self.session.is_one_by_one:  # in MODE E a session is given the next transfer before the last ends
             return f"{self.location.host} takes one command at a time"
+        security, has_address = self.session.security, self._options.data_address is not None
+        if self._refusal is SourceError and security and security.is_translated and not has_address:
+            return f"{self.location.host} cannot connect to us, as addresses are translated in between"
         has_mode_e = self.session.call(command("MODE", "E")).is_ok
         return "" if has_mode_e else f"{self.location.host} has no MODE E"
 

@@ -20,9 +20,9 @@ from mpx.transfer.registry import (
     log_in_to_probe,
     open_endpoint,
     session_options,
-    sftp_lanes,
     shared_certificate,
 )
+from mpx.transfer.ssh_protocol import find_protocol
 
 if TYPE_CHECKING:
     from mpx.endpoints.sftp.lane_pool import LanePool
@@ -74,11 +74,18 @@ class Ends:
 
     def choose_protocol(self) -> None:
         """Find out what is at the other end of an ssh, which connects; comes before all else."""
-        if self.is_between_servers:
+        if self.is_between_servers:  # SFTP neither sends to a server nor receives from one
+            self._find_protocol(self._source, self.source_sessions, may_be_sftp=False)
+            self._find_protocol(self._destination, self.sessions, may_be_sftp=False)
             return
-        self.lanes = sftp_lanes(self.far.location, self._options, self._stop, self.sessions, self._note)
+        self.lanes = self._find_protocol(self.far.location, self.sessions)
         if self.lanes is not None:
             self._use(*self.open_both())
+
+    def _find_protocol(
+        self, location: Location, pool: SessionPool, *, may_be_sftp: bool = True
+    ) -> "LanePool | None":
+        return find_protocol(location, self._options, self._stop, pool, self._note, may_be_sftp=may_be_sftp)
 
     def _use(self, source: Endpoint, destination: Endpoint) -> None:
         self.source, self.destination = source, destination

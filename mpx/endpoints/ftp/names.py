@@ -26,6 +26,6 @@ def check_globus_name(name: str, peer: str) -> None:
     """Raise UsageError for a name of which a Globus server would drop bytes; `peer`: as it is shown."""
     if not _SURVIVES_TELNET.fullmatch(name):
         raise UsageError(
-            f"{peer} is a Globus server, and in the clear those silently drop every byte of a name "
-            f"that is not printable ASCII; rename {quoted(name)}, or run mpx serve there"
+            f"{peer} is a Globus server, and without GSI those silently drop every byte of a name "
+            f"that is not printable ASCII; rename {quoted(name)}, or have mpx there"
         )

@@ -134,12 +134,15 @@ class ClientSession:
 
     @property
     def peer_host(self) -> str:
-        """The address of the server's end of the control channel."""
-        return self._peer_host
+        """The address of the server, for control and data."""
+        hosts = self.security.hosts if self.security else None
+        return hosts.server if hosts else self._peer_host
 
     @property
     def local_host(self) -> str:
-        """The address of our end of the control channel; empty if it goes through ssh."""
+        """The address of our end, for control and data; empty if it is not known, as both go through ssh."""
+        if self.security and (hosts := self.security.hosts):
+            return hosts.ours
         return "" if is_local(self._socket) else str(self._socket.getsockname()[0])
 
     @property
@@ -149,8 +152,8 @@ class ClientSession:
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether the control channel runs over IPv6."""
-        return self._socket.family == socket.AF_INET6 and not self.peer_host.startswith("::ffff:")
+        """Whether the server is reached over IPv6."""
+        return ":" in self.peer_host and not self.peer_host.startswith("::ffff:")
 
     def _connect(self) -> socket.socket:
         options = self.options
@@ -193,7 +196,8 @@ class ClientSession:
         Raises UsageError for a name that this server would not understand as it is.
         """
         check_name(name)
-        if self.security is None and "DSI" in self.features:
+        is_read_by_telnet = self.security is None or not self.security.carries_any_name
+        if is_read_by_telnet and "DSI" in self.features:
             check_globus_name(name, self.peer)
         return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
 

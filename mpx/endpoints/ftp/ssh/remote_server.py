@@ -6,7 +6,6 @@ that was made for this copy and sent through ssh.
 """
 
 import contextlib
-import ipaddress
 import secrets
 import socket
 import ssl
@@ -20,21 +19,20 @@ from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
 from mpx.endpoints.ftp.ssh.answer import begin
-from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
+from mpx.endpoints.ftp.ssh.lane import Lanes, first_session
 from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
 from mpx.endpoints.ftp.wire import command
+from mpx.endpoints.ssh.addresses import addresses_of
 from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import SshProcess
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
-from mpx.net.reach import believed_host
 from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 _CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
-_LANE_ENDS_S = 60.0
 _FIRST_PORT = 1024  # that is connected to
 _READ_BYTES = 4096
 _SOON_S, _NOT_SOON_S = 0.03, 1.0
@@ -62,8 +60,8 @@ class RemoteServer:
         self._first: SshProcess | None = None  # the server lives as long as this
         self._unused: socket.socket | None = None  # its first control channel, which nobody has asked for yet
         self._path = ""  # where it takes lanes
-        self._lanes: list[SshProcess] = []
         self._pem = ""
+        self._lanes = Lanes()
         self._closed = threading.Event()
         self._was_tried = threading.Event()  # whether it can be reached directly, so that `direct` tells
         self._there_s = 0.0  # since when the server is there
@@ -126,33 +124,23 @@ class RemoteServer:
         with self._lock:
             path, command_there = self._path, self._command
         assert command_there  # that of the first session
-        process = SshProcess(words, command_there.text, self.name)
-        with self._lock:
-            self._lanes.append(process)
-        try:
+        process, is_data = SshProcess(words, command_there.text, self.name), use == stdio.DATA
+
+        def ask(process: SshProcess) -> bytes:
             begin(process, LaneRequest(path, use), timeout_s, stop, lambda: command_there.sent)
-        except BaseException:
-            self._end(process)
-            raise
-        is_data = use == stdio.DATA
-        return LaneSocket(
-            process.socket,
-            lambda: is_data and self.is_direct,
-            lambda: self._end(process),
-            process.has_ended_well,
-        )
+            return b""
+
+        return self._lanes.begun(process, ask, lambda: is_data and self.is_direct)
 
     def close(self) -> None:
         """End the server and each ssh to it."""
         self._closed.set()
         with self._lock:
-            lanes, self._lanes = self._lanes, []
             self._end_first()
             early, self._early = self._early, None
         if early is not None:
             early.close(0.0)
-        for lane in lanes:
-            lane.close()
+        self._lanes.close()
         self.login.close()
 
     # --- starting ------------------------------------------------------------------------------------
@@ -196,24 +184,12 @@ class RemoteServer:
 
     def _try_directly(self, ready: Ready, timeout_s: float) -> None:
         """Find out where the server can be reached, if anywhere."""
-        for host in self._candidates(ready) if ready.port >= _FIRST_PORT else ():
+        usable = ready.port >= _FIRST_PORT
+        for host in addresses_of(self.login.host, ready.host, self._closed.is_set) if usable else ():
             with contextlib.suppress(MpxError, OSError):
                 if self._answers((host, ready.port), timeout_s):
                     break
         self._was_tried.set()
-
-    def _candidates(self, ready: Ready) -> list[str]:
-        """Return the addresses to try: those of the host, and the one that the server names.
-
-        Not one that reaches less far than where ssh has come to: that is no business of a server.
-        """
-        try:
-            resolved = tcp.resolve(self.login.host, 1, socket.AF_UNSPEC, self._closed.is_set)
-            found = [address[0] for _, address in resolved]
-            named = believed_host(str(ipaddress.ip_address(ready.host)), found[0])
-        except (MpxError, ValueError, IndexError):
-            return []
-        return list(dict.fromkeys((named, *found)))
 
     def _answers(self, address: tcp.Address, timeout_s: float) -> bool:
         """Tell whether the server greets us there: only then it has taken our certificate."""
@@ -244,14 +220,6 @@ class RemoteServer:
             connection.close()
             raise AuthenticationError(f"another server answers for {self.name}; nothing was sent")
         return connection
-
-    def _end(self, process: SshProcess) -> None:
-        """Have a lane end in its own time: it may still have to send what it was given."""
-        with self._lock:
-            if process not in self._lanes:
-                return
-            self._lanes.remove(process)
-        threading.Thread(target=process.close, args=(_LANE_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
 
 
 def worth_waiting_s(there_s: float) -> float:
