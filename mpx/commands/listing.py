@@ -147,7 +147,8 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             continue
         try:
             destination = parse_location(leftover.destination)
-            with opened_endpoint(destination, CopyOptions(), writing=True) as endpoint:
+            partial = [file.partial for file in files]
+            with opened_endpoint(destination, CopyOptions(), writing=True, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

@@ -1,7 +1,7 @@
 """One endpoint for a command that copies nothing."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Endpoint
@@ -22,12 +22,16 @@ def opened_endpoint(
     writing: bool,
     note: OnNote = no_note,
     early: EarlyStart | None = None,
+    names: Sequence[str] = (),
 ) -> Iterator[Endpoint]:
-    """Open the endpoint of a location for a command that asks only it; `early`: what was begun for it."""
+    """Open the endpoint of a location for a command that asks only it.
+
+    `early`: what was begun for it. `names`: that it is asked about, beside its own.
+    """
     with contextlib.ExitStack() as stack:
         servers = early.servers if early else None
         pool = stack.enter_context(contextlib.closing(SessionPool(note, remembers=False, servers=servers)))
-        lanes = find_protocol(location, options, stop, pool, note)
+        lanes = find_protocol(location, options, stop, pool, note, names=[location.name, *names])
         if lanes is not None:
             stack.enter_context(contextlib.closing(lanes))
         session = session_options(options, stop, pool=pool)

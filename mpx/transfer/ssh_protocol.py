@@ -1,10 +1,10 @@
 """What serves the other end of an ssh: mpx, else a GridFTP server (sshftp), else SFTP."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
-from mpx.errors import MpxError
+from mpx.errors import MpxError, UsageError
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote, Severity
@@ -26,13 +26,14 @@ def find_protocol(
     pool: SessionPool,
     note: OnNote,
     *,
+    names: Sequence[str],
     may_be_sftp: bool = True,
 ) -> "LanePool | None":
     """Find out what serves a location; return the sessions of SFTP where nothing better does.
 
     None for another scheme, and where mpx or a GridFTP server is at the other end of the ssh: then the pool
-    has it. Where mpx was named, or is to be sent, nothing takes its place. `may_be_sftp`: else it is refused.
-    Raises as answer.begin.
+    has it. Where mpx was named, or is to be sent, nothing takes its place. `names`: that are used there, as
+    far as they are known. `may_be_sftp`: else it is refused. Raises as answer.begin.
     """
     if location.scheme != "ssh":
         return None
@@ -50,7 +51,7 @@ def find_protocol(
         if not ssh.program.is_looked_for:
             raise
         missing: MpxError = error
-    why = _why_not_sshftp(server.login, missing, location, options, stop, pool)
+    why = _why_not_sshftp(server.login, missing, location, options, stop, pool, names)
     if why is None:
         found = "its GridFTP server is used (sshftp)"
         note(f"{server.login.name} has no mpx, so {found}{SLOWER}", Severity.NOTICE)
@@ -70,6 +71,7 @@ def _why_not_sshftp(
     options: CopyOptions,
     stop: Callable[[], bool],
     pool: SessionPool,
+    names: Sequence[str],
 ) -> str | None:
     """Have a GridFTP server serve a location; return why that cannot be, empty where there is none."""
     connection: str | None = getattr(missing, "connection", None)
@@ -84,7 +86,7 @@ def _why_not_sshftp(
     server = SshftpServer(login, connection)
     pool.remote_servers.serve_by(location, server)
     try:
-        why = why_not_sshftp(server, location, pool, session_options(options, stop, pool=pool))
+        why = why_not_sshftp(server, location, pool, session_options(options, stop, pool=pool), names)
     except BaseException:
         pool.remote_servers.serve_by(location, None)
         raise
@@ -92,6 +94,23 @@ def _why_not_sshftp(
         pool.remote_servers.serve_by(location, None)
         return why
     return None
+
+
+def turn_to_sftp(
+    location: Location,
+    why: str,
+    options: CopyOptions,
+    stop: Callable[[], bool],
+    pool: SessionPool,
+    note: OnNote,
+) -> "LanePool":
+    """Return sessions of SFTP in place of the GridFTP server of a location; raises why there are none."""
+    sshftp = pool.remote_servers.sshftp_at(location)
+    assert sshftp
+    lanes = _sftp_lanes(sshftp.login, UsageError(why), options, stop, note)
+    pool.remote_servers.serve_by(location, None)
+    note(f"SFTP is used in place of sshftp: {why}", Severity.NOTICE)
+    return lanes
 
 
 def _sftp_lanes(

@@ -23,6 +23,7 @@ from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import (
     ConnectionLost,
     Interrupted,
+    NameNotCarried,
     SessionEnded,
     TransferTimeout,
 )
@@ -193,13 +194,15 @@ class ClientSession:
     def name(self, name: str) -> str:
         """Return `name` as an absolute one: relative names are below the login directory.
 
-        Raises UsageError for a name that this server would not understand as it is.
+        Raises UsageError, or NameNotCarried, for a name that this server would not understand as it is.
         """
         check_name(name)
-        is_read_by_telnet = self.security is None or not self.security.carries_any_name
-        if is_read_by_telnet and "DSI" in self.features:
+        full = name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
+        if self.security is None and "DSI" in self.features:
             check_globus_name(name, self.peer)
-        return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
+        elif self.security and not self.security.carries_any_name:
+            check_globus_name(full, self.peer, NameNotCarried)
+        return full
 
     # --- talking -------------------------------------------------------------------------------------
 

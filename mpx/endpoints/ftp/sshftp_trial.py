@@ -3,6 +3,8 @@
 Firewalls often let ssh in alone, and a server without a folder of CAs takes no certificate (DCSC).
 """
 
+from collections.abc import Sequence
+
 from mpx.endpoints.ftp.data_address import passive_port
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.listing_transfer import ListingTransfer
@@ -21,15 +23,18 @@ _LISTED = "/dev/null"  # one entry, at any host, and no file system that may han
 
 
 def why_not_sshftp(
-    server: SshftpServer, location: Location, pool: SessionPool, options: SessionOptions
+    server: SshftpServer, location: Location, pool: SessionPool, options: SessionOptions, names: Sequence[str]
 ) -> str:
     """Open a session of `pool`, which gets it back, and list something; return why that failed, or nothing.
 
-    `server`: that of the location, which learns by which address it is reached. Raises Interrupted.
+    `server`: that of the location, which learns by which address it is reached. `names`: what it is to carry
+    for all that is known. Raises Interrupted.
     """
     try:
         session = pool.open(location, options)
         try:
+            for name in names:
+                session.name(name)
             server.use(_reached(server, session))
             tried = ListingTransfer(
                 session,

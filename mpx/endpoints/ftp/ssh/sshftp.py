@@ -28,6 +28,7 @@ _MAGIC = f"\n{SSHFTP}\n".encode("ascii")
 _GREETING = re.compile(rb"\n([2345]\d\d[ -])")  # or a refusal
 _MOST_SAID = 300
 _ANY_PORT = 9
+_STARTS_S = 10.0  # the server, once it is found
 
 
 class SshftpServer:
@@ -77,11 +78,9 @@ class SshftpServer:
         self._lanes.close()
 
     def _started(self, words: list[str], wait_s: float, stop: Callable[[], bool]) -> LaneSocket:
-        until_s = time.monotonic() + wait_s
-
         def begin(process: SshProcess) -> bytes:
-            heard_of(process, _behind_magic, until_s, wait_s, stop)
-            code = heard_of(process, _greeting, until_s, wait_s, stop)
+            heard_of(process, _behind_magic, time.monotonic() + wait_s, wait_s, stop)
+            code = heard_of(process, _greeting, time.monotonic() + _STARTS_S, _STARTS_S, stop)
             if code.startswith(b"2"):
                 return code
             said = process.socket.recv(_MOST_SAID).decode("utf-8", "replace").partition("\n")[0].strip()
