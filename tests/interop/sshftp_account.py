@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,13 +56,15 @@ class SshftpAccount:
 
 
 @contextlib.contextmanager
-def sshftp_account(*settings: str) -> Iterator[SshftpAccount]:
-    """Have one; `settings` of the sshd. It is to be enabled."""
+def sshftp_account(
+    *settings: str, start: Callable[..., contextlib.AbstractContextManager[PrivateSshd]] = private_sshd
+) -> Iterator[SshftpAccount]:
+    """Have one; `settings` of the sshd, which `start` runs. It is to be enabled."""
     with tempfile.TemporaryDirectory(prefix="mpx-sshftp-") as name:
         home = Path(name)
         (
             home / "certificates"
         ).mkdir()  # of CAs: without one the server takes no certificate, whatever is in it
         given = f"SetEnv HOME={home} X509_CERT_DIR={home}/certificates"
-        with private_sshd(given, *settings) as sshd:
+        with start(given, *settings) as sshd:
             yield SshftpAccount(sshd, home)

@@ -240,4 +240,4 @@ def test_other_commands_and_copies_between_servers(account: SshftpAccount, tmp_p
         assert "do not send to those of" in only
         account.enable("-disable-command-list DCSC")
         assert "its GridFTP server cannot be used: " in refused(2, *ends)
-    assert "probe" in mpx("probe", f"ssh://{HOST}/").err
+    assert "is not a probe target" in mpx("probe", f"ssh://{HOST}/").err

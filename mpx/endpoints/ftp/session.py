@@ -20,13 +20,7 @@ from mpx.endpoints.ftp.secured import TicketedData
 from mpx.endpoints.ftp.security import security_for
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import (
-    ConnectionLost,
-    Interrupted,
-    NameNotCarried,
-    SessionEnded,
-    TransferTimeout,
-)
+from mpx.errors import ConnectionLost, Interrupted, NameNotCarried, SessionEnded, TransferTimeout
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.net.beyond_sockets import is_local, peer_host

@@ -21,6 +21,7 @@ from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import SshProcess
 from mpx.errors import ConnectionLost
 from mpx.net import tcp
+from mpx.net.reach import is_another
 from mpx.text import shown
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
@@ -40,7 +41,7 @@ class SshftpServer:
         self.name = login.name
         self.certificate = DataCertificate()
         self.hosts = DataHosts(login.host, "")
-        self.seen_from, self._named = _addresses(connection)
+        self._seen_from, self._named = _addresses(connection)
         self._lanes = Lanes()
         self._first_login = threading.Lock()  # held while it is made, so that the user is asked once
 
@@ -63,7 +64,7 @@ class SshftpServer:
     @property
     def is_translated(self) -> bool:
         """Whether it sees another address of ours than we have, so that it cannot connect to us."""
-        return self.seen_from != self.hosts.ours
+        return is_another(self._seen_from, self.hosts.ours)
 
     def control(self, timeout_s: float, stop: Callable[[], bool]) -> LaneSocket:
         """Return a control channel, whose greeting is the next that comes. Raises as SshProcess.peek."""
