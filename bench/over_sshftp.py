@@ -10,10 +10,7 @@ Goal: sshftp takes no longer than SFTP, with the large file and with many.
 import argparse
 import contextlib
 import os
-import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -32,7 +29,7 @@ from mpx_lab import private_sshd as lab_sshd
 from mpx_lab.lab import Lab
 from mpx_lab.private_sshd import PrivateSshd
 from mpx_lab.topology import Topology, wan
-from over_sftp import DOWN, FILE_BYTES, TAR, UP, VERIFIED, check, words_of
+from over_sftp import FILE_BYTES, TAR, VERIFIED, copied, words_of
 from race_loopback import make
 
 from mpx.units import parse_duration, parse_rate, parse_size
@@ -67,30 +64,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         (folder / "many").mkdir()
         for number in range(options.files):
             (folder / "many" / f"f{number:07}").write_bytes(os.urandom(FILE_BYTES))
+        tools, words = (SSHFTP, SFTP, TAR), partial(words_for, there)
         for name in ("large", "many"):
-            found[name] = namespace.inside(here, partial(copied, there, folder / name, options.runs))
+            found[name] = namespace.inside(here, partial(copied, folder / name, tools, options.runs, words))
     return found
 
 
-def copied(there: SshftpAccount, source: Path, times: int) -> dict[str, dict[str, list[float]]]:
-    """Run each tool in both directions, in turns."""
-    runs: dict[str, dict[str, list[float]]] = {UP: {}, DOWN: {}}
-    target = source.with_name("target")
-    for _ in range(times):
-        for direction, by_tool in runs.items():
-            for tool in (SSHFTP, SFTP, TAR):
-                there.script.chmod(0o755 if tool == SSHFTP else 0o644)
-                words = words_of(TAR if tool == TAR else VERIFIED, source, target, direction)
-                began_s = time.perf_counter()
-                subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-                by_tool.setdefault(tool, []).append(time.perf_counter() - began_s)
-                check(source, target)
-                shutil.rmtree(target) if target.is_dir() else target.unlink()
-    print(f"| {source.name}: tool | direction | s |\n|---|---|---|")
-    for direction, by_tool in runs.items():
-        for tool, took in by_tool.items():
-            print(f"| {tool} | {direction} | {Spread(took):.2f} |")
-    return runs
+def words_for(there: SshftpAccount, tool: str, source: Path, target: Path, direction: str) -> list[str]:
+    """Return the command that copies a file or a tree; only for one tool the GridFTP server is there."""
+    there.script.chmod(0o755 if tool == SSHFTP else 0o644)
+    return words_of(TAR if tool == TAR else VERIFIED, source, target, direction)
 
 
 def judge(measured: Mapping[str, Any]) -> Iterator[Verdict]:

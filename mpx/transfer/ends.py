@@ -88,7 +88,7 @@ class Ends:
     def _find_protocol(
         self, location: Location, pool: SessionPool, *, may_be_sftp: bool = True
     ) -> "LanePool | None":
-        names = self._names if location is self._source else [location.name, *map(base_name, self._names)]
+        names = self._names if location == self._source else [location.name, *map(base_name, self._names)]
         return find_protocol(
             location, self._options, self._stop, pool, self._note, names=names, may_be_sftp=may_be_sftp
         )
