@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +126,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return {"files": options.files, "rtt_s": options.rtt, "large": large, "many": many}
 
 
-def copied(source: Path, tools: Sequence[str], times: int) -> Runs:
-    """Run each tool in both directions, in turns."""
+def copied(
+    source: Path,
+    tools: Sequence[str],
+    times: int,
+    words_of: Callable[[str, Path, Path, str], list[str]] = words_of,
+) -> Runs:
+    """Run each tool in both directions, in turns, and print a row for each."""
     runs: Runs = {UP: {}, DOWN: {}}
     target = source.with_name("target")
     for _ in range(times):

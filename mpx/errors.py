@@ -80,6 +80,12 @@ class InboundBlocked(ConnectionLost):
     """The server cannot, or will not, connect to us; the copy starts over in MODE S, where we connect."""
 
 
+class NameNotCarried(MpxError):
+    """A GridFTP server at the other end of ssh would read another name; the copy goes on over SFTP."""
+
+    exit_code = 2
+
+
 class ThirdPartyRefused(ConnectionLost):
     """Two servers do not send data to each other; they go through us, where that is permitted."""
 

@@ -74,9 +74,6 @@ class GridFtpEndpoint:
     def _refused(self, reply: Reply, what: str, name: str) -> MpxError:
         return reply_error(reply, f"{self.session.peer} cannot {what} {name}", self._refusal)
 
-    def _unlisted(self, reply: Reply, name: str) -> MpxError:
-        return cannot_list(reply, self.session.peer, name, self._refusal)
-
     @property
     def protection(self) -> Protection:
         """See Endpoint."""
@@ -94,6 +91,9 @@ class GridFtpEndpoint:
         """See Endpoint. The fallback is MODE S."""
         if self.session.is_one_by_one:  # in MODE E a session is given the next transfer before the last ends
             return f"{self.location.host} takes one command at a time"
+        security, has_address = self.session.security, self._options.data_address is not None
+        if self._refusal is SourceError and security and security.is_translated and not has_address:
+            return f"{self.location.host} cannot connect to us, as addresses are translated in between"
         has_mode_e = self.session.call(command("MODE", "E")).is_ok
         return "" if has_mode_e else f"{self.location.host} has no MODE E"
 
@@ -237,7 +237,9 @@ class GridFtpEndpoint:
         full = self._full(name)
         listing = self._listing = self._listing or FolderListing(lambda: self.session, self._note)
         only = ""
-        for base, info in listing.entries(full, lambda r: self._unlisted(r, name)):
+        for base, info in listing.entries(
+            full, lambda r: cannot_list(r, self.session.peer, name, self._refusal)
+        ):
             only = base if listing.count == 1 else ""
             yield base, info
         if only and posixpath.basename(full) == only:

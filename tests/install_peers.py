@@ -16,6 +16,7 @@ from pathlib import Path
 
 PROGRAMS = {
     "globus-gridftp-server": "globus-gridftp-server-progs",
+    "globus-gridftp-server-enable-sshftp": "globus-gridftp-server-progs",
     "globus-url-copy": "globus-gass-copy-progs",
     "voms-proxy-fake": "voms-clients",
     "lftp": "lftp",

@@ -52,7 +52,7 @@ def _list(
     *,
     long: bool,
 ) -> None:
-    from mpx.transfer.registry import opened_endpoint  # while an ssh may log in
+    from mpx.transfer.opened_endpoint import opened_endpoint  # while an ssh may log in
 
     is_local = location.scheme == "file"
     failed: list[MpxError] = []
@@ -126,7 +126,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
     from mpx.transfer.journal import leftovers
-    from mpx.transfer.registry import opened_endpoint
+    from mpx.transfer.opened_endpoint import opened_endpoint
 
     if discard and forget:
         raise UsageError("--discard and --forget exclude each other; give one of them")
@@ -147,7 +147,8 @@ def unfinished_command(discard: bool, forget: bool) -> None:
             continue
         try:
             destination = parse_location(leftover.destination)
-            with opened_endpoint(destination, CopyOptions(), writing=True) as endpoint:
+            partial = [file.partial for file in files]
+            with opened_endpoint(destination, CopyOptions(), writing=True, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

@@ -34,3 +34,12 @@ def means_the_same_at(address: str, host: str) -> bool:
     there: who is sent to it might attack somebody in our name.
     """
     return _reach(address) >= _reach(host)
+
+
+def is_another(seen: str, ours: str) -> bool:
+    """Tell whether an address that was seen is not ours; of another family it may belong to the same host."""
+    try:
+        one, other = ipaddress.ip_address(seen), ipaddress.ip_address(ours)
+    except ValueError:
+        return False
+    return one.version == other.version and one != other

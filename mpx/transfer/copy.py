@@ -10,6 +10,7 @@ from mpx.engine.stop import Failure
 from mpx.errors import (
     InboundBlocked,
     MpxError,
+    NameNotCarried,
     OffsetsUnproven,
     PartialFailure,
     ThirdPartyRefused,
@@ -145,7 +146,7 @@ class Copy:
         transport = self.probe_first(ends, transport, on_progress)
         pairs = self.pair_up(ends, transport, targets)
         if self.options.dry_run:
-            first_error = rehearse(pairs, ends, transport.options, self.failure, self.report, on_rehearsed)
+            first_error = self.rehearse(ends, transport, pairs, on_rehearsed)
         else:
             self.check_checksum(ends, transport, pairs)
             first_error = self.move(ends, transport, pairs, on_progress)
@@ -212,6 +213,16 @@ class Copy:
             known = sources if end is ends.source else []
             check_checksum(transport.checksums, self.options, end, known, self.destination.name)
 
+    def rehearse(
+        self, ends: Ends, transport: Transport, pairs: Sequence[Pair], on_rehearsed: Callable[[str], None]
+    ) -> MpxError | None:
+        """Say what would be done; return the error of the first file that could not be copied."""
+        while True:
+            try:
+                return rehearse(pairs, ends, transport.options, self.failure, self.report, on_rehearsed)
+            except NameNotCarried as error:
+                transport = self.fall_back(ends, transport, error)
+
     def move(
         self, ends: Ends, transport: Transport, pairs: Sequence[Pair], on_progress: OnProgress | None
     ) -> MpxError | None:
@@ -237,12 +248,15 @@ class Copy:
             )
             try:
                 return attempt.run()
-            except (InboundBlocked, OffsetsUnproven, ThirdPartyRefused) as error:
+            except (InboundBlocked, NameNotCarried, OffsetsUnproven, ThirdPartyRefused) as error:
                 transport = self.fall_back(ends, transport, error)
                 committed.start_over()
 
     def fall_back(
-        self, ends: Ends, transport: Transport, error: InboundBlocked | OffsetsUnproven | ThirdPartyRefused
+        self,
+        ends: Ends,
+        transport: Transport,
+        error: InboundBlocked | NameNotCarried | OffsetsUnproven | ThirdPartyRefused,
     ) -> Transport:
         """Return how to begin anew after what a server has shown: it cannot connect, or sends other parts.
 
@@ -254,6 +268,9 @@ class Copy:
         ends.disconnect()  # whoever was stopped may have left answers unread
         self.report.start_over()
         self.failure = Failure(threading.Event(), self.failure.by_user)
+        if isinstance(error, NameNotCarried):
+            ends.turn_to_sftp(error)
+            return self.choose_transport(ends)
         if isinstance(error, OffsetsUnproven):
             self.leave_paths("")
             return to_whole_files(transport, self.report, str(error))

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.errors import NameNotCarried
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote
 from mpx.transfer.early_start import EarlyStart
+from mpx.transfer.planner import base_name
 from mpx.transfer.refusals import check_places
 from mpx.transfer.registry import (
     check_one_password,
@@ -20,9 +22,9 @@ from mpx.transfer.registry import (
     log_in_to_probe,
     open_endpoint,
     session_options,
-    sftp_lanes,
     shared_certificate,
 )
+from mpx.transfer.ssh_protocol import find_protocol, turn_to_sftp
 
 if TYPE_CHECKING:
     from mpx.endpoints.sftp.lane_pool import LanePool
@@ -69,16 +71,36 @@ class Ends:
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
+        self._names = [source.name for source in sources]
         self._options, self._stop, self._note = options, stop, note
         self._use(*self.open_both())
 
     def choose_protocol(self) -> None:
         """Find out what is at the other end of an ssh, which connects; comes before all else."""
-        if self.is_between_servers:
+        if self.is_between_servers:  # SFTP neither sends to a server nor receives from one
+            self._find_protocol(self._source, self.source_sessions, may_be_sftp=False)
+            self._find_protocol(self._destination, self.sessions, may_be_sftp=False)
             return
-        self.lanes = sftp_lanes(self.far.location, self._options, self._stop, self.sessions, self._note)
+        self.lanes = self._find_protocol(self.far.location, self.sessions)
         if self.lanes is not None:
             self._use(*self.open_both())
+
+    def _find_protocol(
+        self, location: Location, pool: SessionPool, *, may_be_sftp: bool = True
+    ) -> "LanePool | None":
+        names = self._names if location == self._source else [location.name, *map(base_name, self._names)]
+        return find_protocol(
+            location, self._options, self._stop, pool, self._note, names=names, may_be_sftp=may_be_sftp
+        )
+
+    def turn_to_sftp(self, error: NameNotCarried) -> None:
+        """Leave a GridFTP server at the other end of an ssh; raises `error` where there is no other way."""
+        if self.is_between_servers:
+            raise error
+        self.lanes = turn_to_sftp(
+            self.far.location, str(error), self._options, self._stop, self.sessions, self._note
+        )
+        self._use(*self.open_both())
 
     def _use(self, source: Endpoint, destination: Endpoint) -> None:
         self.source, self.destination = source, destination

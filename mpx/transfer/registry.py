@@ -3,9 +3,8 @@
 Carriers are imported once they are needed: those of files within this host and those of servers.
 """
 
-import contextlib
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,19 +19,16 @@ from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
-from mpx.errors import MpxError
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
 from mpx.location import Location
 from mpx.options import CopyOptions
-from mpx.report import OnNote, Severity, no_note
+from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
-
-SLOWER = "; --bootstrap, or mpx there, is faster"
 
 
 def session_options(
@@ -80,44 +76,9 @@ def shared_certificate(source: Location, destination: Location) -> str:
     """Return what data connections between two servers show at both ends; empty where they show nothing."""
     if (source.scheme, destination.scheme) != ("gsiftp", "gsiftp"):
         return ""
-    from mpx.endpoints.ftp.gsi.security import data_certificate
+    from mpx.endpoints.ftp.gsi.data_certificate import data_certificate
 
     return data_certificate()
-
-
-def sftp_lanes(
-    location: Location, options: CopyOptions, stop: Callable[[], bool], pool: SessionPool, note: OnNote
-) -> "LanePool | None":
-    """Find out what serves a location; return the sessions of SFTP where nothing better does.
-
-    None for another scheme, and where mpx is at the other end of the ssh: then the pool has its server. Where
-    mpx was named, or is to be sent, nothing takes its place. Raises as answer.begin.
-    """
-    if location.scheme != "ssh":
-        return None
-    from mpx.endpoints.ftp.ssh.answer import NoServer
-    from mpx.endpoints.ssh.process import CommandEnded
-
-    ssh = ssh_options(options, pool.remote_servers)
-    server = pool.remote_servers.at(location, ssh.program, ssh.data_ports)
-    try:
-        server.start(options.connect_timeout_s, stop)
-        return None
-    except (NoServer, CommandEnded) as error:
-        if not ssh.program.is_looked_for:
-            raise
-        missing: MpxError = error
-    from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
-
-    lanes = LanePool(server.login, note)
-    try:
-        lanes.give_back(lanes.open(LaneOptions(options.connect_timeout_s, options.timeout_s, stop)))
-    except CommandEnded as error:
-        if isinstance(missing, NoServer):
-            raise NoServer(f"{missing}; nor does it offer SFTP, which mpx would use instead") from None
-        raise CommandEnded(f"{missing}; nor does it offer SFTP: {error}") from None
-    note(f"{server.login.name} has no mpx, so SFTP is used{SLOWER}", Severity.NOTICE)
-    return lanes
 
 
 def log_in_to_probe(
@@ -146,28 +107,6 @@ def open_endpoint(
     """
     session = session_options(options, stop, bound, pool, early.servers if early else None)
     return endpoint_at(location, session, writing=writing)
-
-
-@contextlib.contextmanager
-def opened_endpoint(
-    location: Location,
-    options: CopyOptions,
-    stop: Callable[[], bool] = lambda: False,
-    *,
-    writing: bool,
-    note: OnNote = no_note,
-    early: EarlyStart | None = None,
-) -> Iterator[Endpoint]:
-    """Open the endpoint of a location for a command that asks only it; `early`: what was begun for it."""
-    with contextlib.ExitStack() as stack:
-        servers = early.servers if early else None
-        pool = stack.enter_context(contextlib.closing(SessionPool(note, remembers=False, servers=servers)))
-        lanes = sftp_lanes(location, options, stop, pool, note)
-        if lanes is not None:
-            stack.enter_context(contextlib.closing(lanes))
-        session = session_options(options, stop, pool=pool)
-        end = endpoint_at(location, session, writing=writing, note=note, lanes=lanes)
-        yield stack.enter_context(contextlib.closing(end))
 
 
 def endpoint_at(

@@ -2,10 +2,11 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from interop.sshd import HOST
-from mpx_command import mpx
+from mpx_command import mpx, running
 
 SFTP_SERVER = "/usr/lib/openssh/sftp-server"
 
@@ -21,6 +22,15 @@ def refused(code: int, *words: object) -> str:
     assert done.code == code, (done.code, done.out, done.err)
     assert len(done.err.strip().splitlines()) == 1, done.err
     return done.err
+
+
+def kill_halfway(ends: tuple[object, object], folder: Path, eventually: Callable[..., None]) -> None:
+    """Kill a copy of 24 MiB once some MiB are in a partial file in a folder, where `new` is to come."""
+    with running("copy", *ends, "--rate", "60Mbit/s") as copy:
+        eventually(lambda: sum(each.stat().st_blocks for each in folder.glob(".new*.part")) > 4000, 60)
+        copy.kill()
+        copy.wait(30)
+    assert not (folder / "new").exists()
 
 
 def there(path: Path) -> str:

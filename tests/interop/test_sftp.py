@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from interop.ssh_copies import SFTP_SERVER, contents, copied, lanes_of, there
+from interop.ssh_copies import SFTP_SERVER, contents, copied, kill_halfway, lanes_of, there
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import running
 from sites import make
@@ -112,11 +112,7 @@ def test_a_copy_that_was_killed_goes_on(
 ) -> None:
     source = make(tmp_path / "source", 24 * MIB + 11)
     ends = (source, there(tmp_path / "new")) if way == "up" else (there(source), tmp_path / "new")
-    with running("copy", *ends, "--rate", "60Mbit/s") as copy:
-        eventually(lambda: sum(each.stat().st_blocks for each in tmp_path.glob(".new*.part")) > 4000, 60)
-        copy.kill()
-        copy.wait(30)
-    assert not (tmp_path / "new").exists()
+    kill_halfway(ends, tmp_path, eventually)
     eventually(lambda: not sshd.sessions(), 60)  # nothing goes on writing
     report = tmp_path / "report.json"
     copied(*ends, "--report", report)

@@ -7,10 +7,14 @@ import sys
 import pytest
 from older_python import older_python
 
-from mpx.endpoints.ftp.extensions.stdio import Ready
+from mpx.endpoints.ftp.secured import DataHosts
 from mpx.endpoints.ftp.ssh.bundle import bundle
-from mpx.endpoints.ftp.ssh.direct import DirectWay, worth_waiting_s
+from mpx.endpoints.ftp.ssh.direct import worth_waiting_s
 from mpx.endpoints.ftp.ssh.lane import LaneSocket
+from mpx.endpoints.ftp.ssh.sshftp import SshftpServer
+from mpx.endpoints.ssh.addresses import addresses_of
+from mpx.endpoints.ssh.login import SshLogin
+from mpx.location import Location
 
 
 def test_the_bundle_is_the_same_each_time_and_compiles() -> None:
@@ -43,13 +47,29 @@ def test_a_listing_that_is_cut_in_its_ssh_is_not_taken_for_whole() -> None:
 
 def test_a_server_that_names_other_addresses_is_not_followed() -> None:
     for named in ("10.0.0.1", "127.0.0.1", "169.254.169.254", "internal.example", "0.0.0.0", ""):
-        assert set(tried("192.0.2.7", named)) <= {"192.0.2.7", "10.0.0.1"}, named
-    assert tried("8.8.8.8", "10.0.0.1") == ["8.8.8.8"]
-    assert tried("8.8.8.8", "9.9.9.9") == ["9.9.9.9", "8.8.8.8"]
+        assert set(addresses_of("192.0.2.7", named, lambda: False)) <= {"192.0.2.7", "10.0.0.1"}, named
+    assert addresses_of("8.8.8.8", "10.0.0.1", lambda: False) == ["8.8.8.8"]
+    assert addresses_of("8.8.8.8", "9.9.9.9", lambda: False) == ["9.9.9.9", "8.8.8.8"]
+    assert addresses_of("behind-a-jump-host.invalid", "10.0.0.1", lambda: False) == []
 
 
-def tried(host: str, named: str) -> list[str]:
-    return DirectWay("there", host, "", Ready("", named, 2811))._candidates()
+@pytest.mark.parametrize(
+    ("connection", "ours", "cannot_connect"),
+    [
+        ("192.0.2.1 5000 198.51.100.1 22", "192.0.2.1", False),
+        ("192.0.2.1 5000 198.51.100.1 22", "10.0.0.7", True),  # translated, or by a jump host
+        ("2001:db8::1 5000 2001:db8::2 22", "192.0.2.1", False),  # ssh over one family, data over the other
+        ("2001:db8::1 5000 2001:db8::2 22", "2001:db8::9", True),
+        ("", "192.0.2.1", False),
+        ("UNKNOWN 65535 UNKNOWN 65535", "192.0.2.1", False),
+    ],
+)
+def test_a_server_that_sees_another_address_of_ours_is_not_waited_for(
+    connection: str, ours: str, cannot_connect: bool
+) -> None:
+    server = SshftpServer(SshLogin(Location("ssh", "/", "198.51.100.1")), connection)
+    server.hosts = DataHosts("198.51.100.1", ours)
+    assert server.is_translated is cannot_connect
 
 
 @pytest.mark.parametrize("rtt_s", [0.0, 0.01, 0.06, 0.2])

@@ -3,7 +3,7 @@
 import re
 from types import MappingProxyType
 
-from mpx.errors import UsageError
+from mpx.errors import MpxError, UsageError
 from mpx.text import quoted
 
 _UNFIT = MappingProxyType({"\r": "a carriage return", "\n": "a line feed", "\0": "a NUL byte"})
@@ -22,10 +22,10 @@ def check_name(name: str) -> None:
         raise UsageError(f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename the file")
 
 
-def check_globus_name(name: str, peer: str) -> None:
-    """Raise UsageError for a name of which a Globus server would drop bytes; `peer`: as it is shown."""
+def check_globus_name(name: str, peer: str, refusal: type[MpxError] = UsageError) -> None:
+    """Raise `refusal` for a name of which a Globus server would drop bytes; `peer`: as it is shown."""
     if not _SURVIVES_TELNET.fullmatch(name):
-        raise UsageError(
-            f"{peer} is a Globus server, and in the clear those silently drop every byte of a name "
-            f"that is not printable ASCII; rename {quoted(name)}, or run mpx serve there"
+        raise refusal(
+            f"{peer} is a Globus server, and without GSI those silently drop every byte of a name "
+            f"that is not printable ASCII; rename {quoted(name)}, or have mpx there"
         )

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
@@ -49,6 +50,14 @@ class TicketedData(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class DataHosts:
+    """The addresses of data connections: the server's, and ours that it may connect to (empty: unknown)."""
+
+    server: str
+    ours: str
+
+
 class NoDcsc(ConnectionLost):
     """The server takes no certificate for data connections (DCSC); a new session gives it a proxy of ours."""
 
@@ -59,6 +68,8 @@ class NotSecured(ConnectionLost):
 
 class Security(Protocol):
     """What the connections of one session have in common. What is written here is that of `mpx serve`."""
+
+    carries_any_name: bool = True  # whatever its bytes, to a Globus server too
 
     @property
     def login(self) -> tuple[str, str]:
@@ -78,6 +89,16 @@ class Security(Protocol):
     def tickets(self) -> TicketedData | None:
         """How data connections come about; None: by ports, as `secured` says."""
         ...
+
+    @property
+    def hosts(self) -> DataHosts | None:
+        """Between which addresses data connections are, where the control channel does not tell."""
+        return None
+
+    @property
+    def is_translated(self) -> bool:
+        """Whether the server sees another address of ours than we have, so that it cannot connect to us."""
+        return False
 
     @property
     def settings(self) -> tuple[bytes, ...]:

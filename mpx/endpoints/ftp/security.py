@@ -16,6 +16,10 @@ def security_for(location: Location, ssh: SshOptions, gsi: GsiOptions, memory: G
 
         return TokenSecurity(location)
     if location.scheme == "ssh":
+        if ssh.servers and (sshftp := ssh.servers.sshftp_at(location)):
+            from mpx.endpoints.ftp.ssh.sshftp_security import SshftpSecurity
+
+            return SshftpSecurity(sshftp)
         from mpx.endpoints.ftp.ssh.security import SshSecurity
 
         return SshSecurity(location, ssh)

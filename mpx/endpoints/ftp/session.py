@@ -20,12 +20,7 @@ from mpx.endpoints.ftp.secured import TicketedData
 from mpx.endpoints.ftp.security import security_for
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.errors import (
-    ConnectionLost,
-    Interrupted,
-    SessionEnded,
-    TransferTimeout,
-)
+from mpx.errors import ConnectionLost, Interrupted, NameNotCarried, SessionEnded, TransferTimeout
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.net.beyond_sockets import is_local, peer_host
@@ -134,12 +129,15 @@ class ClientSession:
 
     @property
     def peer_host(self) -> str:
-        """The address of the server's end of the control channel."""
-        return self._peer_host
+        """The address of the server, for control and data."""
+        hosts = self.security.hosts if self.security else None
+        return hosts.server if hosts else self._peer_host
 
     @property
     def local_host(self) -> str:
-        """The address of our end of the control channel; empty if it goes through ssh."""
+        """The address of our end, for control and data; empty if it is not known, as both go through ssh."""
+        if self.security and (hosts := self.security.hosts):
+            return hosts.ours
         return "" if is_local(self._socket) else str(self._socket.getsockname()[0])
 
     @property
@@ -149,8 +147,8 @@ class ClientSession:
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether the control channel runs over IPv6."""
-        return self._socket.family == socket.AF_INET6 and not self.peer_host.startswith("::ffff:")
+        """Whether the server is reached over IPv6."""
+        return ":" in self.peer_host and not self.peer_host.startswith("::ffff:")
 
     def _connect(self) -> socket.socket:
         options = self.options
@@ -190,12 +188,15 @@ class ClientSession:
     def name(self, name: str) -> str:
         """Return `name` as an absolute one: relative names are below the login directory.
 
-        Raises UsageError for a name that this server would not understand as it is.
+        Raises UsageError, or NameNotCarried, for a name that this server would not understand as it is.
         """
         check_name(name)
+        full = name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
         if self.security is None and "DSI" in self.features:
             check_globus_name(name, self.peer)
-        return name if name.startswith("/") else f"{self.home.rstrip('/')}/{name}"
+        elif self.security and not self.security.carries_any_name:
+            check_globus_name(full, self.peer, NameNotCarried)
+        return full
 
     # --- talking -------------------------------------------------------------------------------------
 

@@ -23,6 +23,11 @@ _OPTIONS = (
 )
 # A shared connection that the network has forgotten is to end, so that another takes its place.
 _ALIVE = ("-oServerAliveInterval=15", "-oServerAliveCountMax=3")
+# What starts a GridFTP server for who has logged in, where globus-gridftp-server-enable-sshftp was run.
+_EACH_SSHFTP = (
+    'for each in "$HOME"/.globus/sshftp /etc/grid-security/sshftp; do test -f "$each" && test -x "$each" && '
+)
+SSHFTP = "mpx-sshftp"  # the line that precedes the dialogue with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +96,14 @@ def serve_command(program: RemoteProgram, loader: Sequence[str] = ()) -> str:
             'echo; echo "mpx-stdio no python"',
         ]
     else:
+        if program.is_looked_for:
+            told = 'echo && echo "mpx-stdio none sshftp $SSH_CONNECTION" && exit; done'
+            script.append(f"{_EACH_SSHFTP}{told}")
         script.append('echo; echo "mpx-stdio none"')
     return f"exec sh -c {shlex.quote('; '.join(script))}"
+
+
+def sshftp_command() -> str:
+    """Return the command that starts a GridFTP server there, which speaks over its input and output."""
+    script = f'{_EACH_SSHFTP}echo && echo {SSHFTP} && exec "$each"; done; exit 127'
+    return f"exec sh -c {shlex.quote(script)}"

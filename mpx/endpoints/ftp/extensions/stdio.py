@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from mpx.choices import PortRange
 
 MAGIC = b"\nmpx-stdio 1 "  # what follows to the end of the line is JSON
-NONE = b"\nmpx-stdio none"  # instead: there is no mpx, ...
+NONE = b"\nmpx-stdio none"  # instead: there is no mpx (but sshftp, if that follows), ...
 NO_PYTHON = b"\nmpx-stdio no python"  # ... no Python that is new enough, or ...
 SEND = b"\nmpx-stdio send"  # ... it is to be sent first
 LONGEST_NOISE_BYTES = 1 << 20  # before it
@@ -77,6 +77,12 @@ def parse_request(body: bytes) -> ServeRequest | LaneRequest:
 def encode_ready(ready: Ready | None) -> bytes:
     """Return the line that says so; None for a lane, which has nothing to tell."""
     return MAGIC + json.dumps(asdict(ready) if ready else {}).encode("ascii") + b"\n"
+
+
+def parse_sshftp(line: bytes) -> str | None:
+    """Read what follows NONE: the ssh connection, as the other end sees it, if sshftp is there."""
+    verb, _, connection = line.decode("ascii", "replace").strip().partition(" ")
+    return connection.strip() if verb == "sshftp" else None
 
 
 def parse_ready(line: bytes) -> Ready | None:

@@ -30,8 +30,9 @@ class GsiData:
     AuthenticationError for a peer that is not the server. `is_private`: all that passes is encrypted.
     """
 
-    def __init__(self, peer: str, show: Show, check: Check, *, is_private: bool) -> None:
-        self._peer, self._check, self._is_private = peer, check, is_private
+    def __init__(self, peer: str, show: Show, check: Check, *, is_private: bool, advice: str = "") -> None:
+        """`advice`: what to do about a server that has no TLS there."""
+        self._peer, self._check, self._is_private, self._advice = peer, check, is_private, advice
         self._contexts = {is_server: self._context(show, is_server=is_server) for is_server in (False, True)}
 
     @staticmethod
@@ -77,7 +78,7 @@ class GsiData:
             found.close()
             if error.reason in tls.NO_TLS and not is_server:
                 raise AuthenticationError(
-                    f"{self._peer} does not authenticate its data connections; give --no-dcau to do without"
+                    f"{self._peer} does not authenticate its data connections{self._advice}"
                 ) from None
             why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else error.reason
             raise NotSecured(

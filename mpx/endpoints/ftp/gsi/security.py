@@ -6,17 +6,15 @@ take nothing else. A server without DCSC is given a proxy of ours in its place, 
 certificates of our name.
 """
 
-import base64
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from mpx.endpoints.ftp.gsi.control import GsiControl
 from mpx.endpoints.ftp.gsi.data import GsiData
+from mpx.endpoints.ftp.gsi.data_certificate import DataCertificate
 from mpx.endpoints.ftp.gsi.handshake import GsiHandshake
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.secured import CERTIFICATE, PROXY, NoDcsc, Security
@@ -24,8 +22,6 @@ from mpx.endpoints.ftp.wire import Reply, command
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SessionEnded
 from mpx.location import Location
 from mpx.net import tcp
-from mpx.net.self_signed import self_signed
-from mpx.net.tls import load_pem
 from mpx.net.x509.credential import Credential, find_credential
 from mpx.net.x509.names import normalized, one_line
 from mpx.net.x509.proxies import end_entity, sign_proxy
@@ -34,14 +30,8 @@ from mpx.net.x509.trust import TrustAnchors, find_trust_anchors, verified_chain
 from mpx.report import Severity
 
 _BY_MAPPING = ":globus-mapping:"  # the account that the server's grid-mapfile has for us
-_LASTS = timedelta(days=30)  # the certificate of data connections; a copy may take long
 _DONE, _NOT_LOGGED_IN = 200, 530
-
-
-def data_certificate() -> str:
-    """Return a certificate that was made just now, with its key, as servers take it for data connections."""
-    certificate, key = (each.decode("ascii") for each in self_signed("mpx data", _LASTS))
-    return f"{certificate}{key}{certificate}"  # once more: as what vouches for it
+_DO_WITHOUT = "; give --no-dcau to do without"
 
 
 class GsiSecurity(Security):
@@ -59,9 +49,7 @@ class GsiSecurity(Security):
         self._uses_dcsc = options.dcau and has_dcsc
         self._delegates = options.delegate or (options.dcau and not has_dcsc)
         self._is_private = options.encrypt  # PROT P was said last, and not C
-        self._pem = ""
-        if self._uses_dcsc:
-            self._pem = options.data_certificate or data_certificate()
+        self._made = DataCertificate(options.data_certificate) if self._uses_dcsc else None
 
     @property
     def tickets(self) -> None:
@@ -146,9 +134,9 @@ class GsiSecurity(Security):
         if not self._options.dcau:
             return command("DCAU", "N"), _protection(is_private=False)
         protection = command("PBSZ", 1 << 20), _protection(is_private=self._is_private)
-        if not self._uses_dcsc:
+        if self._made is None:
             return command("DCAU", "A"), *protection
-        return command("DCAU", "A"), *protection, command("DCSC", "P", _base64(self._pem))
+        return command("DCAU", "A"), *protection, self._made.handing_over
 
     def settled(self, replies: Sequence[Reply]) -> None:
         """See Security; raises NoDcsc where the server is to be given a proxy in place of a certificate."""
@@ -205,9 +193,10 @@ class GsiSecurity(Security):
         """See Security."""
         if not self._options.dcau:
             return None
-        if self._uses_dcsc:
-            return GsiData(self._peer, self._show_made, self._check_made, is_private=self._is_private)
-        return GsiData(self._peer, self._show_mine, self._check_mine, is_private=self._is_private)
+        if self._made:
+            return self._made.connections(self._peer, is_private=self._is_private, advice=_DO_WITHOUT)
+        show, check = self._show_mine, self._check_mine
+        return GsiData(self._peer, show, check, is_private=self._is_private, advice=_DO_WITHOUT)
 
     @property
     def data_identity(self) -> str:
@@ -215,14 +204,6 @@ class GsiSecurity(Security):
         if not self._options.dcau:
             return ""
         return CERTIFICATE if self._uses_dcsc else PROXY
-
-    def _show_made(self, context: ssl.SSLContext) -> None:
-        load_pem(context, self._pem)
-
-    def _check_made(self, connection: ssl.SSLObject | ssl.SSLSocket) -> None:
-        made = x509.load_pem_x509_certificate(self._pem.encode("ascii"))
-        if connection.getpeercert(binary_form=True) != made.public_bytes(Encoding.DER):
-            raise AuthenticationError(f"a data connection is not one of {self._peer}; no data passed")
 
     def _show_mine(self, context: ssl.SSLContext) -> None:
         self._credential.load_into(context)
@@ -260,7 +241,3 @@ class GsiSecurity(Security):
 
 def _protection(*, is_private: bool) -> bytes:
     return command("PROT", "P" if is_private else "C")
-
-
-def _base64(pem: str) -> str:
-    return base64.b64encode(pem.encode("ascii")).decode("ascii")

@@ -4,7 +4,6 @@ Both ends show the one certificate that was made for this copy and sent through 
 """
 
 import contextlib
-import ipaddress
 import socket
 import ssl
 import threading
@@ -14,10 +13,10 @@ from collections.abc import Callable
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import Ready
 from mpx.endpoints.ftp.wire import command
+from mpx.endpoints.ssh.addresses import addresses_of
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.net import tcp, tls
 from mpx.net.dial import Dial
-from mpx.net.reach import believed_host
 
 _FIRST_PORT = 1024  # that is connected to
 _READ_BYTES = 4096
@@ -101,7 +100,8 @@ class DirectWay:
         A server that shows our certificate is ours. Should it not take the same one from us (its clock may be
         wrong), that shows only when it greets us.
         """
-        for host in self._candidates() if self._ready.port >= _FIRST_PORT else ():
+        usable, stop = self._ready.port >= _FIRST_PORT, self._closed.is_set
+        for host in addresses_of(self._host, self._ready.host, stop) if usable else ():
             address = host, self._ready.port
             with contextlib.suppress(MpxError, OSError):
                 connection = tcp.connect(address, timeout_s, stop=self._closed.is_set)
@@ -115,19 +115,6 @@ class DirectWay:
         self.was_tried.set()
         if self._closed.is_set():
             self.give_up()
-
-    def _candidates(self) -> list[str]:
-        """Return the addresses to try: those of the host, and the one that the server names.
-
-        Not one that reaches less far than where ssh has come to: that is no business of a server.
-        """
-        try:
-            resolved = tcp.resolve(self._host, 1, socket.AF_UNSPEC, self._closed.is_set)
-            found = [address[0] for _, address in resolved]
-            named = believed_host(str(ipaddress.ip_address(self._ready.host)), found[0])
-        except (MpxError, ValueError, IndexError):
-            return []
-        return list(dict.fromkeys((named, *found)))
 
     def _greets(self, address: tcp.Address, timeout_s: float) -> bool:
         """Tell whether the server greets us there: then it has taken our certificate."""

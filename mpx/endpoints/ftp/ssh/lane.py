@@ -5,12 +5,16 @@ import errno
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
+
+from mpx.endpoints.ssh.process import SshProcess
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _READ_BYTES = 65536
+_ENDS_S = 60.0
 _ENDS_SESSION = b"ABOR\r\nQUIT\r\n"
 
 
@@ -23,8 +27,9 @@ class LaneSocket(socket.socket):
         is_needless: Callable[[], bool],
         closed: Callable[[], None],
         has_ended_well: Callable[[], bool],
+        heard: bytes = b"",
     ) -> None:
-        """Takes `end` over. `closed` is called once it is closed.
+        """Takes `end` over. `closed` is called once it is closed. `heard`: what `recv` gives first.
 
         `has_ended_well` is asked at the end of what comes: else it may be an ssh that was cut.
         """
@@ -33,9 +38,13 @@ class LaneSocket(socket.socket):
         self._tell_closed = closed
         self._has_ended_well = has_ended_well
         self._is_cut = False
+        self._heard = heard
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         """See socket.recv; raises ConnectionResetError where the end is none."""
+        if self._heard:
+            found, self._heard = self._heard[:bufsize], self._heard[bufsize:]
+            return found
         data = super().recv(bufsize, flags)
         if not data and bufsize:
             self._check_end()
@@ -67,6 +76,55 @@ class LaneSocket(socket.socket):
         super().close()
         tell, self._tell_closed = self._tell_closed, _nothing
         tell()
+
+
+class Lanes:
+    """The ssh sessions that one server is reached through, until they have sent what they were given."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[SshProcess] = []
+
+    @property
+    def are_alive(self) -> bool:
+        """Whether one of them has not ended."""
+        with self._lock:
+            return not all(process.has_ended for process in self._running)
+
+    def begun(
+        self,
+        process: SshProcess,
+        begin: Callable[[SshProcess], bytes],
+        is_needless: Callable[[], bool] = lambda: False,
+    ) -> LaneSocket:
+        """Return a connection through an ssh once `begin` is done with it; raises as that.
+
+        It returns what it has heard too much.
+        """
+        with self._lock:
+            self._running.append(process)
+        try:
+            heard = begin(process)
+        except BaseException:
+            self._end(process)
+            raise
+        end, well = partial(self._end, process), process.has_ended_well
+        return LaneSocket(process.socket, is_needless, end, well, heard)
+
+    def close(self) -> None:
+        """End them."""
+        with self._lock:
+            running, self._running = self._running, []
+        for process in running:
+            process.close()
+
+    def _end(self, process: SshProcess) -> None:
+        """Have one end in its own time: it may still have to send what it was given."""
+        with self._lock:
+            if process not in self._running:
+                return
+            self._running.remove(process)
+        threading.Thread(target=process.close, args=(_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
 
 
 def first_session(through: socket.socket) -> socket.socket:

@@ -16,7 +16,7 @@ from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, ServeRequest
 from mpx.endpoints.ftp.ssh.answer import begin
 from mpx.endpoints.ftp.ssh.direct import DirectWay
-from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
+from mpx.endpoints.ftp.ssh.lane import Lanes, first_session
 from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
 from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.endpoints.ssh.login import SshLogin
@@ -29,7 +29,6 @@ from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 _CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
-_LANE_ENDS_S = 60.0
 
 
 class RemoteServer:
@@ -54,8 +53,8 @@ class RemoteServer:
         self._first: SshProcess | None = None  # the server lives as long as this
         self._unused: socket.socket | None = None  # its first control channel, which nobody has asked for yet
         self._path = ""  # where it takes lanes
-        self._lanes: list[SshProcess] = []
         self._pem = ""
+        self._lanes = Lanes()
         self._direct: DirectWay | None = None  # once the server is there
 
     @property
@@ -106,32 +105,22 @@ class RemoteServer:
         with self._lock:
             path, command_there = self._path, self._command
         assert command_there  # that of the first session
-        process = SshProcess(words, command_there.text, self.name)
-        with self._lock:
-            self._lanes.append(process)
-        try:
+        process, is_data = SshProcess(words, command_there.text, self.name), use == stdio.DATA
+
+        def ask(process: SshProcess) -> bytes:
             begin(process, LaneRequest(path, use), timeout_s, stop, lambda: command_there.sent)
-        except BaseException:
-            self._end(process)
-            raise
-        is_data = use == stdio.DATA
-        return LaneSocket(
-            process.socket,
-            lambda: is_data and self.direct is not None,
-            lambda: self._end(process),
-            process.has_ended_well,
-        )
+            return b""
+
+        return self._lanes.begun(process, ask, lambda: is_data and self.direct is not None)
 
     def close(self) -> None:
         """End the server and each ssh to it."""
         with self._lock:
-            lanes, self._lanes = self._lanes, []
             self._end_first()
             early, self._early = self._early, None
         if early is not None:
             early.close(0.0)
-        for lane in lanes:
-            lane.close()
+        self._lanes.close()
         self.login.close()
 
     # --- starting ------------------------------------------------------------------------------------
@@ -168,14 +157,6 @@ class RemoteServer:
         if self._first is not None:
             self._first.close()
             self._first = None
-
-    def _end(self, process: SshProcess) -> None:
-        """Have a lane end in its own time: it may still have to send what it was given."""
-        with self._lock:
-            if process not in self._lanes:
-                return
-            self._lanes.remove(process)
-        threading.Thread(target=process.close, args=(_LANE_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
 
 
 class _Making(threading.Thread):
