@@ -31,7 +31,7 @@ class SftpEndpoint:
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: SftpSession | None = None
-        self._sums: RemoteSums | None = None
+        self._sums = RemoteSums(pool, options, self.let_go)
         self._listing: Listing | None = None  # under way
 
     @property
@@ -251,10 +251,7 @@ class SftpEndpoint:
         """See Endpoint. Only what the account there has a program for."""
         if algorithm != RemoteSums.ALGORITHM:
             return False
-        self._sums = self._sums or RemoteSums(self._pool, self._options)
-        is_there = self._sums.is_there
-        self._sums.close()  # whoever compares needs it before this endpoint does
-        return is_there
+        return self._sums.is_there
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
@@ -262,7 +259,6 @@ class SftpEndpoint:
         """See Endpoint."""
         if algorithm != RemoteSums.ALGORITHM:
             return [RemoteSums.none(self.location.host, self._refusal) for _ in parts]
-        self._sums = self._sums or RemoteSums(self._pool, self._options)
         return self._sums.of(parts, self._refusal, stop)
 
     def free_bytes(self, name: str) -> int | None:
@@ -301,9 +297,6 @@ class SftpEndpoint:
         if self._session is not None:
             self._session.close()
             self._session = None
-        if self._sums is not None:
-            self._sums.close()
-            self._sums = None
 
 
 def _name(name: str) -> bytes:
