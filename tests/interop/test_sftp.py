@@ -80,6 +80,19 @@ def test_names_are_relative_to_home_as_of_scp(sshd: PrivateSshd, tmp_path: Path)
     assert (tmp_path / "back").read_bytes() == source.read_bytes()
 
 
+def test_names_are_relative_to_where_sftp_begins(tmp_path: Path) -> None:
+    """As with scp; the shell that computes the checksums begins at home all the same."""
+    begins = tmp_path / "begins"
+    begins.mkdir()
+    source = make(tmp_path / "source", 100_000)
+    with private_sshd(f'Subsystem sftp internal-sftp -d {begins}'):
+        for name, url in (("a", f"{HOST}:a"), ("b", f"ssh://{HOST}/~/b")):
+            assert "verified (sha256)" in copied(source, url)
+            assert (begins / name).read_bytes() == source.read_bytes()
+            assert "verified (sha256)" in copied(url, tmp_path / name)
+            assert (tmp_path / name).read_bytes() == source.read_bytes()
+
+
 def test_neither_names_nor_secrets_stand_in_any_command_line(sshd: PrivateSshd, tmp_path: Path) -> None:
     source = make(tmp_path / "telltale-source", 3 * MIB)
     seen: set[bytes] = set()

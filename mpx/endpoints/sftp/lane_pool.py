@@ -48,6 +48,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
         super().__init__(note)
         self.login = login
+        self.begins_in = ""  # see SftpSession; each begins in the same folder
         self._alone_from_s = 0.0  # when a connection of its own is tried again
         self._first_login = threading.Lock()  # held while it is made, so that the user is asked once
         self._trying_alone = threading.Lock()  # held while it is not known whether a login asks for anything
@@ -214,6 +215,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         except BaseException:
             session.close()
             raise
+        self.begins_in = session.begins_in
         return session
 
     def _started_shell(self, words: list[str], options: LaneOptions) -> SumsShell:

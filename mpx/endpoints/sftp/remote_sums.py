@@ -4,6 +4,7 @@ SFTP has no question for it that servers answer. Where the account may run no pr
 files stay unverified.
 """
 
+import posixpath
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -82,10 +83,10 @@ class RemoteSums:
             self._let_go()
         return self._pool.open_shell(self._options, self._let_go)
 
-    @staticmethod
-    def _asked(shell: SumsShell, parts: Sequence[Part], stop: Callable[[], bool]) -> list[str | None]:
+    def _asked(self, shell: SumsShell, parts: Sequence[Part], stop: Callable[[], bool]) -> list[str | None]:
         """Return the checksum of each part, None of one that cannot be read."""
-        names = [wire.encoded(part.name) for part in parts]
+        # A shell begins at home, SFTP perhaps elsewhere.
+        names = [wire.encoded(posixpath.join(self._pool.begins_in, part.name)) for part in parts]
         sums: list[str | None] = [None] * len(parts)
         whole = [
             i

@@ -82,6 +82,7 @@ class SftpSession:
         self.stop = stop
         self.extensions: frozenset[str] = frozenset()
         self.limits = ServerLimits()
+        self.begins_in = ""  # the folder that relative names are in: home, or another; empty: not told
         self.is_open_ssh = False
         self.closed: Callable[[], None] = lambda: None  # is called once it has been closed
         self._process = process
@@ -123,11 +124,14 @@ class SftpSession:
         known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
-        if wire.LIMITS in self.extensions:
-            (told,) = self.ask([extended(wire.LIMITS)])
-            if isinstance(told, Extended):
+        limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []
+        where, *told = self.ask([request(PacketKind.REALPATH, wire.name(".")), *limits])
+        if isinstance(where, Names) and where.entries and where.entries[0].name.startswith(b"/"):
+            self.begins_in = wire.decoded(where.entries[0].name)
+        for each in told:
+            if isinstance(each, Extended):
                 with contextlib.suppress(WireError):
-                    self.limits = wire.parse_limits(told.content)
+                    self.limits = wire.parse_limits(each.content)
 
     def _noise(self) -> str:
         heard = quoted(self._inbox.heard[:40].decode("utf-8", "replace"))
