@@ -1,8 +1,10 @@
 """The sessions of one copy with one host, of SFTP and of checksums: no more of them than the server admits.
 
-The first goes through the shared login (SshLogin); further ones have connections of their own where that
-needs nobody who types, else they are sessions in the shared connection. Where the server refuses one more,
-whoever needs a session waits for its turn, and whoever has one and nothing to do gives it back.
+The first goes through the shared login (SshLogin). Further ones that move data have connections of their
+own, which carry more, where a login needs nobody who types. Else, and where they are only asked, they are
+sessions in the shared connection: a login is more work for both ends than most sessions. Where the server
+refuses one more, whoever needs a session waits for its turn, and whoever has one and nothing to do gives it
+back.
 """
 
 import contextlib
@@ -34,12 +36,16 @@ OneLane = TypeVar("OneLane", SftpSession, SumsShell)
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
-    """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn."""
+    """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn.
+
+    `moves_data`: so that a connection of its own is worth a login.
+    """
 
     connect_timeout_s: float
     timeout_s: float
     stop: Callable[[], bool]
     waits_for_turn: bool = True
+    moves_data: bool = False
 
 
 class LanePool(TurnsForSessions[Lane, Lane]):
@@ -183,8 +189,19 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         return session
 
     def _further(self, options: LaneOptions) -> SftpSession:
-        session = self._alone(lambda: self._started(self.login.alone(), options))
-        return session or self._started(self.login.shared(), options)
+        """Open one more: in a connection of its own where it is to move data, else in the shared one."""
+
+        def alone() -> SftpSession:
+            return self._started(self.login.alone(), options)
+
+        if options.moves_data and (session := self._alone(alone)):
+            return session
+        try:
+            return self._started(self.login.shared(), options)
+        except SessionRefused:
+            if options.moves_data or not (session := self._alone(alone)):
+                raise
+            return session
 
     def _alone(self, started: Callable[[], OneLane]) -> OneLane | None:
         """Open one in a connection of its own; None where that needs somebody who types, or fails."""
