@@ -265,7 +265,7 @@ class SftpEndpoint:
         return self._sums.of(parts, self._refusal, stop)
 
     def free_bytes(self, name: str) -> int | None:
-        """See Endpoint. Asks the nearest folder that exists, if the server tells of any, and not at once again."""
+        """See Endpoint. Asks the nearest folder that exists, if the server tells of any; not each time."""
         (folder, told_s), found = self._room
         if folder == name and time.monotonic() - told_s < ROOM_S:
             return found

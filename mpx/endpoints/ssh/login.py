@@ -15,7 +15,7 @@ import threading
 from mpx.endpoints.ssh.command_line import arguments
 from mpx.endpoints.ssh.login_record import has_logged_in, needs_somebody
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
-from mpx.files.socket_folder import new_socket_folder, remove_socket_folder
+from mpx.files.socket_folder import SocketFolder, new_socket_folder
 from mpx.location import Location
 
 _SETTINGS_S = 10.0
@@ -34,7 +34,7 @@ class SshLogin:
 
     def __init__(self, location: Location) -> None:
         self._location = location
-        self._folder = ""
+        self._folder: SocketFolder | None = None
         self._control_path: str | None = None  # None: as the settings of the user have it
         self._users_path = ""  # of the user's shared connection
         self._is_shared = False
@@ -71,7 +71,7 @@ class SshLogin:
                 self._users_path = path
                 return
             self._folder = new_socket_folder("mpx-ssh-")
-            self._control_path = f"{self._folder}/c" if self._folder else None
+            self._control_path = f"{self._folder.path}/c" if self._folder else None
 
     @property
     def is_up(self) -> bool:
@@ -139,8 +139,8 @@ class SshLogin:
             return
         words = arguments(self._location, self._control_path)
         _done([words[0], "-Oexit", *words[1:]])
-        remove_socket_folder(self._folder)
-        self._folder = ""
+        self._folder.remove()
+        self._folder = None
 
     def _is_up(self, control_path: str | None) -> bool:
         words = arguments(self._location, control_path)
