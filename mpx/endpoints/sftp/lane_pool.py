@@ -135,7 +135,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         """Open a session; raises what kept it from that."""
         try:
             with self._first_login:
-                if all(lane.has_ended for lane in self._sessions):
+                if all(lane.has_ended for lane in list(self._sessions)):
                     return self._added(self._first(options))
             return self._added(self._further(options))
         finally:
