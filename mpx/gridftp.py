@@ -236,10 +236,8 @@ class GridFtpEndpoint:
 
         full = self._full(name)
         listing = self._listing = self._listing or FolderListing(lambda: self.session, self._note)
-        only = ""
-        for base, info in listing.entries(
-            full, lambda r: cannot_list(r, self.session.peer, name, self._refusal)
-        ):
+        only, peer = "", self.session.peer
+        for base, info in listing.entries(full, lambda r: cannot_list(r, peer, name, self._refusal)):
             only = base if listing.count == 1 else ""
             yield base, info
         if only and posixpath.basename(full) == only:

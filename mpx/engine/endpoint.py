@@ -79,6 +79,7 @@ class Commit:
     was_tried: bool = False  # to be given its name before: what was cut off then is to be settled
     size_bytes: int | None = None  # that it must have, if known
     has_holes: bool = False  # that were made on purpose
+    is_synced: bool = False  # by who has brought it
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,12 @@ class FileTransfer:
         self.retried_sections: set[int] = set()  # sent once more after a checksum mismatch
         self.rename_asked = False  # for its final name; the answer may have been lost
         self.was_misfit = False  # the server stored another number of bytes than were sent, once
+        self.is_synced = False  # the worker that has brought all of it has synced it, and none is lost since
         # Changed here only, with `_lock` held; one value at a time is read without it:
         self.size_bytes = info.known_bytes
         self.is_streamed = streamed or info.size_bytes is None  # until its end has been seen
         self.resumed_bytes = 0  # had arrived before this run
-        self._claimed = False
+        self._claimed = self._given_up = False
         # Each has a lock of its own:
         self.verified = Verified()
         self.sums = running(sums)  # of what passes
@@ -86,7 +87,6 @@ class FileTransfer:
         self._always_streamed = self.is_streamed
         self._fd: int | None = None  # of the source, where this host is that
         self._users = 0
-        self._given_up = False
 
     @property
     def is_small(self) -> bool:
@@ -127,8 +127,7 @@ class FileTransfer:
             size = self.size_bytes
             if end_first and self._todo.size > limit and self._todo.covers(size - 1, size):
                 return self._todo.take_last(min(limit, (size - 1) % SECTION_BYTES + 1))
-            piece = self._todo.take_first(limit)
-            if piece is None:
+            if (piece := self._todo.take_first(limit)) is None:
                 return None
             start, end = piece
             edge = (start // SECTION_BYTES + 1) * SECTION_BYTES
@@ -180,6 +179,7 @@ class FileTransfer:
 
     def _take_back(self, start: int, end: int) -> None:
         """Count bytes as neither arrived nor compared."""
+        self.is_synced = False
         fresh = RangeSet(self._fresh)
         fresh.remove(start, end)
         self._fresh = list(fresh)
@@ -207,8 +207,7 @@ class FileTransfer:
     def _landed(self, start: int, end: int) -> int:
         if self.is_streamed:
             self.size_bytes = max(self.size_bytes, end)
-        new = self._add(self._arrived, start, end)
-        if new:
+        if new := self._add(self._arrived, start, end):
             self._fresh.append((start, end))
         return new
 
@@ -328,7 +327,7 @@ class FileTransfer:
         return self._claimed
 
     def claim_given_up(self) -> bool:
-        """Return True to the first caller that gives this file up; it cannot be claimed whole afterwards.
+        """Return True to the first caller that gives this file up, which then cannot be claimed whole.
 
         False, without any effect, if it was claimed before: whole, or given up by another.
         """
@@ -342,8 +341,7 @@ class FileTransfer:
     @property
     def is_given_up(self) -> bool:
         """Whether it was given up."""
-        with self._lock:
-            return self._given_up
+        return self._given_up
 
     def missing_within(self, start: int, end: int) -> RangeSet:
         """Return what of [start, end) has not arrived."""
@@ -384,16 +382,17 @@ class FileTransfer:
         if self.is_read_once and self.was_read:
             raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
 
-    def close(self) -> None:
-        """Let go of the local side; the last one closes it."""
+    def close(self) -> bool:
+        """Let go of the local side, where the last one closes a source; return whether this was the last."""
         with self._lock:
             if self._fd is None:
                 self.written.close()
-                return
+                return False
             self._users -= 1
             if self._users == 0:
                 fd, self._fd = self._fd, None
                 os.close(fd)
+            return self._users == 0
 
     def release(self) -> None:
         """Keep the partial file open no longer than it is used: it is committed or given up."""

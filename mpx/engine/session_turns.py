@@ -52,11 +52,13 @@ class TurnsForSessions(Generic[Session, Spare]):
         *,
         waits: bool,
         while_waiting: Callable[[], None] = lambda: None,
+        fits: Callable[[Spare], bool] = lambda spare: True,  # noqa: ARG005
     ) -> Spare | None:
         """Wait for a turn; return what was given back, None where the caller is to open a session.
 
-        That counts as being opened then. `while_waiting` is called now and then. Raises SessionsFull where
-        the caller does not wait, Interrupted.
+        That counts as being opened then, and so does what is returned and does not fit: the caller closes it,
+        and opens another in its place. `while_waiting` is called now and then. Raises SessionsFull where the
+        caller does not wait, Interrupted.
         """
         with self._changed:
             ticket = object()
@@ -73,10 +75,13 @@ class TurnsForSessions(Generic[Session, Spare]):
                         while_waiting()
                     finally:
                         self._changed.acquire()
-                if self._spare:
-                    return self._spare.popleft()
+                for spare in self._spare:
+                    if fits(spare):
+                        self._spare.remove(spare)
+                        return spare
+                unfit = None if self._has_room else self._spare.popleft()
                 self._opening += 1
-                return None
+                return unfit
             finally:
                 self._waiting.remove(ticket)
                 self._changed.notify_all()

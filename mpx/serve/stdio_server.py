@@ -22,7 +22,7 @@ from mpx.endpoints.ftp.extensions import dialing
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL, parse_opening
 from mpx.endpoints.ftp.extensions.stdio import DATA, Ready, ServeRequest, encode_ready
 from mpx.errors import UsageError
-from mpx.files.socket_folder import new_socket_folder, remove_socket_folder
+from mpx.files.socket_folder import new_socket_folder
 from mpx.net import tls
 from mpx.serve.audit import Audit
 from mpx.serve.rights import OneSecret
@@ -72,12 +72,12 @@ def _end(number: int, _: object) -> None:
 @contextmanager
 def _folder() -> Iterator[str]:
     folder = new_socket_folder("mpx-serve-")
-    if not folder:
+    if folder is None:
         raise UsageError("no folder can be made for a socket, neither below TMPDIR nor in /tmp")
     try:
-        yield folder
+        yield folder.path
     finally:
-        remove_socket_folder(folder)
+        folder.remove()
 
 
 def _context(pem: str) -> ssl.SSLContext:

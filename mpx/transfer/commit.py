@@ -24,6 +24,8 @@ from mpx.transfer.sent_notes import Sent
 from mpx.transfer.verify_queue import Section, VerifyQueue
 from mpx.units import counted
 
+MOST_BY_PROGRAM = 3  # sessions, where a program (ssh) has the connection
+
 
 class Committer:
     """Takes whole files, verifies and commits them; checks sections of large ones while they move.
@@ -58,8 +60,10 @@ class Committer:
         self._incomplete_folders: set[str] = set()
         self._moving: dict[str, FileTransfer] = {}
         self._sessions: list[CommitSession] = []
-        self._most_sessions = options.max_sessions
-        self._verify_queue = VerifyQueue(verifies=choice.verifies, sessions=options.max_sessions)
+        # A program's connection takes ten sessions or so, and a further one a login.
+        most = options.max_sessions if ends.far.owns_streams() else min(options.max_sessions, MOST_BY_PROGRAM)
+        self._most_sessions = most
+        self._verify_queue = VerifyQueue(verifies=choice.verifies, sessions=most)
         self._work = CommitWork(
             ends,
             choice,

@@ -282,6 +282,7 @@ class CommitSession(threading.Thread):
                 was_tried=file.rename_asked or file.was_begun or file.was_misfit,
                 size_bytes=file.size_bytes,
                 has_holes=file.hole_bytes > 0,
+                is_synced=file.is_synced,
             )
             for file in ready
         ]

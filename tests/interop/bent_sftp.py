@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-STATUS, HANDLE, DATA, ATTRS = 101, 102, 103, 105
+STATUS, HANDLE, DATA, ATTRS, EXTENDED = 101, 102, 103, 105, 201
+UNSUPPORTED = struct.pack(">I", 8)
 MANY = 40_000  # bytes of data, beyond which a file is no small one
 
 Bend = Callable[[int, bytes], bytes | None]  # of a kind and the rest of a packet; None: the end
@@ -19,6 +20,11 @@ Bend = Callable[[int, bytes], bytes | None]  # of a kind and the rest of a packe
 
 def wrong_number(kind: int, rest: bytes) -> bytes:
     return _packet(kind, struct.pack(">I", 987654321) + rest[4:] if kind == DATA else rest)
+
+
+def no_limits(kind: int, rest: bytes) -> bytes:
+    """It tells nothing that it was asked for by an extension: of limits, of free space."""
+    return _packet(STATUS, rest[:4] + UNSUPPORTED) if kind == EXTENDED else _packet(kind, rest)
 
 
 def wrong_kind(kind: int, rest: bytes) -> bytes:

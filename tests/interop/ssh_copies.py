@@ -2,13 +2,35 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from interop import bent_sftp
 from interop.sshd import HOST
 from mpx_command import mpx, running
 
 SFTP_SERVER = "/usr/lib/openssh/sftp-server"
+
+
+# An ssh that has logged in, at whose other end there is SFTP and nothing else.
+SSH = """#!/bin/sh
+case "$1" in
+-s) exec {python} {bent} {how} {program} ;;
+*) exit 1 ;;
+esac
+"""
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str, program: Path) -> None:
+    """Have such an ssh, and an SFTP server whose answers are bent; see bent_sftp."""
+    (folder / "bin").mkdir()
+    ssh = folder / "bin" / "ssh"
+    bent = Path(bent_sftp.__file__)
+    ssh.write_text(SSH.format(python=sys.executable, bent=bent, how=how, program=program))
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
 
 
 def copied(*words: object) -> str:

@@ -48,6 +48,20 @@ def test_a_file_goes_both_ways(sshd: PrivateSshd, tmp_path: Path, size: int) -> 
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["back", "far", "source"]
 
 
+def test_a_file_with_holes_goes_both_ways(sshd: PrivateSshd, tmp_path: Path) -> None:
+    """What arrives has zeros for them, as with servers of FTP."""
+    source = tmp_path / "source"
+    with source.open("wb") as file:
+        file.write(os.urandom(70_000))
+        file.truncate(9 * MIB)
+        file.seek(6 * MIB + 1)
+        file.write(os.urandom(1000))
+    copied(source, there(tmp_path / "far"))
+    copied(there(source), tmp_path / "back")
+    for copy in ("far", "back"):
+        assert (tmp_path / copy).read_bytes() == source.read_bytes()
+
+
 ODD = (
     *("plain", "with blanks", "-rf", "it's", '"; touch hit; "', "$(touch hit)", "a\udcffb", "*?", "a\nb"),
     *("back\\slash", "\\n", " ", "%41", "\x01", "-", "#", "~", "é", "x" * 255),
@@ -78,6 +92,19 @@ def test_names_are_relative_to_home_as_of_scp(sshd: PrivateSshd, tmp_path: Path)
     relative = os.path.relpath(source, home)
     copied(f"{HOST}:{relative}", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == source.read_bytes()
+
+
+def test_names_are_relative_to_where_sftp_begins(tmp_path: Path) -> None:
+    """As with scp; the shell that computes the checksums begins at home all the same."""
+    begins = tmp_path / "begins"
+    begins.mkdir()
+    source = make(tmp_path / "source", 100_000)
+    with private_sshd(f"Subsystem sftp internal-sftp -d {begins}"):
+        for name, url in (("a", f"{HOST}:a"), ("b", f"ssh://{HOST}/~/b")):
+            assert "verified (sha256)" in copied(source, url)
+            assert (begins / name).read_bytes() == source.read_bytes()
+            assert "verified (sha256)" in copied(url, tmp_path / name)
+            assert (tmp_path / name).read_bytes() == source.read_bytes()
 
 
 def test_neither_names_nor_secrets_stand_in_any_command_line(sshd: PrivateSshd, tmp_path: Path) -> None:

@@ -1,27 +1,14 @@
 """SFTP servers that answer what is not so: the copy ends with the right bytes, or with one clear line."""
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
 from install_peers import find_peer
-from interop import bent_sftp
-from interop.ssh_copies import SFTP_SERVER
+from interop.ssh_copies import SFTP_SERVER, stand_in
 from mpx_command import Ended, mpx
 from sites import make
 
 MIB = 1024 * 1024
-BENT = Path(bent_sftp.__file__)
-
-# An ssh that has logged in, at whose other end there is SFTP and nothing else.
-SSH = """#!/bin/sh
-case "$1" in
--s) exec {python} {bent} {how} {program} ;;
--O*|-G) exit 1 ;;
-*) exit 1 ;;
-esac
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +17,7 @@ def needs_a_server() -> None:
 
 
 def bent(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "bin").mkdir()
-    ssh = folder / "bin" / "ssh"
-    ssh.write_text(SSH.format(python=sys.executable, bent=BENT, how=how, program=SFTP_SERVER))
-    ssh.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+    stand_in(folder, monkeypatch, how, Path(SFTP_SERVER))
 
 
 def down(folder: Path, *options: str) -> Ended:

@@ -2,19 +2,27 @@
 
 import contextlib
 import os
+import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from interop.ssh_copies import SFTP_SERVER, copied, refused, there
+from interop.ssh_copies import SFTP_SERVER, contents, copied, refused, stand_in, there
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import mpx, running
 from sites import make
 
-from mpx.endpoints.sftp.session import SftpSession
+from mpx.endpoints.sftp.endpoint import SftpEndpoint
+from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.refusals import is_ok
+from mpx.endpoints.sftp.session import Request, SftpSession
+from mpx.endpoints.sftp.wire import FSYNC, Reply
+from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import SshProcess
+from mpx.engine.endpoint import Commit
 from mpx.errors import ConnectionLost
+from mpx.location import parse_location
 
 MIB = 1024 * 1024
 
@@ -186,6 +194,34 @@ def test_a_folder_is_listed(sshd: PrivateSshd, tmp_path: Path) -> None:
     assert "link -> file 1" in listed.out
 
 
+def test_discarding_may_be_stopped_and_done_later(tmp_path: Path, eventually: Callable[..., None]) -> None:
+    """At any moment: here while SFTP does not begin, as the host there hangs."""
+    make(tmp_path / "source", 12 * MIB)
+    program = tmp_path / "sftp-may-hang"
+    program.write_text(
+        f"#!/bin/sh\n[ -e {tmp_path}/hangs ] && {{ echo >{tmp_path}/hanging; exec cat >/dev/null; }}\n"
+        f"exec {SFTP_SERVER}\n"
+    )
+    program.chmod(0o755)
+    with private_sshd(f"Subsystem sftp {program}"):
+        with running("copy", tmp_path / "source", there(tmp_path / "far"), "--rate", "20Mbit/s") as copy:
+            eventually(lambda: list(tmp_path.glob(".far*.part")), 60)
+            copy.send_signal(signal.SIGINT)
+            assert copy.wait(30) == 130
+        (tmp_path / "hangs").touch()
+        with running("unfinished", "--discard") as discard:
+            eventually((tmp_path / "hanging").exists, 60)
+            discard.send_signal(signal.SIGTERM)
+            said = discard.communicate(30)[1].decode()
+            assert discard.returncode == 143, said
+        assert len(said.strip().splitlines()) <= 1, said
+        assert list(tmp_path.glob(".far*.part"))
+        (tmp_path / "hangs").unlink()
+        done = mpx("unfinished", "--discard")
+        assert done.code == 0, done.err
+        assert not list(tmp_path.glob(".far*.part"))
+
+
 def test_an_unfinished_upload_is_discarded(
     sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
@@ -196,3 +232,61 @@ def test_an_unfinished_upload_is_discarded(
         copy.wait(30)
     assert mpx("unfinished", "--discard").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+# --- few handles -----------------------------------------------------------------------------------
+
+FEW = '#!/bin/sh\nulimit -n 24; exec {} "$@"\n'  # descriptors, of which the program needs some itself
+
+
+def a_few_handles(folder: Path) -> Path:
+    program = folder / "sftp-few"
+    program.write_text(FEW.format(SFTP_SERVER))
+    program.chmod(0o755)
+    return program
+
+
+def count_synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many files a server has synced, each time that it was asked."""
+    ask, counts = SftpSession.ask, list[int]()
+
+    def counted(session: SftpSession, requests: Sequence[Request]) -> list[Reply]:
+        replies = ask(session, requests)
+        asked = [reply for one, reply in zip(requests, replies, strict=True) if one.extension == FSYNC]
+        counts.append(sum(map(is_ok, asked)))
+        return replies
+
+    monkeypatch.setattr(SftpSession, "ask", counted)
+    return counts
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_server_that_admits_few_open_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, tells: bool
+) -> None:
+    """Whether it tells how many or not; and none is left open."""
+    program = a_few_handles(tmp_path)
+    for number in range(60):
+        make(tmp_path / "tree" / f"{number}", 2000)
+    with contextlib.ExitStack() as stack:
+        if tells:
+            stack.enter_context(private_sshd(f"Subsystem sftp {program}"))
+        else:
+            stand_in(tmp_path, monkeypatch, "no_limits", program)
+        copied("-r", tmp_path / "tree", there(tmp_path / "far"))
+        copied("-r", there(tmp_path / "far"), tmp_path / "back")
+        for copy in ("far", "back"):
+            assert contents(tmp_path / copy) == contents(tmp_path / "tree")
+        location = parse_location(f"ssh://{HOST}{tmp_path}/far")
+        login = stack.enter_context(contextlib.closing(SshLogin(location)))
+        pool = stack.enter_context(contextlib.closing(LanePool(login)))
+        options = LaneOptions(20.0, 20.0, lambda: False)
+        end = stack.enter_context(contextlib.closing(SftpEndpoint(location, pool, options, writing=True)))
+        notes: list[str] = []
+        synced = count_synced(monkeypatch)
+        for _ in range(3):
+            partials = [make(tmp_path / "far" / f".{number}.part", 100) for number in range(60)]
+            commits = [Commit(str(path), f"{path}.done", 1e9, 0o640) for path in partials]
+            assert end.commit(commits, notes.append) == [None] * 60
+        assert not notes and sum(synced) == 3 * 60
+        assert all(path.stat().st_mtime == 1e9 for path in (tmp_path / "far").glob(".*.done"))

@@ -1,11 +1,14 @@
 """RangeScheduler: how many files of a download are opened at once, and what of them is taken over."""
 
 import gc
+import os
 import time
 import weakref
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from unit.made_up_context import a_context, a_file
+from unit.made_up_context import Onlooker, a_context, a_file
 
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
@@ -13,6 +16,7 @@ from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import STUCK_S, Pending, Piece, RangeScheduler, Taker
 from mpx.engine.stream import StreamTotals
+from mpx.errors import DestinationError, MpxError
 
 
 def a_scheduler(most: int | None) -> tuple[RangeScheduler, list[FileTransfer]]:
@@ -189,3 +193,33 @@ def test_no_byte_too_many_is_asked_of_a_file_or_of_any() -> None:
     assert scheduler.asks_exactly(file) and not scheduler.asks_exactly(other)
     scheduler.ask_exactly()
     assert scheduler.asks_exactly(other)
+
+
+@pytest.mark.parametrize("last_stores", [True, False])
+def test_a_file_of_several_workers_is_whole_once_the_last_has_ended_its_part(
+    tmp_path: Path, *, last_stores: bool
+) -> None:
+    """Some servers say only as a file is closed that a disk or a quota was full."""
+    source = tmp_path / "source"
+    source.write_bytes(bytes(1000))
+    context = a_context()
+    told: list[str] = []
+
+    class Told(Onlooker):
+        def whole(self, file: FileTransfer) -> None:
+            told.append(f"{file.source} is whole")
+
+        def given_up(self, file: FileTransfer, error: MpxError) -> None:
+            told.append(str(error))
+
+    scheduler = RangeScheduler(replace(context, supervisor=Told()))
+    file = a_file(1000)
+    for _ in range(2):
+        file.open(str(source), os.O_RDONLY)
+    file.landed(0, 1000)
+    scheduler.let_go_last(file)
+    assert told == []
+    if not last_stores:
+        scheduler.give_up(file, DestinationError("not stored"))
+    scheduler.let_go_last(file)
+    assert told == (["source is whole"] if last_stores else ["not stored"])

@@ -9,6 +9,7 @@ import pytest
 from unit.made_up_context import Onlooker, a_context
 from unit.memory_carrier import MemoryCarrier
 
+from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo, Kind
@@ -107,6 +108,18 @@ class Scanned:
         self.ends.close()
 
 
+class ByProgram(LocalEndpoint):
+    """One whose streams are those of a program, and with one session, which it holds until it lets go."""
+
+    is_held = True
+
+    def owns_streams(self) -> bool:
+        return False
+
+    def let_go(self) -> None:
+        self.is_held = False
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "source" / "below").mkdir(parents=True)
@@ -129,6 +142,13 @@ def test_files_are_queued_and_folders_made(scanned: Scanned) -> None:
     assert carrier.targets == {str(scanned.target / name): content for name, content in wanted.items()}
     assert scanned.report.files.total == 3 and scanned.report.bytes.total == 11
     assert (scanned.target / "below").stat().st_mtime == 1e9  # once all of it is there
+
+
+def test_its_session_is_for_others_once_all_is_listed_where_nobody_measures_over_it(scanned: Scanned) -> None:
+    (scanned.source / "a").write_bytes(b"content")
+    scanned.ends.far = end = ByProgram(HERE, writing=True)
+    assert len(scanned.run().targets) == 1
+    assert not end.is_held
 
 
 def test_a_short_queue_is_filled_as_the_carrier_empties_it(scanned: Scanned) -> None:

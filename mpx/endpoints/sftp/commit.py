@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from mpx.endpoints.sftp import wire
-from mpx.endpoints.sftp.refusals import is_ok
-from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
+from mpx.endpoints.sftp.refusals import is_ok, is_unsupported
+from mpx.endpoints.sftp.session import HANDLES_LEFT, MOST_UNTOLD, Request, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import LARGEST_SECONDS, Attributes, Code, Handle, Open, PacketKind, Reply, Status
 from mpx.engine.endpoint import Commit, Stamp
 from mpx.errors import MpxError, NotRenamed
@@ -24,6 +24,7 @@ class SftpCommit:
     ) -> None:
         """`refused` makes the error of a refusal of what was tried on a name."""
         self._extensions = session.extensions
+        self._at_once = max(1, (session.limits.handles or MOST_UNTOLD + HANDLES_LEFT) - HANDLES_LEFT)
         self._host = session.host
         self._ask = ask
         self._refused = refused
@@ -31,53 +32,52 @@ class SftpCommit:
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """Name finished files; see Endpoint. Each is synced, where the server can, before it is named."""
         results: dict[Commit, Exception | None] = dict.fromkeys(files)
-        opened = self._ask([_open(file.partial) for file in files])
-        handles = {
-            file: wire.text(reply.value)
-            for file, reply in zip(files, opened, strict=True)
-            if isinstance(reply, Handle)
-        }
-        self._settle(files, handles, results, note)
-        moved = [file for file in files if results[file] is None and file.partial != file.final]
-        if wire.POSIX_RENAME in self._extensions:
-            replies = self._ask([_replace(file.partial, file.final) for file in moved])
-            for file, reply in zip(moved, replies, strict=True):
-                if not is_ok(reply):
-                    results[file] = self._refused(reply, "rename to", file.final)
-        else:
+        unsynced = [file for file in files if not file.is_synced]
+        for i in range(0, len(unsynced), self._at_once):
+            self._sync(unsynced[i : i + self._at_once], results)
+        synced = [file for file in files if results[file] is None]
+        stamps = [(file, _set(file.partial, each)) for file in synced if (each := _stamp(file, note))]
+        moved = [file for file in synced if file.partial != file.final]
+        in_one_step = wire.POSIX_RENAME in self._extensions
+        renames = [_replace(file.partial, file.final) for file in moved] if in_one_step else []
+        replies = self._ask([*(each for _, each in stamps), *renames])  # in this order, so done in it
+        refused = [file for (file, _), reply in zip(stamps, replies, strict=False) if not is_ok(reply)]
+        for file, reply in zip(moved, replies[len(stamps) :], strict=in_one_step):
+            if not is_ok(reply):
+                results[file] = self._refused(reply, "rename to", file.final)
+        if not in_one_step:
             for file in moved:
                 results[file] = self.rename(file.partial, file.final)
+        self._set_apart(
+            [Stamp(file.final, file.modified_s, file.mode) for file in refused if results[file] is None], note
+        )
         return [results[file] for file in files]
 
-    def _settle(
-        self,
-        files: Sequence[Commit],
-        handles: dict[Commit, bytes],
-        results: dict[Commit, Exception | None],
-        note: OnNote,
-    ) -> None:
-        """Set what is kept of files, and sync and close those that could be opened."""
-        asked: list[tuple[Commit, str, Request]] = []
-        for file in files:
-            handle = handles.get(file)
-            for kept, attributes in _stamps(file.modified_s, file.mode, note):
-                if handle is None:  # its mode may not let us, as an attempt before has set it
-                    asked.append((file, kept, _set(file.partial, attributes)))
-                else:
-                    stamp = request(PacketKind.FSETSTAT, handle, wire.attributes(attributes))
-                    asked.append((file, kept, stamp))
-            if handle is not None:
-                if wire.FSYNC in self._extensions:
-                    asked.append((file, "", extended(wire.FSYNC, handle)))
-                asked.append((file, "", request(PacketKind.CLOSE, handle)))
-        replies = self._ask([each for _, _, each in asked])
-        for (file, kept, _), reply in zip(asked, replies, strict=True):
-            if is_ok(reply):
-                continue
-            if kept:
-                note(f"{kept} are not kept everywhere: {self._host} does not set them")
-            elif not (isinstance(reply, Status) and reply.code == Code.OP_UNSUPPORTED):
+    def _sync(self, files: Sequence[Commit], results: dict[Commit, Exception | None]) -> None:
+        """Sync and close files; those that cannot be opened beside the others, once these are closed."""
+        if wire.FSYNC not in self._extensions:
+            return
+        opened = self._ask([_open(file.partial) for file in files])
+        asked: list[tuple[Commit, Request]] = []
+        again: list[Commit] = []
+        for file, reply in zip(files, opened, strict=True):
+            if isinstance(reply, Handle):
+                handle = wire.text(reply.value)
+                asked.append((file, extended(wire.FSYNC, handle)))
+                asked.append((file, request(PacketKind.CLOSE, handle)))
+            elif isinstance(reply, Status) and reply.code == Code.FAILURE and len(files) > 1:
+                again.append(file)
+            elif not isinstance(reply, Status) or reply.code != Code.PERMISSION_DENIED:
+                # Its mode may not let us, as an attempt before has set it once it was synced.
                 results[file] = self._refused(reply, "make safe", file.final)
+        replies = self._ask([each for _, each in asked])
+        for (file, _), reply in zip(asked, replies, strict=True):
+            if not is_ok(reply) and not is_unsupported(reply):
+                results[file] = self._refused(reply, "make safe", file.final)
+        if again:
+            self._at_once = max(1, len(files) - len(again))
+        for i in range(0, len(again), self._at_once):
+            self._sync(again[i : i + self._at_once], results)
 
     def rename(self, name: str, other: str) -> MpxError | None:
         """Give a file another name, replacing what has it; return what kept it from that."""
@@ -102,28 +102,40 @@ class SftpCommit:
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """Give folders their times and modes; see Endpoint."""
-        asked = [
-            (kept, _set(folder.name, attributes))
-            for folder in folders
-            for kept, attributes in _stamps(folder.modified_s, folder.mode, note)
+        stamps = [(folder, each) for folder in folders if (each := _stamp(folder, note))]
+        replies = self._ask([_set(folder.name, each) for folder, each in stamps])
+        refused = [folder for (folder, _), reply in zip(stamps, replies, strict=True) if not is_ok(reply)]
+        self._set_apart(refused, note)
+
+    def _set_apart(self, refused: Sequence[Stamp], note: OnNote) -> None:
+        """Set what is kept of names one by one, where that was refused as a whole; note what is not kept."""
+        apart = [
+            (kept, _set(stamp.name, each))
+            for stamp in refused
+            for kept, each in (
+                (_MODES, _stamp(Stamp(stamp.name, None, stamp.mode), note)),
+                (_TIMES, _stamp(Stamp(stamp.name, stamp.modified_s, None), note)),
+            )
+            if each
         ]
-        replies = self._ask([each for _, each in asked])
-        for (kept, _), reply in zip(asked, replies, strict=True):
+        replies = self._ask([each for _, each in apart])
+        for (kept, _), reply in zip(apart, replies, strict=True):
             if not is_ok(reply):
                 note(f"{kept} are not kept everywhere: {self._host} does not set them")
 
 
-def _stamps(modified_s: float | None, mode: int | None, note: OnNote) -> list[tuple[str, Attributes]]:
-    """Return what is to be set of a name; what cannot be set is noted."""
-    stamps = []
-    if mode is not None:
-        stamps.append((_MODES, Attributes(mode=mode & 0o777)))
-    if modified_s is not None:
-        if 0 <= modified_s < LARGEST_SECONDS:
-            stamps.append((_TIMES, Attributes(modified_s=int(modified_s))))
-        else:
-            note(f"{_TIMES} are not kept everywhere: SFTP has none before 1970, nor after 2106")
-    return stamps
+def _stamp(kept: Commit | Stamp, note: OnNote) -> Attributes | None:
+    """Return what is to be set of a name, None where that is nothing; what cannot be set is noted."""
+    modified_s = kept.modified_s
+    if modified_s is not None and not 0 <= modified_s < LARGEST_SECONDS:
+        note(f"{_TIMES} are not kept everywhere: SFTP has none before 1970, nor after 2106")
+        modified_s = None
+    if modified_s is None and kept.mode is None:
+        return None
+    return Attributes(
+        mode=None if kept.mode is None else kept.mode & 0o777,
+        modified_s=None if modified_s is None else int(modified_s),
+    )
 
 
 def _open(name: str) -> Request:

@@ -1,13 +1,14 @@
 """Downloads over one SFTP session: blocks of several files are asked for at once, each by its offset."""
 
 import os
+from collections.abc import Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving, close_handle
 from mpx.endpoints.sftp.refusals import cannot_send
 from mpx.endpoints.sftp.session import SftpSession, request
-from mpx.endpoints.sftp.wire import Attributes, Code, Data, Open, PacketKind, Reply, Status
+from mpx.endpoints.sftp.wire import Code, Data, Open, PacketKind, Reply, Status
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN, why_too_short
 from mpx.errors import IntegrityError, MpxError
@@ -32,11 +33,10 @@ class Download:
             self._moving.scheduler.give_up(file, local_error(error, file.final, writing=True))
             return None
         job = Job(file, fd, is_stream=file.is_streamed)
-        fields = (wire.name(file.source), wire.u32(Open.READ), wire.attributes(Attributes()))
-        session.submit(request(PacketKind.OPEN, *fields), job.opened)
+        self._moving.open(session, job, Open.READ, file.source)
         return job
 
-    def advance(self, session: SftpSession, jobs: list[Job]) -> bool:
+    def advance(self, session: SftpSession, jobs: Sequence[Job]) -> bool:
         """See Mover."""
         asked = False
         for job in jobs:
@@ -129,6 +129,10 @@ class Download:
                 os.ftruncate(job.fd, job.file.size_bytes)  # an attempt before may have brought more
             except OSError as error:
                 job.error = local_error(error, job.file.final, writing=True)
+
+    def let_go(self, job: Job) -> None:
+        """See Mover."""
+        self._moving.scheduler.let_go(job.file)
 
     def failure(self, session: SftpSession, job: Job) -> MpxError:  # noqa: ARG002  nothing is asked
         """See Mover."""

@@ -1,6 +1,7 @@
 """The files of a host that is reached by SFTP, as an endpoint."""
 
 import posixpath
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.sftp import wire
@@ -19,6 +20,7 @@ from mpx.location import Location
 from mpx.report import Note, OnNote
 from mpx.text import quoted
 
+ROOM_S = 1.0  # that an answer counts: who lists many small files asks every few hundred
 MOST_LINKS = 40  # that are followed one after the other
 
 
@@ -31,8 +33,9 @@ class SftpEndpoint:
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: SftpSession | None = None
-        self._sums: RemoteSums | None = None
+        self._sums = RemoteSums(pool, options, self.let_go)
         self._listing: Listing | None = None  # under way
+        self._room: tuple[tuple[str | None, float], int | None] = (None, 0.0), None  # of a folder, when told
 
     @property
     def session(self) -> SftpSession:
@@ -255,10 +258,7 @@ class SftpEndpoint:
         """See Endpoint. Only what the account there has a program for."""
         if algorithm != RemoteSums.ALGORITHM:
             return False
-        self._sums = self._sums or RemoteSums(self._pool, self._options)
-        is_there = self._sums.is_there
-        self._sums.close()  # whoever compares needs it before this endpoint does
-        return is_there
+        return self._sums.is_there
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
@@ -266,11 +266,18 @@ class SftpEndpoint:
         """See Endpoint."""
         if algorithm != RemoteSums.ALGORITHM:
             return [RemoteSums.none(self.location.host, self._refusal) for _ in parts]
-        self._sums = self._sums or RemoteSums(self._pool, self._options)
         return self._sums.of(parts, self._refusal, stop)
 
     def free_bytes(self, name: str) -> int | None:
-        """See Endpoint. Asks the nearest folder that exists, if the server tells of any."""
+        """See Endpoint. Asks the nearest folder that exists, if the server tells of any; not each time."""
+        (folder, told_s), found = self._room
+        if folder == name and time.monotonic() - told_s < ROOM_S:
+            return found
+        found = self._free_bytes(name)
+        self._room = (name, time.monotonic()), found
+        return found
+
+    def _free_bytes(self, name: str) -> int | None:
         if wire.STATVFS not in self.session.extensions:
             return None
         folder = name.rstrip("/") or ("/" if name.startswith("/") else ".")
@@ -305,9 +312,6 @@ class SftpEndpoint:
         if self._session is not None:
             self._session.close()
             self._session = None
-        if self._sums is not None:
-            self._sums.close()
-            self._sums = None
 
 
 def _name(name: str) -> bytes:

@@ -1,12 +1,14 @@
 """Files that a session has open, and what is under way of each: what uploads and downloads share."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.session import MOST_OUTSTANDING, SftpSession, request
-from mpx.endpoints.sftp.wire import Handle, PacketKind, Reply
+from mpx.endpoints.sftp.wire import Attributes, Code, Handle, PacketKind, Reply, Status
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import RangeScheduler
@@ -28,6 +30,10 @@ class Job:
     position: int = 0  # of a stream: what comes next
     is_closing: bool = False
     is_closed: bool = False  # at the server, and so well
+    is_cut: bool = False  # nothing that it had before is left
+    is_synced: bool = False  # at the server, when all that it has was written
+    is_alone: bool = False  # nothing else was open when it was to be opened
+    is_left: bool = False  # nothing is done with it any more
     # What keeps it from being copied:
     refusal: Reply | None = None  # of the server, of whatever was asked for
     ended_at: int | None = None  # before the size that was told
@@ -54,12 +60,11 @@ class Job:
         """Whether it is open, and nothing is under way or to be asked for."""
         return self.handle is not None and not (self.todo or self.out or self.is_stream)
 
-    def opened(self, reply: Reply) -> None:
-        """Take the answer to the request to open it."""
-        if isinstance(reply, Handle):
-            self.handle = wire.text(reply.value)
-        else:
-            self.refusal = reply
+    @property
+    def was_one_too_many(self) -> bool:
+        """Whether the server may have refused to open it as it has too many open."""
+        refusal = self.refusal
+        return self.handle is None and isinstance(refusal, Status) and refusal.code == Code.FAILURE
 
 
 @dataclass(slots=True)
@@ -74,11 +79,26 @@ class Moving:
     asked: int = 0  # requests for them
     moved_bytes: int = 0  # acknowledged, or received
     new_bytes: int = 0  # that arrived for the first time
+    touched: dict[Job, None] = field(default_factory=dict)  # that may have something to do, in their order
 
     @property
     def has_room(self) -> bool:
         """Whether more may be asked for."""
         return self.asked_bytes < self.window_bytes and self.asked < MOST_OUTSTANDING
+
+    def open(self, session: SftpSession, job: Job, flags: int, name: str) -> None:
+        """Have a file opened at the server."""
+        fields = (wire.name(name), wire.u32(flags), wire.attributes(Attributes()))
+        session.submit(request(PacketKind.OPEN, *fields), partial(self._opened, session, job))
+
+    def _opened(self, session: SftpSession, job: Job, reply: Reply) -> None:
+        self.touched[job] = None
+        if isinstance(reply, Handle):
+            job.handle = wire.text(reply.value)
+            if job.is_left:
+                close_handle(session, job)
+        else:
+            job.refusal = reply
 
     def ask(self, job: Job, size_bytes: int) -> None:
         """Note a request for data."""
@@ -88,6 +108,7 @@ class Moving:
 
     def answered(self, job: Job, size_bytes: int) -> None:
         """Note the answer to one."""
+        self.touched[job] = None
         job.out -= 1
         self.asked -= 1
         self.asked_bytes -= size_bytes
@@ -105,7 +126,7 @@ class Mover(Protocol):
         """Open a file at both ends; None where it is given up, or nothing is to be done."""
         ...
 
-    def advance(self, session: SftpSession, jobs: list[Job]) -> bool:
+    def advance(self, session: SftpSession, jobs: Sequence[Job]) -> bool:
         """Ask for more of what is to be moved; return whether there is room for still more."""
         ...
 
@@ -115,6 +136,10 @@ class Mover(Protocol):
 
     def finish(self, session: SftpSession, job: Job) -> None:
         """Settle both ends of a file of which this session has done what it was given; sets `error`."""
+        ...
+
+    def let_go(self, job: Job) -> None:
+        """Leave a file of which this session has done what it was given, and say so if it is whole."""
         ...
 
     def failure(self, session: SftpSession, job: Job) -> MpxError:

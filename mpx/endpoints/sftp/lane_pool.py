@@ -1,20 +1,25 @@
-"""The SFTP sessions of one copy with one host: no more of them at a time than the server admits.
+"""The sessions of one copy with one host, of SFTP and of checksums: no more of them than the server admits.
 
-The first goes through the shared login (SshLogin); further ones have connections of their own where that
-needs nobody who types, else they are sessions in the shared connection. Where the server refuses one more,
-whoever needs a session waits for its turn, and whoever has one and nothing to do gives it back.
+The first goes through the shared login (SshLogin). Further ones that move data have connections of their
+own, which carry more, where a login needs nobody who types. Else, and where they are only asked, they are
+sessions in the shared connection: a login is more work for both ends than most sessions. Where the server
+refuses one more, whoever needs a session waits for its turn, and whoever has one and nothing to do gives it
+back.
 """
 
+import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from mpx.endpoints.sftp import sums_script
 from mpx.endpoints.sftp.session import SftpSession
+from mpx.endpoints.sftp.sums_shell import SumsShell
 from mpx.endpoints.ssh.command_line import of_subsystem
 from mpx.endpoints.ssh.login import SshLogin
-from mpx.endpoints.ssh.process import SshProcess
+from mpx.endpoints.ssh.process import CommandEnded, SessionRefused, SshProcess
 from mpx.engine.session_turns import TurnsForSessions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.report import OnNote, no_note
@@ -25,26 +30,34 @@ STANDS_S = 15.0  # a limit, and that no further connection is admitted, before i
 MOST_SPARE = 2
 SUBSYSTEM = "sftp"
 
+Lane = SftpSession | SumsShell
+OneLane = TypeVar("OneLane", SftpSession, SumsShell)
+
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
-    """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn."""
+    """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn.
+
+    `moves_data`: so that a connection of its own is worth a login.
+    """
 
     connect_timeout_s: float
     timeout_s: float
     stop: Callable[[], bool]
     waits_for_turn: bool = True
+    moves_data: bool = False
 
 
-class LanePool(TurnsForSessions[SftpSession, SftpSession]):
+class LanePool(TurnsForSessions[Lane, Lane]):
     """For any thread. `note` takes a line for the report."""
 
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
         super().__init__(note)
         self.login = login
-        self._shells: deque[SshProcess] = deque()  # that compute checksums, and that nobody uses
+        self.begins_in = ""  # see SftpSession; each begins in the same folder
         self._alone_from_s = 0.0  # when a connection of its own is tried again
         self._first_login = threading.Lock()  # held while it is made, so that the user is asked once
+        self._trying_alone = threading.Lock()  # held while it is not known whether a login asks for anything
         self._logins = threading.BoundedSemaphore(LOGINS_AT_ONCE)
 
     def open(self, options: LaneOptions) -> SftpSession:
@@ -54,105 +67,186 @@ class LanePool(TurnsForSessions[SftpSession, SftpSession]):
         Interrupted.
         """
         while True:
-            session = self._take(options)
-            if session is not None:
-                session.stop = options.stop
-                return session
+            lane = self._take(options, SftpSession)
+            if isinstance(lane, SftpSession):
+                lane.stop = options.stop
+                return lane
             try:
                 return self._opened(options)
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
                 if not self._is_full(error):
                     raise
 
-    def give_back(self, session: SftpSession) -> None:
+    def open_shell(self, options: LaneOptions, while_waiting: Callable[[], None]) -> SumsShell:
+        """Return a shell that computes checksums: one that was given back, else a new one.
+
+        `while_waiting`, for a turn, is called now and then. Raises as SumsShell.begin, Interrupted.
+        """
+        while True:
+            lane = self._take(options, SumsShell, while_waiting)
+            if isinstance(lane, SumsShell):
+                return lane
+            try:
+                return self._opened_shell(options)
+            except SessionRefused as error:
+                if not self._is_full(error):
+                    raise
+                while_waiting()
+
+    def give_back(self, lane: Lane) -> None:
         """Take a session back from who does not need it now; all its requests are answered."""
         with self._changed:
-            keeps = self.limit is not None or len(self._spare) < MOST_SPARE
-            if session in self._sessions and not session.has_ended and keeps:
-                self._spare.append(session)
+            few = sum(isinstance(each, SftpSession) for each in self._spare) < MOST_SPARE
+            keeps = self.limit is not None or few or isinstance(lane, SumsShell)
+            if lane in self._sessions and not lane.has_ended and keeps:
+                self._spare.append(lane)
                 self._changed.notify_all()
                 return
-        session.close()
-
-    def take_shell(self) -> SshProcess | None:
-        """Return a shell that computes checksums and has been given back, if there is one."""
-        with self._changed:
-            while self._shells:
-                shell = self._shells.popleft()
-                if not shell.has_ended:
-                    return shell
-                shell.close()
-        return None
-
-    def give_back_shell(self, shell: SshProcess) -> None:
-        """Take a shell back that has nothing to do."""
-        with self._changed:
-            self._shells.append(shell)
+        lane.close()
 
     def close(self) -> None:
-        """Close the sessions and shells that nobody uses."""
+        """Close the sessions that nobody uses."""
         while self._spare:
             self._spare.popleft().close()
-        while self._shells:
-            self._shells.popleft().close()
 
-    def _take(self, options: LaneOptions) -> SftpSession | None:
-        """Return a session that was given back; None: the caller is to open one."""
+    def _take(
+        self,
+        options: LaneOptions,
+        kind: type[Lane],
+        while_waiting: Callable[[], None] = lambda: None,
+    ) -> Lane | None:
+        """Return a session of a kind that was given back; None: the caller is to open one."""
         while True:
-            session = self._turn(options.stop, waits=options.waits_for_turn)
-            if session is None or not session.has_ended:
-                return session
-            session.close()
+            lane = self._turn(
+                options.stop,
+                waits=options.waits_for_turn,
+                while_waiting=while_waiting,
+                fits=lambda spare: isinstance(spare, kind),
+            )
+            if lane is None:
+                return None
+            if isinstance(lane, kind) and not lane.has_ended:
+                return lane
+            lane.close()
+            if not isinstance(lane, kind):  # so its place is ours
+                return None
 
     def _opened(self, options: LaneOptions) -> SftpSession:
         """Open a session; raises what kept it from that."""
         try:
             with self._first_login:
-                if all(session.has_ended for session in self._sessions):
+                if all(lane.has_ended for lane in list(self._sessions)):
                     return self._added(self._first(options))
             return self._added(self._further(options))
         finally:
-            with self._changed:
-                self._opening -= 1
-                self._changed.notify_all()
+            self._is_opened()
 
-    def _added(self, session: SftpSession) -> SftpSession:
+    def _opened_shell(self, options: LaneOptions) -> SumsShell:
+        """Open a shell, in the shared connection where that takes one; raises what kept it from that."""
+        try:
+            try:
+                return self._added(self._started_shell(self.login.shared(), options))
+            except SessionRefused:
+                shell = self._alone(lambda: self._started_shell(self.login.alone(), options))
+                if shell is None:
+                    raise
+                return self._added(shell)
+        finally:
+            self._is_opened()
+
+    def _is_opened(self) -> None:
         with self._changed:
-            self._sessions.add(session)
+            self._opening -= 1
+            self._changed.notify_all()
+
+    def _added(self, lane: OneLane) -> OneLane:
+        with self._changed:
+            self._sessions.add(lane)
             if self.limit is not None and len(self._sessions) > self.limit:
                 self.limit = None  # it admits more than it did
-            session.closed = lambda: self._was_closed(session)
-        return session
+            lane.closed = lambda: self._was_closed(lane)
+        return lane
 
     def _first(self, options: LaneOptions) -> SftpSession:
+        """Open a session where there is none: the connection that is shared may be there, or is made."""
         self.login.share()
+        if self.login.is_up:
+            try:
+                return self._started(self.login.shared(), options)
+            except SessionRefused:
+                session = self._alone(lambda: self._started(self.login.alone(), options))
+                if session is None:
+                    raise
+                return session
+        self.login.check()
         patient = replace(options, connect_timeout_s=max(options.connect_timeout_s, LOGIN_S))
-        return self._started(self.login.first(), patient)
+        process = SshProcess(of_subsystem(self.login.first()), SUBSYSTEM, self.login.name)
+        try:
+            session = self._begun(process, patient)
+        except AuthenticationError as error:
+            raise self.login.refused(error) from None
+        self.login.passed(process.said(), is_in=True)
+        return session
 
     def _further(self, options: LaneOptions) -> SftpSession:
-        if self.login.may_log_in and time.monotonic() >= self._alone_from_s:
+        """Open one more: in a connection of its own where it is to move data, else in the shared one."""
+
+        def alone() -> SftpSession:
+            return self._started(self.login.alone(), options)
+
+        if options.moves_data and (session := self._alone(alone)):
+            return session
+        try:
+            return self._started(self.login.shared(), options)
+        except SessionRefused:
+            if options.moves_data or not (session := self._alone(alone)):
+                raise
+            return session
+
+    def _alone(self, started: Callable[[], OneLane]) -> OneLane | None:
+        """Open one in a connection of its own; None where that needs somebody who types, or fails."""
+        with contextlib.nullcontext() if self.login.may_log_in else self._trying_alone:
+            if self.login.may_log_in is False or time.monotonic() < self._alone_from_s:
+                return None
             try:
                 with self._logins:
-                    return self._started(self.login.alone(), options)
+                    lane = started()
             except AuthenticationError:
                 self.login.may_log_in = False  # it needs somebody who types
+            except CommandEnded:
+                raise
             except (ConnectionLost, TransferTimeout):
                 self._alone_from_s = time.monotonic() + STANDS_S
-        return self._started(self.login.shared(), options)
+            else:
+                self.login.may_log_in = True
+                return lane
+        return None
 
     def _started(self, words: list[str], options: LaneOptions) -> SftpSession:
-        process = SshProcess(of_subsystem(words), SUBSYSTEM, self.login.name)
+        return self._begun(SshProcess(of_subsystem(words), SUBSYSTEM, self.login.name), options)
+
+    def _begun(self, process: SshProcess, options: LaneOptions) -> SftpSession:
         session = SftpSession(process, options.timeout_s, options.stop)
         try:
             session.begin(options.connect_timeout_s)
         except BaseException:
             session.close()
             raise
+        self.begins_in = session.begins_in
         return session
 
-    def _was_closed(self, session: SftpSession) -> None:
+    def _started_shell(self, words: list[str], options: LaneOptions) -> SumsShell:
+        shell = SumsShell(SshProcess(words, sums_script.command(), self.login.name), options.timeout_s)
+        try:
+            shell.begin(options.connect_timeout_s, options.stop)
+        except BaseException:
+            shell.close()
+            raise
+        return shell
+
+    def _was_closed(self, lane: Lane) -> None:
         with self._changed:
-            self._sessions.discard(session)
+            self._sessions.discard(lane)
             self._changed.notify_all()
 
     def _is_full(self, refusal: MpxError) -> bool:

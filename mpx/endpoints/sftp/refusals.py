@@ -31,6 +31,11 @@ def is_ok(reply: Reply) -> bool:
     return not isinstance(reply, Status) or reply.code == Code.OK
 
 
+def is_unsupported(reply: Reply) -> bool:
+    """Tell whether the server cannot do at all what it was asked for."""
+    return isinstance(reply, Status) and reply.code == Code.OP_UNSUPPORTED
+
+
 def reason(reply: Reply) -> str:
     """Return the reason of a refusal in words."""
     if not isinstance(reply, Status):

@@ -31,11 +31,14 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.text import quoted
 
 STOP_INTERVAL_S = 0.2
-MOST_OUTSTANDING = 64  # requests for data, of one session
+MOST_OUTSTANDING = 512  # requests for data, of one session
 MOST_QUESTIONS = 1000  # of those whose answers are short
 USUAL_BLOCK_BYTES = 32 * 1024  # that every server reads and writes at once
 LARGEST_BLOCK_BYTES = 255 * 1024
 HANDLES_LEFT = 16  # of those that a server has, for others
+MOST_UNTOLD = 64  # handles at once where the server does not tell how many it admits
+_COPIED_BYTES = 32 * 1024  # of a write, at most: it goes out with what else is short
+_SENT_AT_ONCE = 256 * 1024  # bytes of short packets, or when answers are waited for
 _RTT_WEIGHT = 0.25  # of the newest
 
 _ANSWERS: dict[PacketKind, type[Reply]] = {
@@ -82,13 +85,15 @@ class SftpSession:
         self.stop = stop
         self.extensions: frozenset[str] = frozenset()
         self.limits = ServerLimits()
+        self.begins_in = ""  # the folder that relative names are in: home, or another; empty: not told
         self.is_open_ssh = False
         self.closed: Callable[[], None] = lambda: None  # is called once it has been closed
         self._process = process
         self._timeout_s = timeout_s
         self._socket = process.socket
         self._inbox = Inbox()
-        self._unsent: deque[memoryview] = deque()
+        self._short = bytearray()  # packets that go out together
+        self._unsent: deque[memoryview] = deque()  # before those
         self._waiting: dict[int, tuple[type[Reply] | None, Then]] = {}
         self._number = 0
         self._moved_s = time.monotonic()  # when anything was sent or received last
@@ -123,11 +128,14 @@ class SftpSession:
         known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
-        if wire.LIMITS in self.extensions:
-            (told,) = self.ask([extended(wire.LIMITS)])
-            if isinstance(told, Extended):
+        limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []
+        where, *told = self.ask([request(PacketKind.REALPATH, wire.name(".")), *limits])
+        if isinstance(where, Names) and where.entries and where.entries[0].name.startswith(b"/"):
+            self.begins_in = wire.decoded(where.entries[0].name)
+        for each in told:
+            if isinstance(each, Extended):
                 with contextlib.suppress(WireError):
-                    self.limits = wire.parse_limits(told.content)
+                    self.limits = wire.parse_limits(each.content)
 
     def _noise(self) -> str:
         heard = quoted(self._inbox.heard[:40].decode("utf-8", "replace"))
@@ -164,33 +172,27 @@ class SftpSession:
         return self._is_closed or self._process.has_ended
 
     def submit(self, asked: Request, then: Then) -> None:
-        """Have a request sent; `then` is called with its answer, by `pump`."""
+        """Have a request sent, soon or by `pump`, which calls `then` with its answer."""
         wanted = Extended if asked.extension in _TELLING else _ANSWERS.get(asked.kind)
         number = self._next(wanted, then)
         if asked.extension:
-            self._send(memoryview(wire.extension(asked.extension, number, *asked.fields)))
+            self._short += wire.extension(asked.extension, number, *asked.fields)
         else:
-            self._send(memoryview(wire.packet(asked.kind, number, *asked.fields)))
+            self._short += wire.packet(asked.kind, number, *asked.fields)
+        if len(self._short) >= _SENT_AT_ONCE:
+            self._flush()
 
     def write(self, handle: bytes, offset: int, data: memoryview, then: Then) -> None:
         """Have bytes written; `data` is lent until `is_clear`."""
-        header = wire.write_header(self._next(None, then), handle, offset, len(data))
-        if not self._unsent:
-            try:
-                sent = self._socket.sendmsg([header, data])
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                raise self._lost() from None
-            if sent:
-                self._moved_s = time.monotonic()
-            rest_of_header, data = header[sent:], data[max(0, sent - len(header)) :]
-            if rest_of_header:
-                self._unsent.append(memoryview(rest_of_header))
-            if data:
-                self._unsent.append(data)
-            return
-        self._unsent += (memoryview(header), data)
+        self._short += wire.write_header(self._next(None, then), handle, offset, len(data))
+        if len(data) <= _COPIED_BYTES:
+            self._short += data
+            if len(self._short) < _SENT_AT_ONCE:
+                return
+        else:
+            self._close_short()
+            self._unsent.append(data)
+        self._flush()
 
     def _next(self, kind: type[Reply] | None, then: Then) -> int:
         if not self._waiting:
@@ -201,10 +203,11 @@ class SftpSession:
         self._waiting[number] = kind, then
         return number
 
-    def _send(self, data: memoryview) -> None:
-        self._unsent.append(data)
-        if len(self._unsent) == 1:
-            self._flush()
+    def _close_short(self) -> None:
+        """Have what is short sent before what follows."""
+        if self._short:
+            self._unsent.append(memoryview(self._short))
+            self._short = bytearray()
 
     def pump(self, wait_s: float = STOP_INTERVAL_S) -> None:
         """Send what can be sent, and call `then` of the answers that have come; waits for so long at most.
@@ -235,6 +238,7 @@ class SftpSession:
     def _exchange(self, wait_s: float) -> None:
         if self.stop():
             raise Interrupted
+        self._flush()
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
         events = poll.poll(max(0.0, 1000 * wait_s))
@@ -260,6 +264,7 @@ class SftpSession:
         self._moved_s = time.monotonic()
 
     def _flush(self) -> None:
+        self._close_short()
         while self._unsent:
             try:
                 sent = self._socket.sendmsg(list(self._unsent)[:64])
@@ -315,11 +320,13 @@ class SftpSession:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self, wait_s: float = 1.0) -> None:
-        """End it; closing twice is fine."""
+        """End it, at once where nothing of it is unanswered; closing twice is fine."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._process.close(wait_s)
+        with contextlib.suppress(MpxError):
+            self._flush()
+        self._process.close(wait_s if self._waiting or self._unsent else 0.0)
         self._waiting.clear()
         self._unsent.clear()
         self.closed()

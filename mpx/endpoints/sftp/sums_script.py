@@ -1,9 +1,10 @@
 """The dialogue with the shell that computes checksums at the other end of ssh. Pure.
 
-The script is fixed: names of files come to it over its input, in a form that holds nothing but letters,
-digits and backslashes, which `printf %b` of any shell reads. Whole files with usual names are summed by one
-program for many. A part, a long file, or one whose name that program would write in another form, has a
-program of its own: openssl where it is there, as that is four times as fast; its sum of nothing is checked.
+The script is fixed: names of files come to it over its input. Whole files with usual names are summed by one
+program for many, to which they are passed as they are, so many bytes of them: a shell reads byte by byte. A
+part, a long file, or one whose name that program would write in another form, has a program of its own
+(openssl where it is there, as that is four times as fast; its sum of nothing is checked). Its name comes in a
+form that holds nothing but letters, digits and backslashes, which `printf %b` of any shell reads.
 """
 
 import re
@@ -25,12 +26,7 @@ case $(printf '' | openssl dgst -sha256 -r 2>/dev/null) in
 esac
 while IFS=' ' read -r how first size name; do
  case $how in
- w) i=0
-  while [ "$i" -lt "$first" ]; do
-   IFS= read -r name || exit 1
-   printf '%b\0' "$name"
-   i=$((i+1))
-  done | xargs -0 sha256sum -- 2>/dev/null
+ w) head -c "$first" | xargs -0 sha256sum -- 2>/dev/null
   printf 'mpx-sums end\n' ;;
  p) file=$(printf '%b.' "$name"); file=${file%.}
   if [ -f "$file" ] && [ -r "$file" ]; then
@@ -41,7 +37,7 @@ while IFS=' ' read -r how first size name; do
  esac
 done
 """
-_PLAIN = re.compile(rb"[A-Za-z0-9/]")
+_ODD = re.compile(rb"[^A-Za-z0-9/]")
 _LINE = re.compile(rb"([0-9a-f]{64}) [ *](.*)", re.DOTALL)
 
 
@@ -62,15 +58,13 @@ def path(name: bytes) -> bytes:
 
 def escaped(name: bytes) -> bytes:
     r"""Return a name as `printf %b` reads it: what is no letter, digit or slash as \0NNN (octal)."""
-    return b"".join(
-        bytes((byte,)) if _PLAIN.match(bytes((byte,))) else b"\\0%03o" % byte for byte in path(name)
-    )
+    return _ODD.sub(lambda found: b"\\0%03o" % found[0][0], path(name))
 
 
 def whole_request(names: Iterable[bytes]) -> bytes:
     """Return the request for the sums of whole files with usual names."""
-    lines = [escaped(name) for name in names]
-    return b"".join(b"%b\n" % line for line in (b"w %d" % len(lines), *lines))
+    sent = b"".join(b"%b\0" % path(name) for name in names)
+    return b"w %d\n%b" % (len(sent), sent)
 
 
 def part_request(name: bytes, start: int, end: int) -> bytes:

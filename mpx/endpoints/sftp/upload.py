@@ -3,11 +3,12 @@
 import contextlib
 import os
 import stat
+from collections.abc import Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving
-from mpx.endpoints.sftp.refusals import cannot_store, is_ok
+from mpx.endpoints.sftp.refusals import cannot_store, is_ok, is_unsupported
 from mpx.endpoints.sftp.session import LARGEST_BLOCK_BYTES, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Extended, Open, PacketKind, Reply
 from mpx.engine.file_transfer import FileTransfer
@@ -47,15 +48,13 @@ class Upload:
             return None
         job = Job(file, fd, is_stream=file.is_streamed)
         flags = Open.WRITE | Open.CREATE
-        if job.is_stream or not file.size_bytes:
-            flags |= Open.TRUNCATE
-        opening = request(
-            PacketKind.OPEN, wire.name(file.partial), wire.u32(flags), wire.attributes(Attributes())
-        )
-        session.submit(opening, job.opened)
+        if job.is_stream or not file.size_bytes or (file.is_small and not file.arrived_bytes):
+            flags |= Open.TRUNCATE  # all of it is written from here, as no small file is divided
+            job.is_cut = True
+        self._moving.open(session, job, flags, file.partial)
         return job
 
-    def advance(self, session: SftpSession, jobs: list[Job]) -> bool:
+    def advance(self, session: SftpSession, jobs: Sequence[Job]) -> bool:
         """See Mover."""
         sent = 0
         for job in jobs:
@@ -133,19 +132,32 @@ class Upload:
             return
         job.is_closing = True
         assert job.handle is not None
-        if _has_all(job) or file.is_whole:  # what a longer file of that name has left is cut off
+        has_all = _has_all(job)
+        if (
+            has_all or file.is_whole
+        ) and not job.is_cut:  # what a longer file of that name has left is cut off
             cut = request(
                 PacketKind.FSETSTAT, job.handle, wire.attributes(Attributes(size_bytes=file.size_bytes))
             )
             session.submit(cut, lambda _: None)  # the size is compared later
+        if has_all and wire.FSYNC in session.extensions:  # so nobody has to open it again for that
+            session.submit(extended(wire.FSYNC, job.handle), partial(self._synced, job))
         session.submit(request(PacketKind.CLOSE, job.handle), partial(self._closed, job))
 
     @staticmethod
-    def _closed(job: Job, reply: Reply) -> None:
+    def _synced(job: Job, reply: Reply) -> None:
         if is_ok(reply):
-            job.is_closed = True
-        else:
+            job.is_synced = True
+        elif not is_unsupported(reply):
             job.refusal = reply
+
+    def _closed(self, job: Job, reply: Reply) -> None:
+        self._moving.touched[job] = None
+        if not is_ok(reply):
+            job.refusal = job.refusal or reply
+        elif job.refusal is None:
+            job.is_closed = True
+            job.file.is_synced = job.is_synced
 
     def is_done(self, job: Job) -> bool:
         """See Mover."""
@@ -153,6 +165,10 @@ class Upload:
 
     def finish(self, session: SftpSession, job: Job) -> None:
         """See Mover. It is closed at the server."""
+
+    def let_go(self, job: Job) -> None:
+        """See Mover. Only who closes a file learns of some failures to store it (NFS, quotas)."""
+        self._moving.scheduler.let_go_last(job.file)
 
     def failure(self, session: SftpSession, job: Job) -> MpxError:
         """See Mover."""

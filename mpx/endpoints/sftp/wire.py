@@ -171,6 +171,7 @@ class FileSystemRoom:
     size_bytes: int
 
 
+_DONE, _IS_DONE = struct.Struct(">BII"), Status(Code.OK)
 Reply = Status | Handle | Data | Names | Described | Extended
 
 
@@ -312,6 +313,10 @@ class _Fields:
 
 def parse_reply(packet: memoryview) -> tuple[int, Reply]:
     """Read a packet without its length; return the number of its request, and what it says."""
+    if len(packet) >= _DONE.size and packet[0] == PacketKind.STATUS:  # most are no more than this
+        _, done, code = _DONE.unpack_from(packet)
+        if code == Code.OK:
+            return done, _IS_DONE
     fields = _Fields(packet)
     kind, number = fields.take(1)[0], fields.u32()
     if kind == PacketKind.DATA:

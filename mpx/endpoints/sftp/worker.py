@@ -8,8 +8,7 @@ from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
 from mpx.endpoints.sftp.session import (
     HANDLES_LEFT,
-    LARGEST_BLOCK_BYTES,
-    MOST_OUTSTANDING,
+    MOST_UNTOLD,
     STOP_INTERVAL_S,
     SftpSession,
 )
@@ -25,7 +24,8 @@ from mpx.errors import MpxError, TransferTimeout
 SMALLEST_PIECE = 4 * 1024 * 1024  # no file is cut smaller: it would be opened by many
 PIECE_S = 2.0  # a piece lasts so long
 LARGEST_PIECE = 64 * 1024 * 1024
-MOST_FILES = 64  # open at once, for one session
+MOST_FILES = 256  # open at once, for one session
+LARGEST_WINDOW_BYTES = 16 * 1024 * 1024
 LEAST_WINDOW_BYTES = 4 * 1024 * 1024  # twice what ssh has under way in one session
 WINDOW_S = 0.25  # of the goodput that is under way, beyond a round trip
 GOODPUT_S = 0.25  # over which it is measured
@@ -50,12 +50,17 @@ class SftpWorker(SessionWorker):
         # This thread's own:
         self._pool = pool
         self._options = LaneOptions(
-            options.connect_timeout_s, options.timeout_s, options.stop, waits_for_turn=number == 0
+            options.connect_timeout_s,
+            options.timeout_s,
+            options.stop,
+            waits_for_turn=number == 0,
+            moves_data=number > 0,  # the first begins at once, in the connection that is there
         )
         self._moving = Moving(context, scheduler, pool.login.name, LEAST_WINDOW_BYTES)
         self._mover: Mover = Upload(self._moving) if upload else Download(self._moving)
         self._jobs: list[Job] = []
         self._most_files = MOST_FILES
+        self._most_open = MOST_FILES  # as far as the server has shown how many it admits
         self._before_bytes = 0  # that had arrived when the session was opened, or brought something last
         self._goodput = 0.0  # bytes/s; 0: not known
         self._measured = (0, 0.0)  # bytes moved, and when
@@ -88,7 +93,11 @@ class SftpWorker(SessionWorker):
         self._take(session)
         if not self._jobs and not session.outstanding:
             return False
-        has_room = self._mover.advance(session, self._jobs)
+        ready, self._moving.touched = list(self._moving.touched), {}
+        has_room = self._mover.advance(session, ready)
+        self._moving.touched.update(
+            dict.fromkeys(job for job in ready if not job.is_left and (job.todo or job.has_failed))
+        )
         session.pump(0.0 if has_room else STOP_INTERVAL_S)
         self._settle(session)
         self._measure(session)
@@ -103,15 +112,17 @@ class SftpWorker(SessionWorker):
 
     def _take(self, session: SftpSession) -> None:
         """Take what keeps the session busy for some time."""
-        handles = (session.limits.handles or MOST_FILES + HANDLES_LEFT) - HANDLES_LEFT
-        most = max(1, min(self._most_files, handles))
-        while self.target and sum(job.todo_bytes for job in self._jobs) < self._moving.window_bytes:
-            if len(self._jobs) >= most:
-                return
+        handles = (session.limits.handles or MOST_UNTOLD + HANDLES_LEFT) - HANDLES_LEFT
+        most = max(1, min(self._most_files, self._most_open, handles))
+        if len(self._jobs) >= most:
+            return
+        todo_bytes = sum(job.todo_bytes for job in self._jobs if job.todo)
+        while self.target and todo_bytes < self._moving.window_bytes and len(self._jobs) < most:
             piece = self._moving.scheduler.take(self._piece_bytes)
             if piece is None:
                 return
             self._give(session, piece)
+            todo_bytes += piece.end - piece.start
 
     @property
     def _piece_bytes(self) -> int:
@@ -119,37 +130,51 @@ class SftpWorker(SessionWorker):
 
     def _give(self, session: SftpSession, piece: Piece) -> None:
         """Have a piece moved, with others of its file where that is open."""
-        for job in self._jobs:
+        for job in () if piece.file.is_small else self._jobs:  # small ones are not divided
             if job.file is piece.file and not (job.is_closing or job.has_failed):
                 job.give(piece.start, piece.end)
+                self._moving.touched[job] = None
                 return
         begun = self._mover.begin(session, piece.file)
         if begun is not None:
             begun.give(piece.start, piece.end)
+            begun.is_alone = not self._jobs
             self._jobs.append(begun)
 
     def _settle(self, session: SftpSession) -> None:
         """End what is done, or cannot be."""
-        for job in list(self._jobs):
+        for job in list(self._moving.touched):
+            if job.is_left:  # and something of it was still to be answered
+                continue
             if self._mover.is_done(job) and not job.has_failed:
                 self._mover.finish(session, job)
                 if not job.has_failed:
-                    self._jobs.remove(job)
+                    self._leave(job)
                     self._most_files = MOST_FILES
-                    self._moving.scheduler.let_go(job.file)
+                    self._mover.let_go(job)
                     self.retry.progressed()
                     continue
-            if job.has_failed:
+            if job.was_one_too_many and not job.is_alone:
+                self._most_open = max(1, sum(each.handle is not None for each in self._jobs))
+                self._leave(job)
+                self._give_back(job)
+            elif job.has_failed:
                 error = self._mover.failure(session, job)
                 self._end(session, job)
                 self._moving.scheduler.give_up(job.file, error)
-            elif job.file.is_given_up:  # by another session
+            elif job.file.is_claimed and job.file.is_given_up:  # by another session
                 self._end(session, job)
 
     def _end(self, session: SftpSession, job: Job) -> None:
-        self._jobs.remove(job)
+        self._leave(job)
         close_handle(session, job)
         job.file.close()
+
+    def _leave(self, job: Job) -> None:
+        """Do nothing more with a file in this session."""
+        job.is_left = True
+        self._jobs.remove(job)
+        self._moving.touched.pop(job, None)
 
     def _measure(self, session: SftpSession) -> None:
         """Have as much under way as the session carries in a round trip, and somewhat more."""
@@ -162,8 +187,8 @@ class SftpWorker(SessionWorker):
             self._goodput = (now_bytes - moved_bytes) / (now_s - since_s)
         self._measured = now_bytes, now_s
         lasts_s = (session.rtt_s or 0.0) + WINDOW_S
-        most = MOST_OUTSTANDING * LARGEST_BLOCK_BYTES
-        self._moving.window_bytes = int(min(max(self._goodput * lasts_s, LEAST_WINDOW_BYTES), most))
+        window_bytes = max(self._goodput * lasts_s, LEAST_WINDOW_BYTES)
+        self._moving.window_bytes = int(min(window_bytes, LARGEST_WINDOW_BYTES))
 
     # --- what becomes of it when the session is lost --------------------------------------------------
 
@@ -189,29 +214,32 @@ class SftpWorker(SessionWorker):
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""
         for job in [job for job in self._jobs if job.file is file]:
-            self._jobs.remove(job)
+            self._leave(job)
             file.close()
         self._moving.scheduler.give_up(file, error)
 
     def hand_back(self, error: MpxError) -> None:  # noqa: ARG002  all is tried again
         """See SessionWorker."""
-        scheduler = self._moving.scheduler
-        jobs, self._jobs = self._jobs, []
+        jobs, self._jobs, self._moving.touched = self._jobs, [], {}
         for job in jobs:
-            file = job.file
-            if file.is_whole and file.size_bytes:  # every byte was acknowledged; only its end was not
-                scheduler.let_go(file)
-                continue
-            file.close()
-            if file.is_claimed:
-                continue
-            if file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
-                self.context.queue.put_again(file)
-            elif file.is_streamed:
-                scheduler.give_back(file, 0, 0)
+            if job.file.is_whole and job.file.size_bytes:  # all was acknowledged; only its end was not
+                self._mover.let_go(job)
             else:
-                for start, end in job.taken:
-                    scheduler.give_back(file, start, end)
+                self._give_back(job)
+
+    def _give_back(self, job: Job) -> None:
+        """Have a file moved later, or by others, as far as it has not arrived."""
+        file, scheduler = job.file, self._moving.scheduler
+        file.close()
+        if file.is_claimed:
+            return
+        if file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
+            self.context.queue.put_again(file)
+        elif file.is_streamed:
+            scheduler.give_back(file, 0, 0)
+        else:
+            for start, end in job.taken:
+                scheduler.give_back(file, start, end)
 
     # --- the session ---------------------------------------------------------------------------------
 

@@ -54,20 +54,31 @@ class RemoteProgram:
 
 
 def arguments(
-    location: Location, control_path: str | None, *, batch: bool = False, persist_s: int = 0
+    location: Location,
+    control_path: str | None,
+    *,
+    batch: bool = False,
+    persist_s: int = 0,
+    joins: bool = False,
+    tells: bool = False,
 ) -> list[str]:
     """Return the words of an ssh to a location, without the command that runs there.
 
     `control_path`: where sessions share one connection; None leaves that to the user's settings. `persist_s`:
     for how long that connection is kept when its last session has ended; 0: not longer than its first.
-    `batch`: ask the user nothing.
+    `batch`: ask the user nothing. `joins`: only join that connection, and fail where it is gone or takes no
+    more, where ssh would log in by itself. `tells`: of its login, see login_record.
     """
     words = ["ssh", *_OPTIONS]
     if control_path is not None:
-        words += ["-oControlMaster=auto", f"-oControlPath={control_path}"]
+        words += [f"-oControlMaster={'no' if joins else 'auto'}", f"-oControlPath={control_path}"]
         words += [f"-oControlPersist={persist_s or 'no'}", *_ALIVE]
     if batch:
         words += ["-oBatchMode=yes"]
+    if joins:
+        words += ["-oProxyCommand=false"]
+    if tells:
+        words += ["-oLogLevel=DEBUG1"]
     if location.port:
         words += ["-p", str(location.port)]
     if location.user:

@@ -21,6 +21,7 @@ _ENDS_SOON_S = 10.0  # after its output has
 _END_S = 1.0  # for an ssh that is not needed any more
 _OF_SSH = 255  # its exit code where it has failed itself; else that of what ran at the other end
 _LONGEST_TOLD = 300  # characters of what ssh said
+_LONGEST_SAID_BYTES = 1024 * 1024
 # Ctrl-C goes to all that run in a terminal; a copy that ends in order needs its ssh a little longer.
 _UNINTERRUPTED = (
     *("sh", "-c"),
@@ -32,11 +33,21 @@ _OF_LOGIN = re.compile(
     r"too many authentication|remote host identification has changed|account .*(expired|locked)",
     re.IGNORECASE,
 )
-_IDLE_WORDS = re.compile(r"^(\*\* |Warning: Permanently added|Connection to .* closed|@+$)")
+_IDLE_WORDS = re.compile(
+    r"^(\*\* |Warning: Permanently added|Connection to .* closed|@+$|debug1: |Authenticated |Transferred: |"
+    r"Bytes per second: )"
+)
+# Of an ssh that was to join a shared connection, and did not.
+_OF_JOINING = re.compile(r"^(kex_exchange_identification: .*|Connection closed by UNKNOWN port \d+)$")
+_OF_SESSIONS = re.compile(r"session open refused|session request failed", re.IGNORECASE)
 
 
 class CommandEnded(ConnectionLost):
     """The login was fine, but what was to run at the other end has ended, or did not start."""
+
+
+class SessionRefused(ConnectionLost):
+    """The shared connection is there, and the server admits no further session in it."""
 
 
 class SshProcess:
@@ -104,15 +115,21 @@ class SshProcess:
         """Return why ssh has ended, in its own words."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
-        self._said.seek(0)
-        lines = self._said.read().decode("utf-8", "replace").splitlines()
-        words = [line.strip() for line in lines if line.strip() and not _IDLE_WORDS.match(line.strip())]
+        lines = [line.strip() for line in self.said().splitlines()]
+        words = [line for line in lines if line and not _IDLE_WORDS.match(line)]
+        words = [word for word in words if not _OF_JOINING.match(word)] or words
         told = shown(words[-1])[:_LONGEST_TOLD] if words else f"it ended with code {self._process.returncode}"
         if self._process.returncode is not None and 0 <= self._process.returncode < _OF_SSH:
             return CommandEnded(f"ssh to {self.host}: {told}")
         if any(_OF_LOGIN.search(word) for word in words):
             return AuthenticationError(f"ssh to {self.host}: {told}; try: ssh {self.host} true")
+        if any(_OF_SESSIONS.search(word) for word in words):
+            return SessionRefused(f"ssh to {self.host}: {told}")
         return ConnectionLost(f"ssh to {self.host}: {told}")
+
+    def said(self) -> str:
+        """Return what ssh has said until now."""
+        return os.pread(self._said.fileno(), _LONGEST_SAID_BYTES, 0).decode("utf-8", "replace")
 
     def close(self, wait_s: float = _END_S) -> None:
         """End it once it has sent what it still holds, or after so long."""

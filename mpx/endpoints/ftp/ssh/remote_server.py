@@ -5,6 +5,7 @@ reached directly. From then on connections are direct, inside TLS, in which both
 that was made for this copy and sent through ssh.
 """
 
+import contextlib
 import secrets
 import socket
 import threading
@@ -14,13 +15,13 @@ from datetime import timedelta
 from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, ServeRequest
-from mpx.endpoints.ftp.ssh.answer import begin
+from mpx.endpoints.ftp.ssh.answer import NoServer, begin
 from mpx.endpoints.ftp.ssh.direct import DirectWay
 from mpx.endpoints.ftp.ssh.lane import Lanes, first_session
 from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
 from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.endpoints.ssh.login import SshLogin
-from mpx.endpoints.ssh.process import SshProcess
+from mpx.endpoints.ssh.process import CommandEnded, SessionRefused, SshProcess
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp
@@ -47,6 +48,7 @@ class RemoteServer:
         self._program = program
         self._ports = ports
         self.secret = secrets.token_urlsafe(32)
+        self._trying_alone = threading.Lock()  # held while it is not known whether a login asks for anything
         self._lock = threading.Lock()
         self._command = early.command if early else None  # guarded, as what follows
         self._early = early.process if early else None
@@ -93,13 +95,29 @@ class RemoteServer:
         """Return a connection through ssh, for control or data. Raises as answer.begin."""
         way = self._direct
         all_go_through = way is not None and way.was_tried.is_set() and way.address is None
-        if all_go_through and use == stdio.DATA and self.login.may_log_in:
+        is_alone_first = all_go_through and use == stdio.DATA  # several connections carry more
+        if is_alone_first and (lane := self._lane_alone(use, timeout_s, stop)):
+            return lane
+        try:
+            return self._lane(use, self.login.shared(), timeout_s, stop)
+        except SessionRefused:
+            if is_alone_first or not (lane := self._lane_alone(use, timeout_s, stop)):
+                raise
+            return lane
+
+    def _lane_alone(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket | None:
+        """Return a connection through an ssh with a login of its own; None where that is not to be had."""
+        with contextlib.nullcontext() if self.login.may_log_in else self._trying_alone:
+            if self.login.may_log_in is False:
+                return None
             try:
-                return self._lane(use, self.login.alone(), timeout_s, stop)  # several connections carry more
+                lane = self._lane(use, self.login.alone(), timeout_s, stop)
             except (AuthenticationError, ConnectionLost):
                 # It needs somebody who types, and is not to be tried for each stream.
                 self.login.may_log_in = False
-        return self._lane(use, self.login.shared(), timeout_s, stop)
+                return None
+            self.login.may_log_in = True
+            return lane
 
     def _lane(self, use: str, words: list[str], timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         with self._lock:
@@ -132,6 +150,7 @@ class RemoteServer:
         if making:
             making.start()
         self.login.share()
+        self.login.check()
         command_there = self._command = self._command or server_command(self._program)
         early, self._early = self._early, None
         process = early or first_ssh(self.login, command_there, self._program)
@@ -142,8 +161,12 @@ class RemoteServer:
             ready = begin(process, request, max(timeout_s, _LOGIN_S), stop, lambda: command_there.sent)
             if ready is None:
                 raise ConnectionLost(f"{self.name} started something else than mpx serve --stdio")
-        except BaseException:
+            self.login.passed(process.said(), is_in=True)
+        except BaseException as error:
+            self.login.passed(process.said(), is_in=isinstance(error, (CommandEnded, NoServer)))
             process.close(0.0)
+            if isinstance(error, AuthenticationError):
+                raise self.login.refused(error) from None
             raise
         self._first, self._path = process, ready.path
         self._direct = DirectWay(self.name, self.login.host, self._pem, ready)
