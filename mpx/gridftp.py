@@ -12,7 +12,7 @@ from mpx.endpoints.ftp.asked_ahead import descriptions, first_questions
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
-from mpx.endpoints.ftp.extensions import congestion
+from mpx.endpoints.ftp.extensions import congestion, third_party
 from mpx.endpoints.ftp.facts import entry_info, followed, kind_of
 from mpx.endpoints.ftp.protection import protection_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
@@ -104,6 +104,10 @@ class GridFtpEndpoint:
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
         return tuple(self._known_features.get(congestion.FEATURE, "").split())
+
+    def sends_to_servers(self) -> bool:
+        """See Endpoint."""
+        return third_party.FEATURE in self._known_features
 
     def why_not_congestion(self) -> Callable[[str], str]:
         """See Endpoint."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 
-from mpx.endpoints.ftp.extensions import dialing, sink
+from mpx.endpoints.ftp.extensions import dialing, sink, third_party
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.engine.holes import lost_from
@@ -77,6 +77,19 @@ def _data(session: Session, argument: str) -> bytes:
     except ValueError:
         raise RefusalReply(501, "DATA takes UP or DOWN.") from None
     return reply_line(200, session.channel.issue_ticket(direction).text)
+
+
+def _target(session: Session, argument: str) -> bytes:
+    if not session.limits.third_party:
+        raise RefusalReply(504, "This server sends to no other servers (--no-third-party).")
+    try:
+        target = third_party.parse_target(argument)
+    except ValueError as error:
+        raise RefusalReply(501, f"TARGET: {error}.") from None
+    session.other_server = target
+    session.channel.send_to(target)
+    session.settings.may_change_streams = True
+    return b"200 TARGET command successful.\r\n"
 
 
 def _only_ipv4(session: Session, instead: str) -> None:
@@ -273,8 +286,9 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
     progress = TransferCounters(keep_ranges=False)
     if settings.blocks:
         todo = restart.missing(0, length)
-        kept = channel.take_kept()
-        connections = kept or channel.outgoing(settings.streams, over_mptcp=settings.over_mptcp)
+        connections = channel.to_send_over(
+            settings.streams, over_mptcp=settings.over_mptcp, may_change=settings.take_may_change()
+        )
         if settings.congestion:
             for connection in connections:
                 connection.use_congestion(settings.congestion)
@@ -320,6 +334,7 @@ COMMANDS = {
     "EPRT": Command(_extended_active, argument=True),
     "SPOR": Command(_striped_active, argument=True),
     dialing.VERB: Command(_data, argument=True),
+    third_party.VERB: Command(_target, argument=True),
     "RETR": Command(_retrieve, argument=True),
     "ERET": Command(_extended_retrieve, argument=True),
     "STOR": Command(_store, argument=True, writes=True),

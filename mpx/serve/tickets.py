@@ -27,6 +27,8 @@ _TICK_S = 0.25  # whoever waits for a connection looks so often whether it still
 class DialedConnections:
     """Connections that have come for one data channel and that no transfer has taken yet. For any thread."""
 
+    missing = "the client opened no connection"
+
     def __init__(
         self, direction: Direction, ticket: Ticket, closed: "Callable[[DialedConnections], None]"
     ) -> None:

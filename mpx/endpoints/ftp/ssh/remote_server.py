@@ -13,13 +13,13 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
 
 from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
 from mpx.endpoints.ftp.ssh.answer import begin
+from mpx.endpoints.ftp.ssh.certificates import CertificateMaker, CopyCertificates
 from mpx.endpoints.ftp.ssh.lane import LaneSocket, first_session
 from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
 from mpx.endpoints.ftp.wire import command
@@ -30,10 +30,8 @@ from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
 from mpx.net.reach import believed_host
-from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
-_CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
 _LANE_ENDS_S = 60.0
 _FIRST_PORT = 1024  # that is connected to
 _READ_BYTES = 4096
@@ -63,7 +61,8 @@ class RemoteServer:
         self._unused: socket.socket | None = None  # its first control channel, which nobody has asked for yet
         self._path = ""  # where it takes lanes
         self._lanes: list[SshProcess] = []
-        self._pem = ""
+        self._certificates: CopyCertificates | None = None  # from the first start on
+        self._ready: Ready | None = None  # what the server has said when it started
         self._closed = threading.Event()
         self._was_tried = threading.Event()  # whether it can be reached directly, so that `direct` tells
         self._there_s = 0.0  # since when the server is there
@@ -110,6 +109,23 @@ class RemoteServer:
             except (AuthenticationError, ConnectionLost):
                 self.direct = None
         return self.lane(stdio.DATA, timeout_s, stop)
+
+    def addresses(self) -> tuple[tcp.Address, ...]:
+        """Return where others may reach the server directly, the best first; none where that is not known."""
+        ready, direct = self._ready, self.direct
+        if ready is None or ready.port < _FIRST_PORT:
+            return ()
+        found = [(host, ready.port) for host in self._candidates(ready)]
+        return tuple(dict.fromkeys([direct, *found] if direct else found))
+
+    def guest(self) -> tuple[str, str]:
+        """Return the name of the server's key, and the certificate with its key that it takes of others."""
+        return self._shown.key_name, self._shown.guest
+
+    @property
+    def _shown(self) -> CopyCertificates:
+        assert self._certificates  # as it has started
+        return self._certificates
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection through ssh, for control or data. Raises as answer.begin."""
@@ -160,7 +176,7 @@ class RemoteServer:
     def _start(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Start the server, and return its first control channel. The lock is held."""
         self._end_first()
-        making = None if self._pem else _Making()
+        making = CertificateMaker() if self._certificates is None else None
         if making:
             making.start()
         self.login.share()
@@ -169,15 +185,16 @@ class RemoteServer:
         process = early or first_ssh(self.login, command_there, self._program)
         try:
             if making:
-                self._pem = making.pem()
-            request = ServeRequest(self._pem, self.secret, self._ports)
+                self._certificates = making.made()
+            certificates = self._shown
+            request = ServeRequest(certificates.own, self.secret, self._ports, certificates.guest_certificate)
             ready = begin(process, request, max(timeout_s, _LOGIN_S), stop, lambda: command_there.sent)
             if ready is None:
                 raise ConnectionLost(f"{self.name} started something else than mpx serve --stdio")
         except BaseException:
             process.close(0.0)
             raise
-        self._first, self._path = process, ready.path
+        self._first, self._path, self._ready = process, ready.path, ready
         self._was_tried.clear()
         self._there_s = time.monotonic()
         trying = threading.Thread(target=self._try_directly, args=(ready, timeout_s), name="mpx-direct")
@@ -236,11 +253,11 @@ class RemoteServer:
 
     def _context(self, protocol: str) -> ssl.SSLContext:
         made = tls.context(server=False, protocols=[protocol])
-        tls.load_pem(made, self._pem)
+        tls.load_pem(made, self._shown.own)
         return made
 
     def _checked(self, connection: tls.TlsSocket) -> tls.TlsSocket:
-        if connection.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
+        if connection.getpeercert(binary_form=True) != self._shown.own_der:
             connection.close()
             raise AuthenticationError(f"another server answers for {self.name}; nothing was sent")
         return connection
@@ -261,33 +278,3 @@ def worth_waiting_s(there_s: float) -> float:
     through ssh takes two more and a process at either end.
     """
     return _SOON_S + there_s * 0.6 if there_s < _NOT_SOON_S else 0.0
-
-
-class _Making(threading.Thread):
-    """Makes the certificate while ssh logs in."""
-
-    def __init__(self) -> None:
-        super().__init__(name="mpx-certificate", daemon=True)
-        self._pem = ""
-        self._failed: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            certificate, key = self_signed(
-                "mpx copy", timedelta(days=_CERTIFICATE_DAYS), since=timedelta(days=_CERTIFICATE_DAYS)
-            )
-            self._pem = (certificate + key).decode("ascii")
-        except Exception as error:  # told by `pem`
-            self._failed = error
-
-    def pem(self) -> str:
-        """Return it."""
-        self.join()
-        if self._failed is not None:
-            raise MpxError(f"cannot make a certificate: {self._failed}")
-        return self._pem
-
-
-def _certificate(pem: str) -> str:
-    end = "-----END CERTIFICATE-----"
-    return pem[: pem.index(end) + len(end)]

@@ -24,6 +24,7 @@ from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdPartyRefused
 
 TICK_S = 0.1
+NO_CONNECTION = 425  # says a sender that has not reached the receiver, which waits for it still
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
 MOST_AHEAD = 64  # transfers that are queued at once
 LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
@@ -157,7 +158,7 @@ class PairWorker(SessionWorker):
         target, under_way = self.target, self._transfers
         if not target or (under_way and not self._servers.mode_e) or time.monotonic() < self._next_s:
             return
-        if under_way and self._pair and self._pair.connections != target:
+        if under_way and self._pair and not self._pair.fits(target):
             self.is_changing = self._servers.mode_e
             return
         if any(each.file.listed_bytes is None for each in under_way):
@@ -185,7 +186,7 @@ class PairWorker(SessionWorker):
         queued = False
         try:
             pair = self.open_session()
-            if not pair.transfers and (pair.connections != target or not self._servers.mode_e):
+            if not pair.transfers and not pair.fits(target):
                 self.is_changing, self._flows_s = True, None
                 pair.connect(target if self._servers.mode_e else 1)
             if not pair.transfers:
@@ -302,7 +303,9 @@ class PairWorker(SessionWorker):
 
     def _why(self, pair: SessionPair, transfer: PairedTransfer) -> MpxError:
         """Return why a transfer failed: the word of the server that says more than that the other is gone."""
-        until_s = time.monotonic() + VERDICT_S
+        sent = transfer.sent
+        is_clear = sent is not None and sent.code == NO_CONNECTION and not transfer.has_begun
+        until_s = time.monotonic() + (0.0 if is_clear else VERDICT_S)
         while not transfer.is_over and (left_s := until_s - time.monotonic()) > 0:
             try:
                 pair.hear(min(TICK_S, left_s))
@@ -363,7 +366,13 @@ class PairWorker(SessionWorker):
         """See SessionWorker."""
         if self._pair is None:
             sender, receiver = self._servers.open_sessions(sends_in_mode_e=self._servers.mode_e)
-            self._pair = SessionPair(sender, receiver, mode_e=self._servers.mode_e, marked=self._marked)
+            self._pair = SessionPair(
+                sender,
+                receiver,
+                mode_e=self._servers.mode_e,
+                marked=self._marked,
+                congestion=self.context.streams.congestion_of(DEFAULT_PATH),
+            )
             self._before_bytes, self.ahead.ended_s, self._shown_streams = self._landed_bytes, 0.0, 0
             self.opened()
         return self._pair

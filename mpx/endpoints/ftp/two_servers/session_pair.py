@@ -10,14 +10,14 @@ import select
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mpx.endpoints.ftp.data_address import passive_port
-from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.ftp.two_servers import connecting
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
-from mpx.endpoints.ftp.wire import Reply, command, in_writes, port_command
-from mpx.errors import ConnectionLost, ThirdPartyRefused
-from mpx.net import tcp
-from mpx.net.reach import means_the_same_at
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.errors import ConnectionLost
+
+# Connections that stay have keys that wear (net/tls.py): after so much the sender looks whether they have.
+WORN_BYTES, WORN_TRANSFERS = 1 << 35, 1 << 17
 
 
 class SessionPair:
@@ -30,43 +30,45 @@ class SessionPair:
         *,
         mode_e: bool,
         marked: Callable[[PairedTransfer, int], None],
+        congestion: str | None = None,
     ) -> None:
+        """`congestion`: that the sender is to use, where it can be told."""
         self.sender, self.receiver = sender, receiver
         self.connections = 0  # that transfers use; 0: none are open
         self.transfers: deque[PairedTransfer] = deque()  # queued, the oldest first
-        self._mode_e, self._marked = mode_e, marked
+        self._mode_e, self._marked, self._congestion = mode_e, marked, congestion
+        self._stay = mode_e and receiver.tickets is not None  # connections, where their number changes
+        self._since_bytes = self._since_transfers = 0  # queued, since the sender has looked at them
+
+    def fits(self, connections: int) -> bool:
+        """Tell whether what follows can go over the connections that are there."""
+        is_worn = self._since_bytes > WORN_BYTES or self._since_transfers > WORN_TRANSFERS
+        return self._mode_e and self.connections == connections and not (self._stay and is_worn)
 
     def connect(self, connections: int) -> None:
-        """Have the sender open that many connections to the receiver; nothing may be queued.
+        """Have the sender use that many connections to the receiver; nothing may be queued.
 
-        Raises ThirdPartyRefused where they do not connect to each other, ConnectionLost, TransferTimeout.
+        Those between servers of ours stay where their number changes. Raises ThirdPartyRefused where the
+        servers do not connect to each other, ConnectionLost, TransferTimeout.
         """
-        sender, receiver = self.sender, self.receiver
-        host, port = passive_port(receiver, (), Direction.UP).address
-        if not means_the_same_at(host, sender.peer_host):
-            raise ThirdPartyRefused(
-                f"{sender.location.host} cannot be sent to {host}, where we reach {receiver.location.host}: "
-                "that address may mean another host there (--data-address-from-server takes the one that "
-                "the server names)"
-            )
-        sender.protected(())
         number = f"Parallelism={connections},{connections},{connections};"
-        lines = [command("OPTS", "RETR", number)] if self._mode_e else []
-        lines.append(port_command((host, port)))
-        for together in in_writes(lines):
-            sender.send(*together)
-        *options, answer = [sender.final_reply() for _ in lines]
-        if not answer.is_ok:
-            raise ThirdPartyRefused(
-                f"{sender.peer} does not send data to {tcp.show((host, port))}: {answer.reason}"
-            )
-        self.connections = connections if all(reply.is_ok for reply in options) else 1
+        settings = [command("OPTS", "RETR", number)] if self._mode_e else []
+        if self._stay and self.connections:
+            replies = self.sender.pipeline(settings)
+        else:
+            if self._mode_e and self._congestion:
+                settings.append(command("OPTS", "RETR", f"Congestion={self._congestion};"))
+            replies = connecting.connect(self.sender, self.receiver, settings)
+        self.connections = connections if all(reply.is_ok for reply in replies[:1]) else 1
+        self._since_bytes = self._since_transfers = 0
 
     def queue(self, transfers: Sequence[PairedTransfer]) -> None:
         """Have both servers carry these, behind what is queued; raises ConnectionLost, UsageError."""
         stores = [each.store_command(self.receiver) for each in transfers]
         retrieves = [each.retrieve_command(self.sender) for each in transfers]
         self.transfers += transfers
+        self._since_transfers += len(transfers)
+        self._since_bytes += sum(each.size_bytes for each in transfers)
         self.receiver.send(*stores)
         self.sender.send(*retrieves)
 
