@@ -88,7 +88,6 @@ def _target(session: Session, argument: str) -> bytes:
         raise RefusalReply(501, f"TARGET: {error}.") from None
     session.other_server = target
     session.channel.send_to(target)
-    session.settings.may_change_streams = True
     return b"200 TARGET command successful.\r\n"
 
 
@@ -175,6 +174,7 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
     try:
         base = os.fstat(fd).st_size if base is None else base
         progress = TransferCounters(keep_ranges=settings.blocks and settings.restart_s > 0)
+        channel.begin_receiving()
         if settings.blocks:
             engine = BlockReceiver(fd, base, progress, session.turns, session.share)
             transfer = _transfer(session, engine, progress)
@@ -286,9 +286,7 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
     progress = TransferCounters(keep_ranges=False)
     if settings.blocks:
         todo = restart.missing(0, length)
-        connections = channel.to_send_over(
-            settings.streams, over_mptcp=settings.over_mptcp, may_change=settings.take_may_change()
-        )
+        connections = channel.to_send_over(settings.streams, over_mptcp=settings.over_mptcp)
         if settings.congestion:
             for connection in connections:
                 connection.use_congestion(settings.congestion)
@@ -315,6 +313,8 @@ def _transfer(session: Session, engine: Engine, progress: TransferCounters) -> T
 def _run_stream(session: Session, engine: Engine, progress: TransferCounters) -> None:
     """Run a MODE S transfer; a listener serves just one."""
     channel = session.channel
+    if other := channel.other_server:
+        other.begin()
     connections = channel.outgoing(1) if channel.connects else []
     _transfer(session, engine, progress).run(connections)
     if not channel.connects:

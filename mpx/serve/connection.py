@@ -73,11 +73,6 @@ class Connection:
         return self._awaited is None
 
     @property
-    def is_worn(self) -> bool:
-        """Whether another is to take its place, as its key has protected enough."""
-        return isinstance(self._sock, TlsSocket) and self._sock.is_worn
-
-    @property
     def as_socket(self) -> socket.socket:
         """The connection itself."""
         return self._sock

@@ -157,32 +157,30 @@ class DataChannel:
         self._kept = []
         return alive
 
-    def to_send_over(self, count: int, *, over_mptcp: bool, may_change: bool) -> list[Connection]:
+    def begin_receiving(self) -> None:
+        """Note that a transfer begins that stores."""
+        if isinstance(self.listener, DialedConnections):
+            self.listener.begin()
+
+    def to_send_over(self, count: int, *, over_mptcp: bool) -> list[Connection]:
         """Hand out the connections for a transfer in MODE E: those kept, or `count` that are yet to come.
 
-        `may_change`: nothing of an earlier transfer is on its way, so that connections to another server may
-        be added and closed; one that came late would be taken for part of a transfer before. Raises
-        RefusalReply.
+        To another server it is `count` in any case, some of them kept. Raises RefusalReply.
         """
         kept = self.take_kept()
         if not isinstance(self._awaited, OtherServer):
             return kept or self.outgoing(count, over_mptcp=over_mptcp)
-        if not may_change:
-            if not kept:
-                raise RefusalReply(425, "The data connections to the other server are gone: use TARGET.")
-            return kept
-        stay = [connection for connection in kept if not connection.is_worn][:count]
-        for connection in kept:
-            if connection not in stay:
-                connection.finish_sending()
-                connection.close()
-        if len(stay) == count:
-            return stay
+        self._awaited.begin()
+        for connection in kept[count:]:
+            connection.finish_sending()
+            connection.close()
+        if len(kept) >= count:
+            return kept[:count]
         try:
-            return stay + self.outgoing(count - len(stay))
+            return kept + self.outgoing(count - len(kept))
         except RefusalReply:
-            if stay:
-                return stay
+            if kept:
+                return kept
             raise
 
     def outgoing(self, count: int, *, over_mptcp: bool = False) -> list[Connection]:

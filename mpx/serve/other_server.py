@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.ftp.extensions.dialing import DATA_PROTOCOL, Direction
+from mpx.endpoints.ftp.extensions.dialing import DATA_PROTOCOL, MOST_TRANSFERS, Direction
 from mpx.endpoints.ftp.extensions.third_party import Target, shown
 from mpx.endpoints.ftp.openings import Openings
 from mpx.errors import AuthenticationError, MpxError
@@ -47,6 +47,7 @@ class OtherServer:
                 tls.show_key(self._context, target.pem)
             except OSError:  # its words might show what it is about
                 raise RefusalReply(501, "The certificate and key of the target cannot be used.") from None
+        self._transfers = 0  # that have begun; of the session's thread, which nobody asks meanwhile
         self._first = threading.Lock()  # one connection is tried alone, and others once that is through
         self._is_proven = False
         self._closed = threading.Event()
@@ -55,6 +56,12 @@ class OtherServer:
     def shown(self) -> str:
         """Where it is, for logs."""
         return shown(self._addresses)
+
+    def begin(self) -> None:
+        """Note that a transfer begins: what connects from now on is for it, and not for those before."""
+        self._transfers += 1
+        if self._transfers > MOST_TRANSFERS:
+            raise RefusalReply(425, "Too many transfers: use TARGET again.")
 
     def wait(self, is_over: Callable[[], bool]) -> socket.socket | None:
         """Open a connection; None, no sooner than after DIAL_S, where none comes about, or once `is_over`."""
@@ -101,5 +108,5 @@ class OtherServer:
             if tls.peer_key_name(secured) != self._key:
                 raise AuthenticationError("it has another key than the client expects; nothing was sent")
 
-        self._openings.send(secured, tcp.show(address), check)
+        self._openings.send(secured, tcp.show(address), check, first=self._transfers - 1)
         return secured

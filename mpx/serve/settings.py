@@ -19,7 +19,6 @@ class Settings:
 
     blocks: bool = False  # MODE E rather than MODE S
     streams: int = 1  # that we open for a retrieve in MODE E
-    may_change_streams: bool = True  # of those that stay open: their number was set since the last retrieve
     over_mptcp: bool = False  # whether these are of Multipath TCP
     congestion: str = ""  # congestion control of these; empty: the kernel's choice
     congestions: tuple[str, ...] | None = None  # it is one of these; None: of what all users may use, ...
@@ -43,11 +42,6 @@ class Settings:
         """Return what REST said; it holds for one transfer only."""
         restart, self.restart = self.restart, RangeSet()
         return restart
-
-    def take_may_change(self) -> bool:
-        """Return whether the number of connections was set anew; it is for one retrieve only."""
-        may_change, self.may_change_streams = self.may_change_streams, False
-        return may_change
 
 
 def set_restart(settings: Settings, argument: str) -> None:
@@ -111,7 +105,6 @@ def _set_retrieve(settings: Settings, pairs: dict[str, str]) -> str:
         settings.over_mptcp = pairs["transport"] == choices.TRANSPORT
     if "parallelism" in numbers:
         settings.streams = min(max(1, numbers["parallelism"]), MOST_CONNECTIONS)
-        settings.may_change_streams = True
     if "markers" in numbers:
         settings.retrieve_marker_s = float(numbers["markers"])
     return "Options of RETR set."

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 
 from mpx.endpoints.ftp.mode_e.carriers import resized
 from mpx.endpoints.ftp.two_servers.pair_ahead import SMALLEST_PIECE
@@ -35,15 +36,23 @@ class ThirdPartyCarrier(WorkerCarrier):
         living = [worker for worker in self._pairs if not worker.gone]
         streams = sum(self._streams.values())
         most = streams if self._parts or not self._mode_e else max(1, self._context.queue.waiting[2])
-        pairs = min(1 if self._context.streams.is_short else streams, most, len(living))
+        import os
+
+        pairs = min(
+            1 if self._context.streams.is_short else streams,
+            most,
+            len(living),
+            int(os.environ.get("PAIRS", "8")) if self._parts else 99,
+        )
         shares = (
             resized([worker.target for worker in living[:pairs]], streams) if self._mode_e else [1] * pairs
         )
         for worker, share in zip(living, shares + [0] * (len(living) - pairs), strict=True):
             worker.target = share
-        total = sum(worker.ahead.goodput for worker in living[:pairs])
-        for worker in living[:pairs]:
-            worker.ahead.share = worker.ahead.goodput / total if total and worker.ahead.goodput else 1 / pairs
+        working = living[:pairs]
+        for worker, part in zip(working, shares_of([each.ahead.goodput for each in working]), strict=True):
+            worker.ahead.share = part
+            worker.ahead.queued_by_all = sum(each.ahead.queued for each in working)
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
         """See Carrier. No connection is ours."""
@@ -57,6 +66,17 @@ class ThirdPartyCarrier(WorkerCarrier):
 
     def _is_changing(self) -> bool:
         return any(worker.is_changing for worker in self._pairs if worker.target)
+
+
+def shares_of(goodputs: Sequence[float]) -> list[float]:
+    """Return which share of what is left each of several pairs is to have; 0: its goodput is not known yet.
+
+    Such a one counts as the others do: whoever came first is not to queue what it has to share soon.
+    """
+    known = [each for each in goodputs if each]
+    usual = sum(known) / len(known) if known else 1.0
+    expected = [each or usual for each in goodputs]
+    return [each / sum(expected) for each in expected]
 
 
 class RelayCarrier(WorkerCarrier):

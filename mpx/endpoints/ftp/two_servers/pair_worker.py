@@ -8,7 +8,7 @@ from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session_pool import give_back_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
-from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
+from mpx.endpoints.ftp.two_servers.pair_ahead import MARKER_S, PairAhead
 from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_piece
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
@@ -48,7 +48,7 @@ class PairWorker(SessionWorker):
         super().__init__("pair", number, servers.hosts, context)
         # The carrier's decisions (see SessionWorker):
         self.target = 0  # streams
-        self.ahead = PairAhead(context.queue)
+        self.ahead = PairAhead(context.queue, shares_blocks=servers.shares_blocks)
         # Written by this thread, read by others:
         self.idle_since_s: float | None = None  # it has a pair, and nothing to do
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
@@ -158,14 +158,13 @@ class PairWorker(SessionWorker):
         target, under_way = self.target, self._transfers
         if not target or (under_way and not self._servers.mode_e) or time.monotonic() < self._next_s:
             return
-        if under_way and self._pair and not self._pair.fits(target):
+        if under_way and self._pair and not self._pair.takes(target):
             self.is_changing = self._servers.mode_e
             return
         if any(each.file.listed_bytes is None for each in under_way):
             return  # its size is asked for behind it
-        room = self.ahead.most_bytes(self._rtt_s) - sum(
-            each.size_bytes - each.told_bytes for each in under_way
-        )
+        self.ahead.queued = sum(each.size_bytes - each.told_bytes for each in under_way)
+        room = self.ahead.most_bytes(self._rtt_s) - self.ahead.queued
         fresh: list[PairedTransfer] = []
         while room > 0 and len(under_way) + len(fresh) < self._most_ahead:
             piece = take_piece(self._scheduler, self.ahead.piece_bytes(target), parts=self._servers.parts)
@@ -186,13 +185,15 @@ class PairWorker(SessionWorker):
         queued = False
         try:
             pair = self.open_session()
-            if not pair.transfers and not pair.fits(target):
+            if pair.connections != target:
                 self.is_changing, self._flows_s = True, None
+            if not pair.transfers and not pair.takes(target):
+                self._flows_s = None
                 pair.connect(target if self._servers.mode_e else 1)
             if not pair.transfers:
                 self._watch.begin()
                 self.ahead.ended_s = 0.0
-            pair.queue(fresh)
+            pair.queue(fresh, target)
             queued = True
         finally:
             if not queued:
@@ -219,10 +220,12 @@ class PairWorker(SessionWorker):
     def _show_streams(self, pair: SessionPair) -> None:
         """Count the streams of a pair once what is told of them is of them alone."""
         now_s = time.monotonic()
-        if pair.transfers[0].has_begun:
+        oldest = pair.transfers[0]
+        if oldest.has_begun:
             self._watch.connected()
             self.context.events.inbound.set()
-            self._flows_s = self._flows_s or now_s
+            if oldest.connections == pair.connections:
+                self._flows_s = self._flows_s or now_s
             self.ahead.flows()
         if self._flows_s is not None and now_s - self._flows_s > SHOWS_S:
             self._shown_streams = pair.connections
@@ -346,7 +349,9 @@ class PairWorker(SessionWorker):
         took_s = time.monotonic() - max(self.ahead.ended_s, self._flows_s or math.inf)
         if took_s < LATE_S:
             return False
-        goodput = min(self.ahead.goodput or math.inf, pair.transfers[0].told_bytes / took_s)
+        goodput = self.ahead.goodput or math.inf
+        if took_s > MARKER_S + LATE_S:  # before a marker is due nothing is told of what has come
+            goodput = min(goodput, pair.transfers[0].told_bytes / took_s)
         left_bytes = sum(each.size_bytes - each.told_bytes for each in pair.transfers)
         return left_bytes > goodput * LATE_S and self._idle_goodput() > MUCH_FASTER * goodput
 
