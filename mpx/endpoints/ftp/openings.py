@@ -27,7 +27,8 @@ class Openings:
     ) -> None:
         """Say over a connection that `check` lets pass to which channel it belongs; closed if that fails.
 
-        `first`: the first transfer of the ticket that it takes part in. Raises ConnectionLost, and as `check`.
+        `first`: the first transfer of the ticket that it takes part in. Raises ConnectionLost, and
+        as `check`.
         """
         try:
             check()

@@ -15,6 +15,9 @@ from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.worker_carrier import WorkerCarrier
 from mpx.errors import UsageError
 
+# Pairs for a large file whose sender shares its blocks over all connections of a pair: who comes first on a
+# path leaves little to the others for seconds, and within a pair that is made up for.
+SHARING_PAIRS = 1
 IDLE_S = 0.2  # a worker that has had nothing to do for so long could do the work of others
 
 
@@ -30,20 +33,19 @@ class ThirdPartyCarrier(WorkerCarrier):
         ]
         self._workers = self._pairs
         self._mode_e, self._parts = servers.mode_e, servers.parts
+        self._shares_blocks = servers.shares_blocks
 
     def _share(self) -> None:
-        """Use as many pairs as there are, or as files that are sent whole; in MODE S each is one stream."""
+        """Use as many pairs as there are, or as files that are sent whole; in MODE S each is one stream.
+
+        Servers of ours need one for a large file, and more for many small ones.
+        """
         living = [worker for worker in self._pairs if not worker.gone]
         streams = sum(self._streams.values())
         most = streams if self._parts or not self._mode_e else max(1, self._context.queue.waiting[2])
-        import os
-
-        pairs = min(
-            1 if self._context.streams.is_short else streams,
-            most,
-            len(living),
-            int(os.environ.get("PAIRS", "8")) if self._parts else 99,
-        )
+        if self._shares_blocks:
+            most = min(most, max(SHARING_PAIRS, self._context.queue.waiting[2]))
+        pairs = min(1 if self._context.streams.is_short else streams, most, len(living))
         shares = (
             resized([worker.target for worker in living[:pairs]], streams) if self._mode_e else [1] * pairs
         )

@@ -21,7 +21,7 @@ from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdPartyRefused
+from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, SourceError, ThirdPartyRefused
 
 TICK_S = 0.1
 NO_CONNECTION = 425  # says a sender that has not reached the receiver, which waits for it still
@@ -30,7 +30,8 @@ MOST_AHEAD = 64  # transfers that are queued at once
 LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
 MUCH_FASTER, MOST_LEFT_EARLY = 2.0, 3  # ... and carry so much more; so often in a row
 STANDS_BACK_S = 0.5  # so that they take it
-SHOWS_S = 2 * SPREAD_S  # until what markers tell is all of the streams that there are now
+SHORT_SPREAD_S = SPREAD_S / 2  # where parts are shorter
+SHOWS = 2  # times that, until what is told is all of the streams that there are now
 
 
 class PairWorker(SessionWorker):
@@ -52,7 +53,8 @@ class PairWorker(SessionWorker):
         # Written by this thread, read by others:
         self.idle_since_s: float | None = None  # it has a pair, and nothing to do
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
-        self._bytes = MarkedBytes()  # guarded by `guard`
+        self._spread_s = SHORT_SPREAD_S if servers.shares_blocks else SPREAD_S
+        self._bytes = MarkedBytes(self._spread_s)  # guarded by `guard`
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
         self.is_changing = False  # others are to come, or what is told is not of these yet; likewise
         # This thread's own:
@@ -164,7 +166,7 @@ class PairWorker(SessionWorker):
         if any(each.file.listed_bytes is None for each in under_way):
             return  # its size is asked for behind it
         self.ahead.queued = sum(each.size_bytes - each.told_bytes for each in under_way)
-        room = self.ahead.most_bytes(self._rtt_s) - self.ahead.queued
+        room = self.ahead.most_bytes(self._rtt_s, target) - self.ahead.queued
         fresh: list[PairedTransfer] = []
         while room > 0 and len(under_way) + len(fresh) < self._most_ahead:
             piece = take_piece(self._scheduler, self.ahead.piece_bytes(target), parts=self._servers.parts)
@@ -227,7 +229,7 @@ class PairWorker(SessionWorker):
             if oldest.connections == pair.connections:
                 self._flows_s = self._flows_s or now_s
             self.ahead.flows()
-        if self._flows_s is not None and now_s - self._flows_s > SHOWS_S:
+        if self._flows_s is not None and now_s - self._flows_s > SHOWS * self._spread_s:
             self._shown_streams = pair.connections
             self.is_changing = pair.connections != self.target and self.target > 0
 
@@ -240,7 +242,8 @@ class PairWorker(SessionWorker):
         if transfer.marked and not file.is_streamed and transfer.marked.size < transfer.size_bytes:
             self._return(self._transfers, trusted=1)
             self.drop()  # there may be no other session
-            self._check_unchanged(file)
+            if error := self._change_of(file):
+                self._scheduler.give_up(file, error)
             raise ConnectionLost(
                 f"{pair.sender.peer} sent {transfer.marked.size} bytes of {file.source} in place of "
                 f"{transfer.size_bytes}"
@@ -258,16 +261,13 @@ class PairWorker(SessionWorker):
         self._let_whole(file)
         return True
 
-    def _check_unchanged(self, file: FileTransfer) -> None:
-        """Give a file up whose source is not what it was when it was listed."""
+    def _change_of(self, file: FileTransfer) -> MpxError | None:
+        """Return how the source of a file is not what it was when it was listed; None: it is."""
         now = self.context.supervisor.describe(file.source)
         how = changed(
             now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
         )
-        if how:
-            self._scheduler.give_up(
-                file, IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
-            )
+        return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}") if how else None
 
     def _streamed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Take the size of a file from what was stored of it, as its source tells none that counts."""
@@ -299,9 +299,11 @@ class PairWorker(SessionWorker):
         if error.may_retry or isinstance(error, NoSpace):
             raise error
         others = [each for each in pair.transfers if each is not transfer]
+        self.drop()  # there may be no other session
+        if isinstance(error, SourceError):
+            error = self._change_of(transfer.file) or error
         self._scheduler.give_up(transfer.file, error)
         self._return(others)
-        self.drop()
         self._most_ahead = 1
 
     def _why(self, pair: SessionPair, transfer: PairedTransfer) -> MpxError:

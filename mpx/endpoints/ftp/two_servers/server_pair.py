@@ -81,6 +81,8 @@ class ServerPair:
                 give_back_session(sender)  # who waits for it may have the other
                 if not self.destination_options.waits_for_turn:
                     raise
+                # Who has one and does not use it learns that it is wanted only from who waits for it.
+                give_back_session(open_session(self.destination, self.destination_options))
                 self._wait()
                 continue
             except BaseException:
