@@ -110,7 +110,7 @@ def test_servers_that_were_sent_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kinds", [("mpx", "mpx"), ("ssh", "mpx")], ids="-".join)
 def test_a_copy_that_is_killed_goes_on(tmp_path: Path, eventually, kinds: tuple[str, str]) -> None:
-    size = 600 * MIB
+    size = 250 * MIB
     with between(tmp_path, kinds) as ends:
         with (ends.folders[0] / "file").open("wb") as file:
             for i in range(size // MIB):

@@ -21,6 +21,7 @@ from secure_client import SecureClient, secure_server, token_of
 from mpx.endpoints.ftp.extensions.dialing import Direction, new_ticket
 from mpx.endpoints.ftp.extensions.stdio import ServeRequest
 from mpx.endpoints.ftp.extensions.third_party import Target, encode_target, parse_target
+from mpx.endpoints.ftp.framing import BlockHeader, end_of_data
 from mpx.endpoints.ftp.ssh.certificates import CertificateMaker
 from mpx.net import tls
 from mpx.net.self_signed import self_signed
@@ -108,6 +109,27 @@ def test_connections_are_kept_and_their_number_changes(
     assert all(line["to"] == of_target[0]["to"] for line in lines if line["event"] == "RETR")
     for secret in (target.ticket.key.hex(), target.ticket.id.hex()):
         assert secret not in caplog.text + json.dumps(lines) + repr(target)
+
+
+def test_a_connection_for_a_later_transfer_waits_for_it(receiver: SecureClient, tmp_path: Path) -> None:
+    """Else what it brings would be written into the file before, of which data may still be on their way."""
+    ticket = receiver.ticket(UP)
+    assert receiver.do("MODE E").code == 200
+    with (
+        receiver.dial(ticket.opening(UP, 0, 0.0, 1)) as late,
+        receiver.dial(ticket.opening(UP, 1, 0.0)) as first,
+    ):
+        for connection, content in ((late, b"the second"), (first, b"the first")):
+            header = BlockHeader(0, len(content), 0).pack()
+            connection.sendall(header + content + end_of_data(1).pack())
+        for file in ("one", "two"):
+            receiver.send(f"STOR {file}")
+            assert receiver.reply().code in (125, 150)
+            if file == "two":  # the one that was kept is not part of it
+                first.shutdown(socket.SHUT_WR)
+            assert receiver.reply().code == 226
+    found = [(tmp_path / "to" / file).read_bytes() for file in ("one", "two")]
+    assert found == [b"the first", b"the second"]
 
 
 @pytest.mark.parametrize("there", ["another key", "nobody", "in the clear", "silent"])
