@@ -23,7 +23,7 @@ _TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over wh
 _CONNECT_TICK_MS = 50
 
 
-class Arrivals(Protocol):
+class ConnectionSource(Protocol):
     """Where a connection will come from that is not here yet."""
 
     missing: str  # says that none has come
@@ -38,7 +38,7 @@ class Connection:
 
     def __init__(
         self,
-        sock: socket.socket | Arrivals,
+        sock: socket.socket | ConnectionSource,
         block_bytes: int,
         on_close: Callable[[], None],
         address: Address | None = None,
@@ -128,7 +128,7 @@ class Connection:
         if self._cancelled:
             raise DataChannelError("cancelled")
 
-    def _await(self, arrivals: Arrivals) -> None:
+    def _await(self, arrivals: ConnectionSource) -> None:
         sock = arrivals.wait(lambda: self._cancelled)
         if sock is None:
             raise DataChannelError("cancelled" if self._cancelled else arrivals.missing)
