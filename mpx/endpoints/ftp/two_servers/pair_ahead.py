@@ -7,7 +7,7 @@ from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 
 PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for what is ahead
-SHORT_PIECE_S = 0.25  # the same, where a sender shares its blocks: its connections end at about one time
+SHORT_PIECE_S = 0.15  # the same, where a sender shares its blocks: its connections end at about one time
 MARKER_S = 1.0  # between two markers
 SMALLEST_PIECE, FIRST_PIECE, LARGEST_PIECE = 512 << 10, 4 << 20, 1 << 30
 TAIL = 1.5  # towards the end no pair has more ahead than this part of its share of what is left ...
@@ -49,7 +49,8 @@ class PairAhead:
 
     def most_bytes(self, rtt_s: float, connections: int) -> float:
         """Return how much is to be queued: what markers do not tell yet, a part, and round trips."""
-        untold_s = self._piece_s if self._shares_blocks else MARKER_S
+        # A shorter part has ended before a marker is due, so little is untold.
+        untold_s = 0.0 if self._shares_blocks else MARKER_S
         usual = self.goodput * (untold_s + self._piece_s + 3 * rtt_s) or 2 * FIRST_PIECE
         least = max(SMALLEST_PIECE, self.goodput * (LEAST_S + 3 * rtt_s))
         if self._shares_blocks:  # one is always behind that which is under way
@@ -66,6 +67,8 @@ class PairAhead:
 
     def _share_bytes(self) -> float:
         """Return how much is to be queued at most, with what is, so that all pairs end at about one time."""
+        if self.share == 1.0:  # there is no other
+            return math.inf
         latest, queue = self._latest, self._queue
         if latest is None or latest.is_claimed or not queue.is_listed or queue.waiting_bytes:
             return math.inf
