@@ -12,7 +12,7 @@ from mpx.endpoints.ftp.asked_ahead import descriptions, first_questions
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
 from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
-from mpx.endpoints.ftp.extensions import congestion, sink
+from mpx.endpoints.ftp.extensions import congestion, sink, third_party
 from mpx.endpoints.ftp.facts import entry_info, followed, kind_of
 from mpx.endpoints.ftp.protection import protection_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
@@ -21,6 +21,7 @@ from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import asks_size, sized_by
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
+from mpx.endpoints.ftp.why_mode_s import why_mode_s
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
@@ -89,13 +90,7 @@ class GridFtpEndpoint:
 
     def why_fallback(self) -> str:
         """See Endpoint. The fallback is MODE S."""
-        if self.session.is_one_by_one:  # in MODE E a session is given the next transfer before the last ends
-            return f"{self.location.host} takes one command at a time"
-        security, has_address = self.session.security, self._options.data_address is not None
-        if self._refusal is SourceError and security and security.is_translated and not has_address:
-            return f"{self.location.host} cannot connect to us, as addresses are translated in between"
-        has_mode_e = self.session.call(command("MODE", "E")).is_ok
-        return "" if has_mode_e else f"{self.location.host} has no MODE E"
+        return why_mode_s(self.session, downloads=self._refusal is SourceError)
 
     def owns_streams(self) -> bool:
         """See Endpoint."""
@@ -108,6 +103,10 @@ class GridFtpEndpoint:
     def congestions(self) -> tuple[str, ...]:
         """See Endpoint."""
         return tuple(self._known_features.get(congestion.FEATURE, "").split())
+
+    def sends_to_servers(self) -> bool:
+        """See Endpoint."""
+        return third_party.FEATURE in self._known_features
 
     def why_not_congestion(self) -> Callable[[str], str]:
         """See Endpoint."""

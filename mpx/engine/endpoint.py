@@ -144,6 +144,10 @@ class Endpoint(Protocol):
         """Return the congestion controls that it can be told to send with; none if it cannot be told."""
         ...
 
+    def sends_to_servers(self) -> bool:
+        """Tell whether it sends to, and receives from, other servers that have tickets (`mpx serve`)."""
+        ...
+
     def why_not_congestion(self) -> Callable[[str], str]:
         """Return what says why it may not send with a congestion control, an empty text where it may.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from mpx.errors import UsageError
 
 _TRANSFERS = ("RETR", "ERET", "STOR", "ESTO", "APPE")
-WORTH = frozenset((*_TRANSFERS, "DELE", "RMD", "MKD", "RNFR", "RNTO", "MFMT", "SITE"))  # of a line
+SENDING = frozenset(("RETR", "ERET"))  # perhaps to another server than the client, which is told then
+WORTH = frozenset((*_TRANSFERS, "TARGET", "DELE", "RMD", "MKD", "RNFR", "RNTO", "MFMT", "SITE"))  # of a line
 
 
 class Audit:

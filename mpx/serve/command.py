@@ -30,6 +30,13 @@ import click
     help="Congestion controls that clients may select (default: those of all users of this host).",
 )
 @click.option(
+    "--no-third-party",
+    "third_party",
+    flag_value=False,
+    default=True,
+    help="With TLS: do not send to other servers that clients name.",
+)
+@click.option(
     "--drain",
     "drain_s",
     default=0.0,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 
-from mpx.endpoints.ftp.extensions import dialing, sink
+from mpx.endpoints.ftp.extensions import dialing, sink, third_party
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.engine.holes import lost_from
@@ -77,6 +77,18 @@ def _data(session: Session, argument: str) -> bytes:
     except ValueError:
         raise RefusalReply(501, "DATA takes UP or DOWN.") from None
     return reply_line(200, session.channel.issue_ticket(direction).text)
+
+
+def _target(session: Session, argument: str) -> bytes:
+    if not session.limits.third_party:
+        raise RefusalReply(504, "This server sends to no other servers (--no-third-party).")
+    try:
+        target = third_party.parse_target(argument)
+    except ValueError as error:
+        raise RefusalReply(501, f"TARGET: {error}.") from None
+    session.other_server = target
+    session.channel.send_to(target)
+    return b"200 TARGET command successful.\r\n"
 
 
 def _only_ipv4(session: Session, instead: str) -> None:
@@ -162,6 +174,7 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
     try:
         base = os.fstat(fd).st_size if base is None else base
         progress = TransferCounters(keep_ranges=settings.blocks and settings.restart_s > 0)
+        channel.begin_receiving()
         if settings.blocks:
             engine = BlockReceiver(fd, base, progress, session.turns, session.share)
             transfer = _transfer(session, engine, progress)
@@ -273,8 +286,7 @@ def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) 
     progress = TransferCounters(keep_ranges=False)
     if settings.blocks:
         todo = restart.missing(0, length)
-        kept = channel.take_kept()
-        connections = kept or channel.outgoing(settings.streams, over_mptcp=settings.over_mptcp)
+        connections = channel.to_send_over(settings.streams, over_mptcp=settings.over_mptcp)
         if settings.congestion:
             for connection in connections:
                 connection.use_congestion(settings.congestion)
@@ -301,6 +313,8 @@ def _transfer(session: Session, engine: Engine, progress: TransferCounters) -> T
 def _run_stream(session: Session, engine: Engine, progress: TransferCounters) -> None:
     """Run a MODE S transfer; a listener serves just one."""
     channel = session.channel
+    if other := channel.other_server:
+        other.begin()
     connections = channel.outgoing(1) if channel.connects else []
     _transfer(session, engine, progress).run(connections)
     if not channel.connects:
@@ -320,6 +334,7 @@ COMMANDS = {
     "EPRT": Command(_extended_active, argument=True),
     "SPOR": Command(_striped_active, argument=True),
     dialing.VERB: Command(_data, argument=True),
+    third_party.VERB: Command(_target, argument=True),
     "RETR": Command(_retrieve, argument=True),
     "ERET": Command(_extended_retrieve, argument=True),
     "STOR": Command(_store, argument=True, writes=True),

@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 from mpx.endpoints.ftp.wire import Address
 from mpx.engine.stream import UNSENT_S, BlockSize
@@ -17,10 +18,19 @@ from mpx.net.pacing import limit_unsent, pace
 from mpx.net.tls import RECORD_BYTES, TlsSocket
 from mpx.serve.buffers import Buffer
 from mpx.serve.replies import DataChannelError
-from mpx.serve.tickets import DialedConnections
 
 _TICK = struct.pack("ll", 0, 250_000)  # waiting receives and sends hand over what they have after 250 ms
 _CONNECT_TICK_MS = 50
+
+
+class ConnectionSource(Protocol):
+    """Where a connection will come from that is not here yet."""
+
+    missing: str  # says that none has come
+
+    def wait(self, is_over: Callable[[], bool]) -> socket.socket | None:
+        """Return one, once it is there; None where none comes in time, or once `is_over`."""
+        ...
 
 
 class Connection:
@@ -28,13 +38,13 @@ class Connection:
 
     def __init__(
         self,
-        sock: socket.socket | DialedConnections,
+        sock: socket.socket | ConnectionSource,
         block_bytes: int,
         on_close: Callable[[], None],
         address: Address | None = None,
     ) -> None:
-        """`sock`: a connection, or where the client's will come; `address`: to be connected to still."""
-        self._awaited = sock if isinstance(sock, DialedConnections) else None
+        """`sock`: a connection, or where one will come from; `address`: to be connected to still."""
+        self._awaited = None if isinstance(sock, socket.socket) else sock
         self._on_close = on_close
         self.block_bytes = block_bytes  # moved at once, at most
         self._block = BlockSize(None)
@@ -59,7 +69,7 @@ class Connection:
 
     @property
     def is_here(self) -> bool:
-        """Whether there is a connection, not only the wait for the client's."""
+        """Whether there is a connection, not only the wait for one."""
         return self._awaited is None
 
     @property
@@ -118,10 +128,10 @@ class Connection:
         if self._cancelled:
             raise DataChannelError("cancelled")
 
-    def _await(self, arrivals: DialedConnections) -> None:
+    def _await(self, arrivals: ConnectionSource) -> None:
         sock = arrivals.wait(lambda: self._cancelled)
         if sock is None:
-            raise DataChannelError("cancelled" if self._cancelled else "the client opened no connection")
+            raise DataChannelError("cancelled" if self._cancelled else arrivals.missing)
         with self._lock:
             if self.closed:
                 sock.close()

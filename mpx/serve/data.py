@@ -4,17 +4,20 @@ In MODE E the sender connects: we accept (PASV) what is stored and connect (PORT
 transfer such connections stay open and the next one in the same direction uses them again, until a
 new PASV or PORT. In MODE S a connection serves one transfer, in either direction.
 
-Inside TLS the client opens all of them, with a ticket for each direction (DATA).
+Inside TLS the client opens all of them, with a ticket for each direction (DATA), but for those to another
+server that it names (TARGET): these we open.
 """
 
 import socket
 from contextlib import suppress
 
 from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
+from mpx.endpoints.ftp.extensions.third_party import Target
 from mpx.endpoints.ftp.wire import Address
 from mpx.net.mptcp import socket_for
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.connection import Connection
+from mpx.serve.other_server import OtherServer
 from mpx.serve.replies import RefusalReply
 from mpx.serve.tickets import DialedConnections, Tickets
 
@@ -35,7 +38,8 @@ class DataChannel:
     ) -> None:
         """`tickets`: inside TLS, where the client opens all connections."""
         self._tickets = tickets
-        self._awaited: DialedConnections | None = None  # where connections come that are to be sent over
+        # Where connections come from that are to be sent over:
+        self._awaited: DialedConnections | OtherServer | None = None
         self._budget = budget
         self._local = local
         self._peer = peer
@@ -95,6 +99,21 @@ class DataChannel:
             self._awaited = arrivals
         return arrivals.ticket
 
+    def send_to(self, target: Target) -> None:
+        """Open connections to another server for the next transfers; what was open is closed.
+
+        Raises RefusalReply for one that may not be sent to, and in the clear.
+        """
+        if not self._tickets:
+            raise RefusalReply(504, "TARGET is served inside TLS only.")
+        self.close()
+        self._awaited = OtherServer(target, self._peer)
+
+    @property
+    def other_server(self) -> OtherServer | None:
+        """Where data go that do not go to the client."""
+        return self._awaited if isinstance(self._awaited, OtherServer) else None
+
     def wait_to_join(self) -> None:
         """Wait, as who has many connections in a transfer does for one more."""
         self._budget.wait_to_join()
@@ -138,10 +157,36 @@ class DataChannel:
         self._kept = []
         return alive
 
+    def begin_receiving(self) -> None:
+        """Note that a transfer begins that stores."""
+        if isinstance(self.listener, DialedConnections):
+            self.listener.begin()
+
+    def to_send_over(self, count: int, *, over_mptcp: bool) -> list[Connection]:
+        """Hand out the connections for a transfer in MODE E: those kept, or `count` that are yet to come.
+
+        To another server it is `count` in any case, some of them kept. Raises RefusalReply.
+        """
+        kept = self.take_kept()
+        if not isinstance(self._awaited, OtherServer):
+            return kept or self.outgoing(count, over_mptcp=over_mptcp)
+        self._awaited.begin()
+        for connection in kept[count:]:
+            connection.finish_sending()
+            connection.close()
+        if len(kept) >= count:
+            return kept[:count]
+        try:
+            return kept + self.outgoing(count - len(kept))
+        except RefusalReply:
+            if kept:
+                return kept
+            raise
+
     def outgoing(self, count: int, *, over_mptcp: bool = False) -> list[Connection]:
         """Make `count` connections to the client's address, yet to be connected; fewer if it has too many.
 
-        Inside TLS they are those that the client will open.
+        Inside TLS they are those that the client will open, or that we do to another server.
 
         Raises RefusalReply if there may be none.
         """
@@ -181,7 +226,9 @@ class DataChannel:
         return sock
 
     def sending(self) -> list[socket.socket]:
-        """Return those that we have connected, to send over, and that are open; from any thread."""
+        """Return those that we send to the client over, and that are open; from any thread."""
+        if self.other_server:
+            return []
         return [each.as_socket for each in self._outgoing if each.is_here and not each.closed]
 
     @property

@@ -29,6 +29,7 @@ def serve_folder(
     insecure: bool,
     allow_from: tuple[str, ...],
     congestion: tuple[str, ...],
+    third_party: bool,
     drain_s: float,
     verbose: bool,
 ) -> None:
@@ -51,7 +52,7 @@ def serve_folder(
             writable=writable,
             insecure=insecure,
             allow_from=allow_from,
-            limits=Limits(congestion=congestion or None),
+            limits=Limits(congestion=congestion or None, third_party=third_party),
             secure=secure,
         )
     except UsageError as error:

@@ -138,12 +138,13 @@ class Handshakes:
             raise ValueError("closed before its opening")
         if len(pending.opening) < dialing.BYTES:
             raise BlockingIOError
-        arrivals = self._tickets.find(parse_opening(pending.opening))
+        opening = parse_opening(pending.opening)
+        arrivals = self._tickets.find(opening)
         if arrivals is None:
             raise ValueError("its opening is not valid")
         self._release(fd)
         pending.connection.settimeout(None)
-        arrivals.put(pending.connection)
+        arrivals.put(pending.connection, opening.first)
 
     def _drop_late(self, now_s: float) -> None:
         while oldest := next(iter(self._pending.items()), None):

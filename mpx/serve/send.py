@@ -11,6 +11,7 @@ from mpx.serve.connection import Connection
 from mpx.serve.progress import TransferCounters
 from mpx.serve.turns import Turn, in_turns
 
+LAST_BYTES = 16 * 1024  # towards the end of a transfer blocks become smaller, down to this
 PORTION_BYTES = 64 * 1024  # of a listing, sent at once
 
 
@@ -27,6 +28,7 @@ class BlockSender:
         self._fd = fd
         self._base = base
         self._todo = todo
+        self._left_bytes = todo.size
         self._streams = streams
         self._progress = progress
         self._announced = False
@@ -51,8 +53,13 @@ class BlockSender:
         connection.reusable = True
 
     def _take(self, most_bytes: int) -> tuple[int, int] | None:
+        """Take what is sent next. No connection takes much of the last bytes, which others would wait for."""
         with self._progress.lock:
-            return self._todo.take_first(most_bytes)
+            share_bytes = max(LAST_BYTES, self._left_bytes // (2 * self._streams))
+            taken = self._todo.take_first(min(most_bytes, share_bytes))
+            if taken:
+                self._left_bytes -= taken[1] - taken[0]
+            return taken
 
 
 class StreamSender:

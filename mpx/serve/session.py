@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
+from mpx.endpoints.ftp.extensions.third_party import Target
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.errors import UsageError
 from mpx.serve import admission, audit
@@ -19,6 +20,7 @@ from mpx.serve.audit import Audit
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.data import DataChannel
+from mpx.serve.other_server import OtherServer
 from mpx.serve.replies import DataChannelError, RefusalReply, reply_for
 from mpx.serve.rights import TokenRights, Tokens
 from mpx.serve.root import Root, join
@@ -29,7 +31,7 @@ from mpx.serve.turns import Share, Turn, Turns
 _COMMANDS_OF_A_TURN = 8
 _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
 
-_SECRET = frozenset(("PASS", "DATA"))  # what they say and are answered is not logged
+_SECRET = frozenset(("PASS", "DATA", "TARGET"))  # what they say and are answered is not logged
 _REFUSED_AFTER_S = 1.0
 LOOK_S = 1.0  # how often it is looked whether a token still holds
 
@@ -45,6 +47,7 @@ class Limits:
     stall_s: float = 120.0  # for a first data connection, and for a transfer in which nothing moves
     room: Room = field(default_factory=Room)
     congestion: tuple[str, ...] | None = None  # what clients may have us send with; None: what all users may
+    third_party: bool = True  # inside TLS: send to other servers that clients name
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Session:
         self.directory = home
         self.user = ""
         self.logged_in = False
+        self.other_server: OtherServer | Target | None = None  # that the command at hand sends to
         self._look_s = 0.0  # when the token is looked at next
 
     def run(self, commands: dict[str, Command]) -> None:
@@ -228,6 +232,7 @@ class Session:
             return b"501 A carriage return or NUL cannot be part of a command.\r\n"
         if verb in _HTTP:
             raise ControlClosed("a browser, or a page in one that tries to speak FTP through it")
+        self.other_server = self.channel.other_server if verb in audit.SENDING else None
         command = commands.get(verb)
         if not command:
             return reply_line(500, f"{verb[:20]!a}: command not understood.")
@@ -257,4 +262,7 @@ class Session:
     def _tell_audit(self, verb: str, argument: str, code: int) -> None:
         """Log a command; code 0: the session has ended before its reply."""
         if self.access and self.grant and verb in audit.WORTH:
-            self.access.audit.log(verb, self.control.peer, self.grant.id, argument=argument, reply=code)
+            more: dict[str, str | int] = {} if verb in _SECRET else {"argument": argument}
+            if self.other_server:
+                more["to"] = self.other_server.shown
+            self.access.audit.log(verb, self.control.peer, self.grant.id, **more, reply=code)

@@ -43,7 +43,7 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
         signal.signal(number, _end)  # else the folder of its socket would stay
     peer, local = _addresses(environment)
     access = Access(OneSecret(request.secret), Tickets(), Audit(None))
-    made = _context(request.pem)
+    made = _context(request)
     # Else those that a firewall in front of this host lets in, as grid tools are told of them.
     ports = request.ports or port_range(None, "GLOBUS_TCP_PORT_RANGE", environment)
     with _folder() as folder:
@@ -80,10 +80,16 @@ def _folder() -> Iterator[str]:
         folder.remove()
 
 
-def _context(pem: str) -> ssl.SSLContext:
-    """Return a context that shows this certificate, and takes nobody who does not show the same."""
+def _context(request: ServeRequest) -> ssl.SSLContext:
+    """Return a context that shows the certificate of the copy.
+
+    It takes nobody but who shows the same, or that of a server which is to send to this one; that one still
+    needs a ticket, as it has no secret to log in with.
+    """
     made = tls.context(server=True, protocols=[CONTROL_PROTOCOL, DATA_PROTOCOL])
-    tls.load_pem(made, pem)
+    tls.load_pem(made, request.pem)
+    if request.guest:
+        made.load_verify_locations(cadata=request.guest)
     return made
 
 

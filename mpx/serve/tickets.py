@@ -27,6 +27,8 @@ _TICK_S = 0.25  # whoever waits for a connection looks so often whether it still
 class DialedConnections:
     """Connections that have come for one data channel and that no transfer has taken yet. For any thread."""
 
+    missing = "the client opened no connection"
+
     def __init__(
         self, direction: Direction, ticket: Ticket, closed: "Callable[[DialedConnections], None]"
     ) -> None:
@@ -37,6 +39,8 @@ class DialedConnections:
         self._changed = threading.Condition()
         self._numbers: set[int] = set()  # that were used; guarded by _changed, as is what follows
         self._waiting: deque[socket.socket] = deque()
+        self._early: list[tuple[int, socket.socket]] = []  # with the first transfer that they are for
+        self._transfers = 0  # that have begun
         self._is_closed = False
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
 
@@ -56,15 +60,34 @@ class DialedConnections:
             self._numbers.add(opening.number)
             return True
 
-    def put(self, connection: socket.socket) -> None:
-        """Have a connection that was admitted wait for a transfer; closed where it is not wanted any more."""
+    def put(self, connection: socket.socket, first: int = 0) -> None:
+        """Have a connection that was admitted wait for a transfer; closed where it is not wanted any more.
+
+        `first`: the transfer of this ticket that it is for, as data of the one before may be on their way.
+        """
         with self._changed:
-            if self._is_closed or len(self._waiting) >= MOST_CONNECTIONS:
+            if self._is_closed or len(self._waiting) + len(self._early) >= MOST_CONNECTIONS:
                 connection.close()
-                return
-            self._waiting.append(connection)
-            os.eventfd_write(self._wake, 1)
-            self._changed.notify()
+            elif first and first >= self._transfers:
+                self._early.append((first, connection))
+            else:
+                self._let_in(connection)
+
+    def begin(self) -> None:
+        """Let in those that are for the transfer which begins now."""
+        with self._changed:
+            self._transfers += 1
+            early, self._early = self._early, []
+            for first, connection in early:
+                if first < self._transfers:
+                    self._let_in(connection)
+                else:
+                    self._early.append((first, connection))
+
+    def _let_in(self, connection: socket.socket) -> None:
+        self._waiting.append(connection)
+        os.eventfd_write(self._wake, 1)
+        self._changed.notify()
 
     def accept(self) -> tuple[socket.socket, tuple[str, int]]:
         """Take one that waits, as a listening socket does; its address is of no interest.
@@ -100,9 +123,10 @@ class DialedConnections:
             if self._is_closed:
                 return
             self._is_closed = True
-            for connection in self._waiting:
+            for connection in (*self._waiting, *(each for _, each in self._early)):
                 connection.close()
             self._waiting.clear()
+            self._early.clear()
             os.close(self._wake)
             self._changed.notify_all()
         self._closed(self)

@@ -7,11 +7,13 @@ from mpx.engine.endpoint import Endpoint
 from mpx.errors import UsageError
 from mpx.options import CopyOptions
 from mpx.report import Report, Severity
+from mpx.transfer.congestion_plan import named
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import within_mode_s
 from mpx.transfer.transport import Transport
 
 STRAIGHT = ("ftp", "gsiftp")  # schemes of servers that are told where to send to, or whom to expect
+OURS = ("mpx", "ssh")  # at which mpx serves
 
 
 def choose_between(transport: Transport, ends: Ends, report: Report) -> Transport:
@@ -61,13 +63,28 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     report.note(f"data pass through this host: {why}", Severity.NOTICE)
     how = "data pass through this host"
     options = within_mode_s(transport.options, report, why=how, uploads=not parts, restarts=parts)
-    return replace(transport, options=options, is_third_party=False, mode_e=mode_e, parts=parts)
+    if transport.plan.congestion and (name := named(options.congestion)):
+        report.note(f"--congestion {name} is not available: {how}", Severity.NOTICE)
+    report.decisions = {**report.decisions, "congestion": None}
+    return replace(
+        transport,
+        options=options,
+        plan=replace(transport.plan, congestion=None, selects=False),
+        congestion=None,
+        is_third_party=False,
+        mode_e=mode_e,
+        parts=parts,
+    )
 
 
 def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoint) -> str:
     """Return why the servers cannot send to each other, as far as that is known here; empty if they may."""
     schemes = source.location.scheme, destination.location.scheme
-    if schemes[0] != schemes[1] or schemes[0] not in STRAIGHT:
+    if all(scheme in OURS for scheme in schemes):
+        older = next((end for end in (source, destination) if not end.sends_to_servers()), None)
+        if older is not None:
+            return f"mpx serve at {older.location.host} does not send to or receive from other servers"
+    elif schemes[0] != schemes[1] or schemes[0] not in STRAIGHT:
         return f"servers of {schemes[0]}:// do not send to those of {schemes[1]}://"
     if options.rate_bps is not None:
         return "servers keep to no rate of ours (--rate)"

@@ -163,7 +163,7 @@ def _found(place: WatchedPath, model: ops_classifier.Classifier, watch: RttWatch
 def _begins(place: WatchedPath, mix: Mix, how: str, note: OnNote) -> str:
     """Return what a path with that background begins with, and note it."""
     say, transport = place.noted(note), place.transport
-    why_not = why_not_congestion(place.ends, transport.rtt) or str
+    why_not = why_not_congestion(transport.options, place.ends, transport.rtt) or str
     required = requirement(transport.options.policy, mix, why_not)
     first = transport.begins_with(place.path) or CUBIC
     chosen = first if required.probability < LIKELY else required.congestion or first

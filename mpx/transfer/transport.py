@@ -63,6 +63,9 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     if over_mptcp and chosen.selects:  # what is read is one path, and pulses need a pace
         chosen = replace(chosen, selects=False)
         report.note("the background is not read over Multipath TCP, which has several paths")
+    if ends.is_between_servers and chosen.selects:
+        chosen = replace(chosen, selects=False)
+        report.note("the background is not read between two servers: their path is not ours")
     if over_mptcp and chosen.yields:
         report.note("queues are looked for on one path only of those that Multipath TCP uses")
     kernels = rtt.congestion if rtt and we_send else None  # where the server sends, its kernel's is not known
@@ -73,7 +76,7 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
         "congestion": congestion,
         "congestion_not_had": chosen.note or None,
     }
-    check_congestion(options, why_not_congestion(ends, rtt))
+    check_congestion(options, why_not_congestion(options, ends, rtt))
     check_links(options, ends.destination)
     checksums = choose_checksums(options, [ends.far, near_server] if near_server else [ends.far], report)
     return Transport(
@@ -112,17 +115,21 @@ def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     """Return what the streams begin with, and whether the background decides later."""
     if not ends.far.owns_streams():
         return Plan(None)
-    why_not, why_not_open = why_not_congestion(ends, rtt), why_not_congestion(ends, rtt, are_open=True)
+    why_not = why_not_congestion(options, ends, rtt)
+    why_not_open = why_not_congestion(options, ends, rtt, are_open=True)
     return plan(options.congestion, options.policy, why_not, why_not_open)
 
 
-def why_not_congestion(ends: Ends, rtt: Rtt | None, *, are_open: bool = False) -> Callable[[str], str] | None:
+def why_not_congestion(
+    options: CopyOptions, ends: Ends, rtt: Rtt | None, *, are_open: bool = False
+) -> Callable[[str], str] | None:
     """Return what says why a congestion control may not be used; None where the sender is not told.
 
     `are_open`: of streams that are to be switched.
     """
     if ends.is_between_servers:
-        return None
+        tells = options.third_party != choices.NEVER and ends.send_to_each_other
+        return ends.near.why_not_congestion() if tells and ends.near.congestions() else None
     if ends.far_is_source:
         return ends.far.why_not_congestion() if ends.far.congestions() else None
     route, is_locked = (rtt.congestion, rtt.congestion_is_fixed) if rtt else (None, False)

@@ -102,7 +102,7 @@ class WatchedPath:
 
         transport = self.transport
         congestion = transport.begins_with(self.path) or CUBIC
-        why_not = why_not_congestion(self.ends, transport.rtt, are_open=True)
+        why_not = why_not_congestion(transport.options, self.ends, transport.rtt, are_open=True)
         cached = functools.cache(why_not or str)  # each question takes a socket
         first = transport.plan.congestion or CUBIC
         hysteresis = SwitchHysteresis(transport.options.policy, congestion, cached, first=first)

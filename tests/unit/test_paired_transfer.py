@@ -1,15 +1,20 @@
 """What servers tell of a transfer between them: ranges of the file, and a count that grows smoothly."""
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.made_up_context import a_file
 
 from mpx.endpoints.ftp.framing import performance_marker
+from mpx.endpoints.ftp.two_servers.carriers import shares_of
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
+from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
 from mpx.endpoints.ftp.wire import Reply, ReplyReader
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import ConnectionLost
@@ -129,3 +134,22 @@ def test_what_was_told_is_spread_over_some_time() -> None:
 )
 def test_addresses_that_mean_the_same_elsewhere(address: str, host: str, is_same: bool) -> None:
     assert means_the_same_at(address, host) == is_same
+
+
+def test_a_pair_that_begins_later_counts_as_the_others_do() -> None:
+    assert shares_of([0.0, 0.0]) == [0.5, 0.5]
+    assert shares_of([20.0, 0.0, 0.0, 0.0]) == [0.25] * 4
+    assert shares_of([30.0, 10.0, 0.0]) == pytest.approx([0.5, 1 / 6, 1 / 3])
+
+
+@pytest.mark.parametrize("shares_blocks", [True, False])
+def test_parts_are_as_long_as_their_connections_need_however_slow(shares_blocks: bool) -> None:
+    """Else a path that is slow for a moment gets smaller parts, which make it slower."""
+    ahead = PairAhead(FileQueue(threading.Event()), shares_blocks=shares_blocks)
+    ahead.flows()
+    ahead.ended(1000)
+    ahead.goodput = 1e5
+    part = ahead.piece_bytes(24)
+    assert part >= 24 * 2 * 256 * 1024
+    if shares_blocks:
+        assert ahead.most_bytes(0.06, 24) >= 2 * part  # so that one is always queued behind it

@@ -10,6 +10,7 @@ import pytest
 
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import Ready
+from mpx.endpoints.ftp.ssh.certificates import CopyCertificates
 from mpx.endpoints.ftp.ssh.direct import DirectWay
 from mpx.net import tls
 from mpx.net.dial import Dial
@@ -42,7 +43,7 @@ def way_to(shown: str, believed: str) -> Iterator[DirectWay]:
     made.verify_mode = ssl.CERT_REQUIRED
     access = Access(OneSecret("secret"), Tickets(), Audit(None))
     with Server("/", host=HOST, port=0, secure=SecureServing(lambda: made, access), over_ssh=HOST) as server:
-        way = DirectWay("there", HOST, shown, Ready("", HOST, server.port))
+        way = DirectWay("there", HOST, CopyCertificates(shown, ""), Ready("", HOST, server.port))
         way.start(WITHIN_S)
         assert way.was_tried.wait(WITHIN_S)
         yield way

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import dialing
-from mpx.endpoints.ftp.extensions.dialing import Direction
+from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
+from mpx.endpoints.ftp.extensions.third_party import Target
 from mpx.endpoints.ftp.refusals import reply_error
 from mpx.endpoints.ftp.secured import Dialer, NotSecured
 from mpx.endpoints.ftp.session import ClientSession
@@ -107,17 +108,31 @@ def passive_reply(session: ClientSession, reply: Reply, direction: Direction) ->
             reply = session.call(session.passive[0])
 
 
+def target_of(receiver: ClientSession) -> Target:
+    """Return what another server needs to send to this one, for data channels that begin now.
+
+    Raises ConnectionLost, TransferTimeout.
+    """
+    reply = receiver.call(passive_command(receiver, Direction.UP))
+    assert receiver.tickets  # as servers of ours have
+    return receiver.tickets.target(_ticket(receiver, reply), receiver.peer_host)
+
+
 def ticket_port(session: ClientSession, reply: Reply, direction: Direction) -> DataPort:
     """Read the answer to DATA; raises ConnectionLost."""
-    tickets = session.tickets
-    if not tickets or not reply.is_ok:
-        raise reply_error(reply, f"{session.peer} offers no data connections", ConnectionLost)
-    try:
-        ticket = dialing.parse_ticket(reply.text)
-    except ValueError as error:
-        raise ConnectionLost(f"{session.peer} offers {error}") from None
+    ticket, tickets = _ticket(session, reply), session.tickets
+    assert tickets
     address = tickets.address() or (session.peer_host, session.location.port)
     return DataPort(address, tickets.dialer(ticket, direction))
+
+
+def _ticket(session: ClientSession, reply: Reply) -> Ticket:
+    if not session.tickets or not reply.is_ok:
+        raise reply_error(reply, f"{session.peer} offers no data connections", ConnectionLost)
+    try:
+        return dialing.parse_ticket(reply.text)
+    except ValueError as error:
+        raise ConnectionLost(f"{session.peer} offers {error}") from None
 
 
 def port_from(session: ClientSession, offset: int, direction: Direction) -> DataPort:

@@ -17,15 +17,23 @@ class Openings:
         self._since_s = time.monotonic()
         self._numbers = itertools.count()
 
-    def send(self, connection: socket.socket, peer: str, check: Callable[[], None] = lambda: None) -> None:
+    def send(
+        self,
+        connection: socket.socket,
+        peer: str,
+        check: Callable[[], None] = lambda: None,
+        *,
+        first: int = 0,
+    ) -> None:
         """Say over a connection that `check` lets pass to which channel it belongs; closed if that fails.
 
-        Raises ConnectionLost, and as `check`.
+        `first`: the first transfer of the ticket that it takes part in. Raises ConnectionLost, and
+        as `check`.
         """
         try:
             check()
             age_s = time.monotonic() - self._since_s
-            connection.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s))
+            connection.sendall(self._ticket.opening(self._direction, next(self._numbers), age_s, first))
         except OSError as error:
             connection.close()
             why = error.strerror or error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
+from mpx.endpoints.ftp.extensions.third_party import Target
 from mpx.endpoints.ftp.wire import Reply
 from mpx.errors import ConnectionLost, MpxError
 from mpx.net import tcp
@@ -47,6 +48,13 @@ class TicketedData(Protocol):
 
     def address(self) -> tcp.Address | None:
         """Return where the server is reached without what is in between, if that is known here."""
+        ...
+
+    def target(self, ticket: Ticket, peer_host: str) -> Target:
+        """Return what another server needs to send to this one, which we reach at `peer_host`.
+
+        Raises ConnectionLost where none can reach it.
+        """
         ...
 
 

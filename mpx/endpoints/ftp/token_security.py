@@ -12,6 +12,7 @@ from mpx.endpoints.ftp.extensions.dialing import (
     Direction,
     Ticket,
 )
+from mpx.endpoints.ftp.extensions.third_party import Target
 from mpx.endpoints.ftp.openings import Openings
 from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
@@ -78,6 +79,10 @@ class TokenSecurity(Security):
 
     def address(self) -> None:
         """See Security: the control channel tells."""
+
+    def target(self, ticket: Ticket, peer_host: str) -> Target:
+        """See Security."""
+        return Target(((peer_host, self._location.port),), self._key, ticket)
 
     def refused(self, reply: Reply, peer: str) -> MpxError | None:
         """See Security."""

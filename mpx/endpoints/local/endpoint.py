@@ -112,6 +112,10 @@ class LocalEndpoint:
         """See Endpoint. Files of this host need no connections."""
         return ()
 
+    def sends_to_servers(self) -> bool:
+        """See Endpoint."""
+        return False
+
     def why_not_congestion(self) -> Callable[[str], str]:
         """See Endpoint. For copies within this host it means nothing, and is refused as an option."""
         return lambda _: ""

@@ -85,6 +85,10 @@ class SftpEndpoint:
         """See Endpoint."""
         return ()
 
+    def sends_to_servers(self) -> bool:
+        """See Endpoint."""
+        return False
+
     def why_not_congestion(self) -> Callable[[str], str]:
         """See Endpoint."""
         return lambda name: f"ssh moves the data, so that {name} cannot be chosen for them"

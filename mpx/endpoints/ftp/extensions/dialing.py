@@ -18,8 +18,10 @@ CONTROL_PROTOCOL, DATA_PROTOCOL = "mpx-control", "mpx-data"  # ALPN, of the two 
 TOKEN_USER = "token"  # of USER; PASS has the secret
 VALID_S = 30.0  # an opening, from when it was made
 MOST_NUMBERS = 100_000  # openings of one ticket
+MOST_TRANSFERS = 1 << 24  # that follow one ticket, where connections join later than the first
 _ID_BYTES, _KEY_BYTES, _CODE_BYTES = 16, 32, 32
-_OPENING = struct.Struct(f"!4sc3x{_ID_BYTES}sII")  # kind, direction, ticket, number, age of the ticket in ms
+# Kind, direction, first transfer (its high byte and the rest), ticket, number, age of the ticket in ms:
+_OPENING = struct.Struct(f"!4scBH{_ID_BYTES}sII")
 _KIND = b"mpx>"
 BYTES = _OPENING.size + _CODE_BYTES
 _LONGEST_AGE_MS = (1 << 32) - 1
@@ -45,10 +47,13 @@ class Ticket:
         """What the reply to DATA says."""
         return f"{FEATURE} {self.id.hex()} {self.key.hex()}"
 
-    def opening(self, direction: Direction, number: int, age_s: float) -> bytes:
-        """Return what a data connection begins with; `age_s`: for how long we have had the ticket."""
+    def opening(self, direction: Direction, number: int, age_s: float, first: int = 0) -> bytes:
+        """Return what a data connection begins with; `age_s`: for how long we have had the ticket.
+
+        `first`: the first transfer of the ticket that it takes part in, counted from 0.
+        """
         age_ms = min(int(age_s * 1000), _LONGEST_AGE_MS)
-        said = _OPENING.pack(_KIND, _letter(direction), self.id, number, age_ms)
+        said = _OPENING.pack(_KIND, _letter(direction), *divmod(first, 1 << 16), self.id, number, age_ms)
         return said + hmac.digest(self.key, said, "sha256")
 
 
@@ -62,6 +67,7 @@ class Opening:
     ticket_id: bytes
     number: int
     age_s: float
+    first: int = 0  # transfer that it takes part in
 
     def is_of(self, ticket: Ticket) -> bool:
         """Tell whether it was made by who has the ticket; takes the same time for each wrong code."""
@@ -86,11 +92,11 @@ def parse_opening(data: bytes) -> Opening:
     if len(data) != BYTES:
         raise ValueError("not an opening: its length")
     said, code = data[: _OPENING.size], data[_OPENING.size :]
-    kind, letter, ticket_id, number, age_ms = _OPENING.unpack(said)
+    kind, letter, high, low, ticket_id, number, age_ms = _OPENING.unpack(said)
     direction = next((each for each in Direction if _letter(each) == letter), None)
     if kind != _KIND or direction is None:
         raise ValueError("not an opening: its kind or direction")
-    return Opening(said, code, direction, ticket_id, number, age_ms / 1000)
+    return Opening(said, code, direction, ticket_id, number, age_ms / 1000, (high << 16) + low)
 
 
 def _letter(direction: Direction) -> bytes:

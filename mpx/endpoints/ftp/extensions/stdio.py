@@ -26,6 +26,7 @@ class ServeRequest:
     pem: str
     secret: str
     ports: PortRange | None = None  # for direct connections
+    guest: str = ""  # the certificate (PEM) that another server shows which sends to this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def parse_request(body: bytes) -> ServeRequest | LaneRequest:
         if "pem" in told:
             ports = told.get("ports")
             first_last = (int(ports[0]), int(ports[1])) if ports else None
-            return ServeRequest(str(told["pem"]), str(told["secret"]), first_last)
+            return ServeRequest(str(told["pem"]), str(told["secret"]), first_last, str(told.get("guest", "")))
         return LaneRequest(str(told["path"]), str(told["use"]))
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         raise ValueError("not a request") from None

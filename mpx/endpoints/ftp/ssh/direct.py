@@ -5,13 +5,13 @@ Both ends show the one certificate that was made for this copy and sent through 
 
 import contextlib
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.extensions.stdio import Ready
+from mpx.endpoints.ftp.ssh.certificates import CopyCertificates
 from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.ssh.addresses import addresses_of
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
@@ -27,12 +27,12 @@ _AHEAD_S = 5.0  # half of what a server waits for the opening of a connection
 class DirectWay:
     """The way to one server that does not go through ssh, if there is one. For any thread."""
 
-    def __init__(self, name: str, host: str, pem: str, ready: Ready) -> None:
-        """`host`: where ssh has come to; `pem`: what both ends show; `ready`: what the server has said."""
+    def __init__(self, name: str, host: str, shown: CopyCertificates, ready: Ready) -> None:
+        """`host`: where ssh has come to; `shown`: by both ends; `ready`: what the server has said."""
         self.address: tcp.Address | None = None  # where the server answers
         self.was_tried = threading.Event()  # so that `address` tells
         self._name, self._host, self._ready = name, host, ready
-        self._pem = pem
+        self._shown = shown
         self._there_s = time.monotonic()  # since when the server is there
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -69,6 +69,17 @@ class DirectWay:
                 self.give_up()
         return None
 
+    def addresses(self) -> tuple[tcp.Address, ...]:
+        """Return where others may reach the server, the best first."""
+        found = self._candidates()
+        return tuple(dict.fromkeys([self.address, *found] if self.address else found))
+
+    def _candidates(self) -> list[tcp.Address]:
+        if self._ready.port < _FIRST_PORT:
+            return []
+        hosts = addresses_of(self._host, self._ready.host, self._closed.is_set)
+        return [(host, self._ready.port) for host in hosts]
+
     def give_up(self) -> None:
         """Let all go through ssh from now on."""
         self.address = None
@@ -100,9 +111,7 @@ class DirectWay:
         A server that shows our certificate is ours. Should it not take the same one from us (its clock may be
         wrong), that shows only when it greets us.
         """
-        usable, stop = self._ready.port >= _FIRST_PORT, self._closed.is_set
-        for host in addresses_of(self._host, self._ready.host, stop) if usable else ():
-            address = host, self._ready.port
+        for address in self._candidates():
             with contextlib.suppress(MpxError, OSError):
                 connection = tcp.connect(address, timeout_s, stop=self._closed.is_set)
                 ahead = self._secured(connection, DATA_PROTOCOL, timeout_s, self._closed.is_set)
@@ -132,9 +141,9 @@ class DirectWay:
         self, connection: socket.socket, protocol: str, timeout_s: float, stop: Callable[[], bool]
     ) -> tls.TlsSocket:
         made = tls.context(server=False, protocols=[protocol])
-        tls.load_pem(made, self._pem)
+        tls.load_pem(made, self._shown.own)
         secured = tls.secured(connection, made, self._name, timeout_s, stop=stop)
-        if secured.getpeercert(binary_form=True) != ssl.PEM_cert_to_DER_cert(_certificate(self._pem)):
+        if secured.getpeercert(binary_form=True) != self._shown.own_der:
             secured.close()
             raise AuthenticationError(f"another server answers for {self._name}; nothing was sent")
         return secured
@@ -147,8 +156,3 @@ def worth_waiting_s(there_s: float) -> float:
     through ssh takes two more and a process at either end.
     """
     return _SOON_S + there_s * 0.6 if there_s < _NOT_SOON_S else 0.0
-
-
-def _certificate(pem: str) -> str:
-    end = "-----END CERTIFICATE-----"
-    return pem[: pem.index(end) + len(end)]

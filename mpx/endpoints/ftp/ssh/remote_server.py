@@ -10,26 +10,24 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 
 from mpx.choices import PortRange
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, ServeRequest
 from mpx.endpoints.ftp.ssh.answer import NoServer, begin
+from mpx.endpoints.ftp.ssh.certificates import CertificateMaker, CopyCertificates
 from mpx.endpoints.ftp.ssh.direct import DirectWay
 from mpx.endpoints.ftp.ssh.lane import Lanes, first_session
 from mpx.endpoints.ftp.ssh.start import EarlySsh, first_ssh, server_command
 from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import CommandEnded, SessionRefused, SshProcess
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.net.dial import Dial
-from mpx.net.self_signed import self_signed
 
 _LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
-_CERTIFICATE_DAYS = 3650  # both ways: clocks may differ, and only this copy knows it
 
 
 class RemoteServer:
@@ -55,8 +53,8 @@ class RemoteServer:
         self._first: SshProcess | None = None  # the server lives as long as this
         self._unused: socket.socket | None = None  # its first control channel, which nobody has asked for yet
         self._path = ""  # where it takes lanes
-        self._pem = ""
         self._lanes = Lanes()
+        self._certificates: CopyCertificates | None = None  # from the first start on
         self._direct: DirectWay | None = None  # once the server is there
 
     @property
@@ -90,6 +88,20 @@ class RemoteServer:
         way = self._direct
         direct = way.data(dial, timeout_s, stop) if way else None
         return direct or self.lane(stdio.DATA, timeout_s, stop)
+
+    def addresses(self) -> tuple[tcp.Address, ...]:
+        """Return where others may reach the server directly, the best first; none where that is not known."""
+        way = self._direct
+        return way.addresses() if way else ()
+
+    def guest(self) -> tuple[str, str]:
+        """Return the name of the server's key, and the certificate with its key that it takes of others."""
+        return self._shown.key_name, self._shown.guest
+
+    @property
+    def _shown(self) -> CopyCertificates:
+        assert self._certificates  # as it has started
+        return self._certificates
 
     def lane(self, use: str, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Return a connection through ssh, for control or data. Raises as answer.begin."""
@@ -146,7 +158,7 @@ class RemoteServer:
     def _start(self, timeout_s: float, stop: Callable[[], bool]) -> socket.socket:
         """Start the server, and return its first control channel. The lock is held."""
         self._end_first()
-        making = None if self._pem else _Making()
+        making = CertificateMaker() if self._certificates is None else None
         if making:
             making.start()
         self.login.share()
@@ -156,8 +168,9 @@ class RemoteServer:
         process = early or first_ssh(self.login, command_there, self._program)
         try:
             if making:
-                self._pem = making.pem()
-            request = ServeRequest(self._pem, self.secret, self._ports)
+                self._certificates = making.made()
+            certificates = self._shown
+            request = ServeRequest(certificates.own, self.secret, self._ports, certificates.guest_certificate)
             ready = begin(process, request, max(timeout_s, _LOGIN_S), stop, lambda: command_there.sent)
             if ready is None:
                 raise ConnectionLost(f"{self.name} started something else than mpx serve --stdio")
@@ -169,7 +182,7 @@ class RemoteServer:
                 raise self.login.refused(error) from None
             raise
         self._first, self._path = process, ready.path
-        self._direct = DirectWay(self.name, self.login.host, self._pem, ready)
+        self._direct = DirectWay(self.name, self.login.host, self._shown, ready)
         self._direct.start(timeout_s)
         return first_session(process.socket)  # the server ends with that
 
@@ -180,28 +193,3 @@ class RemoteServer:
         if self._first is not None:
             self._first.close()
             self._first = None
-
-
-class _Making(threading.Thread):
-    """Makes the certificate while ssh logs in."""
-
-    def __init__(self) -> None:
-        super().__init__(name="mpx-certificate", daemon=True)
-        self._pem = ""
-        self._failed: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            certificate, key = self_signed(
-                "mpx copy", timedelta(days=_CERTIFICATE_DAYS), since=timedelta(days=_CERTIFICATE_DAYS)
-            )
-            self._pem = (certificate + key).decode("ascii")
-        except Exception as error:  # told by `pem`
-            self._failed = error
-
-    def pem(self) -> str:
-        """Return it."""
-        self.join()
-        if self._failed is not None:
-            raise MpxError(f"cannot make a certificate: {self._failed}")
-        return self._pem

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable
 
 from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER, Direction, Ticket
+from mpx.endpoints.ftp.extensions.third_party import MOST_ADDRESSES, Target
 from mpx.endpoints.ftp.openings import Openings
 from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.ssh.options import SshOptions
@@ -11,7 +12,7 @@ from mpx.endpoints.ftp.ssh.remote_server import RemoteServer
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.ftp.token_security import token_refused
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import MpxError
+from mpx.errors import ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.net.dial import Dial
@@ -52,6 +53,14 @@ class SshSecurity(Security):
     def address(self) -> tcp.Address | None:
         """See Security: where it answers directly."""
         return self._remote.direct
+
+    def target(self, ticket: Ticket, peer_host: str) -> Target:  # noqa: ARG002  which may be that of an ssh
+        """See Security. Where we cannot reach the server directly another one may."""
+        addresses = self._remote.addresses()
+        if not addresses:
+            raise ConnectionLost(f"no address of {self._remote.name} is known, where others could reach it")
+        key, pem = self._remote.guest()
+        return Target(addresses[:MOST_ADDRESSES], key, ticket, pem)
 
     def refused(self, reply: Reply, peer: str) -> MpxError | None:
         """See Security."""

@@ -10,7 +10,9 @@ SPREAD_S = 0.7  # parts of a file take about so long
 class MarkedBytes:
     """A count of bytes; its owner guards it. Times are of the monotonic clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, spread_s: float = SPREAD_S) -> None:
+        """`spread_s`: between two times that something is told, usually."""
+        self._spread_s = spread_s
         self.told = 0  # in all, as far as it was told
         self._before = 0.0  # what was shown when it was told last
         self._told_s = 0.0  # when that was
@@ -22,5 +24,5 @@ class MarkedBytes:
 
     def shown(self, now_s: float) -> float:
         """Return how many bytes are to be shown now: those of the last marker bit by bit."""
-        share = min(1.0, max(0.0, (now_s - self._told_s) / SPREAD_S))
+        share = min(1.0, max(0.0, (now_s - self._told_s) / self._spread_s))
         return self._before + (self.told - self._before) * share

@@ -7,18 +7,26 @@ from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 
 PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for what is ahead
+SHORT_PIECE_S = 0.15  # the same, where a sender shares its blocks: its connections end at about one time
 MARKER_S = 1.0  # between two markers
 SMALLEST_PIECE, FIRST_PIECE, LARGEST_PIECE = 512 << 10, 4 << 20, 1 << 30
-TAIL = 2  # towards the end no pair has more ahead than this part of its share of what is left
+TAIL = 1.5  # towards the end no pair has more ahead than this part of its share of what is left ...
+LEAST_S = 0.3  # ... nor less than it brings in this time and in round trips: it would run dry
 BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connection
 BLOCKS_EACH = 6  # of a part, as connections that are done with it wait for the last block of the others
+SHARED_BLOCKS_EACH = 2  # the same, where the last blocks are small
 
 
 class PairAhead:
     """Goes by the goodput of a worker. Used by its thread, but for what says otherwise."""
 
-    def __init__(self, queue: FileQueue) -> None:
+    def __init__(self, queue: FileQueue, *, shares_blocks: bool = False) -> None:
+        """`shares_blocks`: see ServerPair."""
+        self._shares_blocks = shares_blocks
+        self._piece_s = SHORT_PIECE_S if shares_blocks else PIECE_S
         self.share = 1.0  # of what is left, by its goodput; the carrier's decision
+        self.queued_by_all = 0  # bytes that are queued at all pairs and not told of; likewise
+        self.queued = 0  # the same at this pair; read by others
         self.goodput = 0.0  # bytes/s, smoothed; 0: not known; read by others
         self.ended_s = 0.0  # when the last transfer ended, or the first of these began; 0: none has
         self._queue = queue
@@ -39,21 +47,29 @@ class PairAhead:
         self.goodput = 0.5 * self.goodput + 0.5 * goodput if self.goodput else goodput
         self.ended_s = now_s
 
-    def most_bytes(self, rtt_s: float) -> float:
+    def most_bytes(self, rtt_s: float, connections: int) -> float:
         """Return how much is to be queued: what markers do not tell yet, a part, and round trips."""
-        usual = self.goodput * (MARKER_S + PIECE_S + 3 * rtt_s) or 2 * FIRST_PIECE
-        return min(usual, self._share_bytes())
+        # A shorter part has ended before a marker is due, so little is untold.
+        untold_s = 0.0 if self._shares_blocks else MARKER_S
+        usual = self.goodput * (untold_s + self._piece_s + 3 * rtt_s) or 2 * FIRST_PIECE
+        least = max(SMALLEST_PIECE, self.goodput * (LEAST_S + 3 * rtt_s))
+        if self._shares_blocks:  # one is always behind that which is under way
+            least, usual = (max(each, 2 * self.piece_bytes(connections)) for each in (least, usual))
+        return min(usual, max(least, self._share_bytes()))
 
     def piece_bytes(self, connections: int) -> int:
         """Return how large the next piece is to be."""
-        size = self.goodput * PIECE_S or FIRST_PIECE
+        size = self.goodput * self._piece_s or FIRST_PIECE
         if connections > 1:
-            size = max(size, BLOCKS_EACH * BLOCK_BYTES * connections)
-        return max(SMALLEST_PIECE, int(min(size, self._share_bytes(), LARGEST_PIECE)))
+            blocks = SHARED_BLOCKS_EACH if self._shares_blocks else BLOCKS_EACH
+            size = max(size, blocks * BLOCK_BYTES * connections)
+        return max(SMALLEST_PIECE, int(min(size, self._share_bytes() / 2, LARGEST_PIECE)))
 
     def _share_bytes(self) -> float:
-        """Return how much is to be queued at most, so that all pairs end at about one time."""
+        """Return how much is to be queued at most, with what is, so that all pairs end at about one time."""
+        if self.share == 1.0:  # there is no other
+            return math.inf
         latest, queue = self._latest, self._queue
         if latest is None or latest.is_claimed or not queue.is_listed or queue.waiting_bytes:
             return math.inf
-        return max(SMALLEST_PIECE, latest.todo_bytes * self.share / TAIL)
+        return (latest.todo_bytes + self.queued_by_all) * self.share / TAIL

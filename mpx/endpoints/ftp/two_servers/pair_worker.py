@@ -8,7 +8,7 @@ from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session_pool import give_back_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
-from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
+from mpx.endpoints.ftp.two_servers.pair_ahead import MARKER_S, PairAhead
 from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_piece
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
@@ -21,15 +21,17 @@ from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import AGAIN, changed
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, ThirdPartyRefused
+from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, SourceError, ThirdPartyRefused
 
 TICK_S = 0.1
+NO_CONNECTION = 425  # says a sender that has not reached the receiver, which waits for it still
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
 MOST_AHEAD = 64  # transfers that are queued at once
 LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
 MUCH_FASTER, MOST_LEFT_EARLY = 2.0, 3  # ... and carry so much more; so often in a row
 STANDS_BACK_S = 0.5  # so that they take it
-SHOWS_S = 2 * SPREAD_S  # until what markers tell is all of the streams that there are now
+SHORT_SPREAD_S = SPREAD_S / 2  # where parts are shorter
+SHOWS = 2  # times that, until what is told is all of the streams that there are now
 
 
 class PairWorker(SessionWorker):
@@ -47,11 +49,12 @@ class PairWorker(SessionWorker):
         super().__init__("pair", number, servers.hosts, context)
         # The carrier's decisions (see SessionWorker):
         self.target = 0  # streams
-        self.ahead = PairAhead(context.queue)
+        self.ahead = PairAhead(context.queue, shares_blocks=servers.shares_blocks)
         # Written by this thread, read by others:
         self.idle_since_s: float | None = None  # it has a pair, and nothing to do
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
-        self._bytes = MarkedBytes()  # guarded by `guard`
+        self._spread_s = SHORT_SPREAD_S if servers.shares_blocks else SPREAD_S
+        self._bytes = MarkedBytes(self._spread_s)  # guarded by `guard`
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
         self.is_changing = False  # others are to come, or what is told is not of these yet; likewise
         # This thread's own:
@@ -157,14 +160,13 @@ class PairWorker(SessionWorker):
         target, under_way = self.target, self._transfers
         if not target or (under_way and not self._servers.mode_e) or time.monotonic() < self._next_s:
             return
-        if under_way and self._pair and self._pair.connections != target:
+        if under_way and self._pair and not self._pair.takes(target):
             self.is_changing = self._servers.mode_e
             return
         if any(each.file.listed_bytes is None for each in under_way):
             return  # its size is asked for behind it
-        room = self.ahead.most_bytes(self._rtt_s) - sum(
-            each.size_bytes - each.told_bytes for each in under_way
-        )
+        self.ahead.queued = sum(each.size_bytes - each.told_bytes for each in under_way)
+        room = self.ahead.most_bytes(self._rtt_s, target) - self.ahead.queued
         fresh: list[PairedTransfer] = []
         while room > 0 and len(under_way) + len(fresh) < self._most_ahead:
             piece = take_piece(self._scheduler, self.ahead.piece_bytes(target), parts=self._servers.parts)
@@ -185,13 +187,15 @@ class PairWorker(SessionWorker):
         queued = False
         try:
             pair = self.open_session()
-            if not pair.transfers and (pair.connections != target or not self._servers.mode_e):
+            if pair.connections != target:
                 self.is_changing, self._flows_s = True, None
+            if not pair.transfers and not pair.takes(target):
+                self._flows_s = None
                 pair.connect(target if self._servers.mode_e else 1)
             if not pair.transfers:
                 self._watch.begin()
                 self.ahead.ended_s = 0.0
-            pair.queue(fresh)
+            pair.queue(fresh, target)
             queued = True
         finally:
             if not queued:
@@ -218,12 +222,14 @@ class PairWorker(SessionWorker):
     def _show_streams(self, pair: SessionPair) -> None:
         """Count the streams of a pair once what is told of them is of them alone."""
         now_s = time.monotonic()
-        if pair.transfers[0].has_begun:
+        oldest = pair.transfers[0]
+        if oldest.has_begun:
             self._watch.connected()
             self.context.events.inbound.set()
-            self._flows_s = self._flows_s or now_s
+            if oldest.connections == pair.connections:
+                self._flows_s = self._flows_s or now_s
             self.ahead.flows()
-        if self._flows_s is not None and now_s - self._flows_s > SHOWS_S:
+        if self._flows_s is not None and now_s - self._flows_s > SHOWS * self._spread_s:
             self._shown_streams = pair.connections
             self.is_changing = pair.connections != self.target and self.target > 0
 
@@ -236,7 +242,8 @@ class PairWorker(SessionWorker):
         if transfer.marked and not file.is_streamed and transfer.marked.size < transfer.size_bytes:
             self._return(self._transfers, trusted=1)
             self.drop()  # there may be no other session
-            self._check_unchanged(file)
+            if error := self._change_of(file):
+                self._scheduler.give_up(file, error)
             raise ConnectionLost(
                 f"{pair.sender.peer} sent {transfer.marked.size} bytes of {file.source} in place of "
                 f"{transfer.size_bytes}"
@@ -254,16 +261,13 @@ class PairWorker(SessionWorker):
         self._let_whole(file)
         return True
 
-    def _check_unchanged(self, file: FileTransfer) -> None:
-        """Give a file up whose source is not what it was when it was listed."""
+    def _change_of(self, file: FileTransfer) -> MpxError | None:
+        """Return how the source of a file is not what it was when it was listed; None: it is."""
         now = self.context.supervisor.describe(file.source)
         how = changed(
             now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
         )
-        if how:
-            self._scheduler.give_up(
-                file, IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
-            )
+        return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}") if how else None
 
     def _streamed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Take the size of a file from what was stored of it, as its source tells none that counts."""
@@ -295,14 +299,18 @@ class PairWorker(SessionWorker):
         if error.may_retry or isinstance(error, NoSpace):
             raise error
         others = [each for each in pair.transfers if each is not transfer]
+        self.drop()  # there may be no other session
+        if isinstance(error, SourceError):
+            error = self._change_of(transfer.file) or error
         self._scheduler.give_up(transfer.file, error)
         self._return(others)
-        self.drop()
         self._most_ahead = 1
 
     def _why(self, pair: SessionPair, transfer: PairedTransfer) -> MpxError:
         """Return why a transfer failed: the word of the server that says more than that the other is gone."""
-        until_s = time.monotonic() + VERDICT_S
+        sent = transfer.sent
+        is_clear = sent is not None and sent.code == NO_CONNECTION and not transfer.has_begun
+        until_s = time.monotonic() + (0.0 if is_clear else VERDICT_S)
         while not transfer.is_over and (left_s := until_s - time.monotonic()) > 0:
             try:
                 pair.hear(min(TICK_S, left_s))
@@ -343,7 +351,9 @@ class PairWorker(SessionWorker):
         took_s = time.monotonic() - max(self.ahead.ended_s, self._flows_s or math.inf)
         if took_s < LATE_S:
             return False
-        goodput = min(self.ahead.goodput or math.inf, pair.transfers[0].told_bytes / took_s)
+        goodput = self.ahead.goodput or math.inf
+        if took_s > MARKER_S + LATE_S:  # before a marker is due nothing is told of what has come
+            goodput = min(goodput, pair.transfers[0].told_bytes / took_s)
         left_bytes = sum(each.size_bytes - each.told_bytes for each in pair.transfers)
         return left_bytes > goodput * LATE_S and self._idle_goodput() > MUCH_FASTER * goodput
 
@@ -363,7 +373,13 @@ class PairWorker(SessionWorker):
         """See SessionWorker."""
         if self._pair is None:
             sender, receiver = self._servers.open_sessions(sends_in_mode_e=self._servers.mode_e)
-            self._pair = SessionPair(sender, receiver, mode_e=self._servers.mode_e, marked=self._marked)
+            self._pair = SessionPair(
+                sender,
+                receiver,
+                mode_e=self._servers.mode_e,
+                marked=self._marked,
+                congestion=self.context.streams.congestion_of(DEFAULT_PATH),
+            )
             self._before_bytes, self.ahead.ended_s, self._shown_streams = self._landed_bytes, 0.0, 0
             self.opened()
         return self._pair

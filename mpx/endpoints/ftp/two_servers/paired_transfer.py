@@ -33,6 +33,7 @@ class PairedTransfer:
         self.is_whole = file.is_streamed or (is_all and (file.is_small or file.was_misfit or not parts))
         self.sent: Reply | None = None  # the last word of the sender
         self.stored: Reply | None = None  # the last word of the receiver
+        self.connections = 0  # that it uses
         self.has_begun = False  # the receiver has a data connection for it
         self.marked = RangeSet()  # of the file, as restart markers say
         self.told_bytes = 0  # by markers of any kind

@@ -12,6 +12,7 @@ from mpx.errors import ConnectionLost, Interrupted
 from mpx.location import Location
 
 AGAIN_S = 0.1
+OURS = ("mpx", "ssh")  # schemes at which mpx serves
 MODES = {True: command("MODE", "E"), False: command("MODE", "S")}
 MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
 
@@ -31,6 +32,14 @@ class ServerPair:
     def hosts(self) -> str:
         """Both, as shown to people."""
         return f"{self.source.host} and {self.destination.host}"
+
+    @property
+    def shares_blocks(self) -> bool:
+        """Whether the sender shares each transfer over connections that stay, and whose number may change.
+
+        That is what servers of ours do; others have so many connections and no more, and large blocks.
+        """
+        return self.mode_e and self.destination.scheme in OURS
 
     @property
     def is_session_wanted(self) -> bool:
@@ -72,6 +81,8 @@ class ServerPair:
                 give_back_session(sender)  # who waits for it may have the other
                 if not self.destination_options.waits_for_turn:
                     raise
+                # Who has one and does not use it learns that it is wanted only from who waits for it.
+                give_back_session(open_session(self.destination, self.destination_options))
                 self._wait()
                 continue
             except BaseException:

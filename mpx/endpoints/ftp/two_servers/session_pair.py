@@ -9,15 +9,17 @@ of them the other one takes what it is sent for the next file.
 import select
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from mpx.endpoints.ftp.data_address import passive_port
-from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.ftp.two_servers import connecting
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
-from mpx.endpoints.ftp.wire import Reply, command, in_writes, port_command
-from mpx.errors import ConnectionLost, ThirdPartyRefused
-from mpx.net import tcp
-from mpx.net.reach import means_the_same_at
+from mpx.endpoints.ftp.wire import Reply, command
+from mpx.errors import ConnectionLost
+
+# Connections that stay have keys that wear (net/tls.py), and transfers are counted (extensions/dialing.py).
+WORN_BYTES, WORN_TRANSFERS = 1 << 36, 1 << 20
+_Owed = TypeVar("_Owed")
 
 
 class SessionPair:
@@ -30,43 +32,54 @@ class SessionPair:
         *,
         mode_e: bool,
         marked: Callable[[PairedTransfer, int], None],
+        congestion: str | None = None,
     ) -> None:
+        """`congestion`: that the sender is to use, where it can be told."""
         self.sender, self.receiver = sender, receiver
         self.connections = 0  # that transfers use; 0: none are open
         self.transfers: deque[PairedTransfer] = deque()  # queued, the oldest first
-        self._mode_e, self._marked = mode_e, marked
+        self._mode_e, self._marked, self._congestion = mode_e, marked, congestion
+        # Connections, where their number changes: the sender counts transfers, and so does the receiver.
+        self.are_kept = mode_e and receiver.tickets is not None
+        self._owed: deque[PairedTransfer | None] = deque()  # by the sender: ends, and an answer to a setting
+        self._since_bytes = self._since_transfers = 0  # queued, since they were opened
+
+    def takes(self, connections: int) -> bool:
+        """Tell whether transfers over so many connections can follow what is queued."""
+        is_worn = self._since_bytes > WORN_BYTES or self._since_transfers > WORN_TRANSFERS
+        if self.are_kept:
+            return self.connections > 0 and not is_worn
+        return self._mode_e and self.connections == connections
 
     def connect(self, connections: int) -> None:
         """Have the sender open that many connections to the receiver; nothing may be queued.
 
         Raises ThirdPartyRefused where they do not connect to each other, ConnectionLost, TransferTimeout.
         """
-        sender, receiver = self.sender, self.receiver
-        host, port = passive_port(receiver, (), Direction.UP).address
-        if not means_the_same_at(host, sender.peer_host):
-            raise ThirdPartyRefused(
-                f"{sender.location.host} cannot be sent to {host}, where we reach {receiver.location.host}: "
-                "that address may mean another host there (--data-address-from-server takes the one that "
-                "the server names)"
-            )
-        sender.protected(())
-        number = f"Parallelism={connections},{connections},{connections};"
-        lines = [command("OPTS", "RETR", number)] if self._mode_e else []
-        lines.append(port_command((host, port)))
-        for together in in_writes(lines):
-            sender.send(*together)
-        *options, answer = [sender.final_reply() for _ in lines]
-        if not answer.is_ok:
-            raise ThirdPartyRefused(
-                f"{sender.peer} does not send data to {tcp.show((host, port))}: {answer.reason}"
-            )
-        self.connections = connections if all(reply.is_ok for reply in options) else 1
+        settings = [_parallelism(connections)] if self._mode_e else []
+        if self._mode_e and self._congestion:
+            settings.append(command("OPTS", "RETR", f"Congestion={self._congestion};"))
+        replies = connecting.connect(self.sender, self.receiver, settings)
+        self.connections = connections if all(reply.is_ok for reply in replies[:1]) else 1
+        self._since_bytes = self._since_transfers = 0
 
-    def queue(self, transfers: Sequence[PairedTransfer]) -> None:
-        """Have both servers carry these, behind what is queued; raises ConnectionLost, UsageError."""
+    def queue(self, transfers: Sequence[PairedTransfer], connections: int) -> None:
+        """Have both servers carry these, behind what is queued; raises ConnectionLost, UsageError.
+
+        Where connections are kept, over so many of them: some are closed, or more come.
+        """
         stores = [each.store_command(self.receiver) for each in transfers]
         retrieves = [each.retrieve_command(self.sender) for each in transfers]
+        if self.are_kept and connections != self.connections:
+            retrieves.insert(0, _parallelism(connections))
+            self._owed.append(None)
+            self.connections = connections
+        for each in transfers:
+            each.connections = self.connections
         self.transfers += transfers
+        self._owed += transfers
+        self._since_transfers += len(transfers)
+        self._since_bytes += sum(each.size_bytes for each in transfers)
         self.receiver.send(*stores)
         self.sender.send(*retrieves)
 
@@ -85,10 +98,14 @@ class SessionPair:
                 reply = session.waiting_reply()
 
     def _sender_said(self, reply: Reply) -> None:
-        if not reply.is_preliminary:
-            self._next(
-                self.sender, reply, [each for each in self.transfers if each.sent is None]
-            ).sent = reply
+        if reply.is_preliminary:
+            return
+        transfer = self._next(self.sender, reply, self._owed)
+        self._owed.popleft()
+        if transfer is not None:
+            transfer.sent = reply
+        elif not reply.is_ok:
+            raise ConnectionLost(f"{self.sender.peer} refuses another number of streams: {reply.reason}")
 
     def _receiver_said(self, reply: Reply) -> None:
         unstored = [each for each in self.transfers if each.stored is None]
@@ -101,7 +118,7 @@ class SessionPair:
             transfer.has_begun = True
 
     @staticmethod
-    def _next(session: ClientSession, reply: Reply, waiting: Sequence[PairedTransfer]) -> PairedTransfer:
+    def _next(session: ClientSession, reply: Reply, waiting: Sequence[_Owed]) -> _Owed:
         if not waiting:
             raise ConnectionLost(f"{session.peer} sent an unexpected reply: {reply.code} {reply.reason}")
         return waiting[0]
@@ -115,3 +132,7 @@ class SessionPair:
         """Close both sessions: whatever is under way ends."""
         self.sender.close()
         self.receiver.close()
+
+
+def _parallelism(connections: int) -> bytes:
+    return command("OPTS", "RETR", f"Parallelism={connections},{connections},{connections};")
