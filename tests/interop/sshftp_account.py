@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -46,14 +47,6 @@ class SshftpAccount:
         (self.home / "log").unlink(missing_ok=True)
         (self.home / ".bashrc").unlink(missing_ok=True)
 
-    def servers(self) -> list[bytes]:
-        """The command lines of those that run."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                found.append(path.read_bytes())
-        return [words for words in found if os.fsencode(self.home / "log") in words]
-
 
 @contextlib.contextmanager
 def sshftp_account(
@@ -68,3 +61,12 @@ def sshftp_account(
         given = f"SetEnv HOME={home} X509_CERT_DIR={home}/certificates"
         with start(given, *settings) as sshd:
             yield SshftpAccount(sshd, home)
+        _end_servers(home)
+
+
+def _end_servers(home: Path) -> None:
+    """End those of an account that have stayed, as a stock server may whose client was killed."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if os.fsencode(home / "log") in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
