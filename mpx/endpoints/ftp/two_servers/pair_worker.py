@@ -239,14 +239,15 @@ class PairWorker(SessionWorker):
             self._failed(pair, transfer)
             return False
         file = transfer.file
-        if transfer.marked and not file.is_streamed and transfer.marked.size < transfer.size_bytes:
+        arrived = max(transfer.marked.size, transfer.told_bytes if pair.are_kept else 0)
+        # Servers of ours always tell of all; of others nothing may be known.
+        if not file.is_streamed and arrived < transfer.size_bytes and (arrived or pair.are_kept):
             self._return(self._transfers, trusted=1)
             self.drop()  # there may be no other session
             if error := self._change_of(file):
                 self._scheduler.give_up(file, error)
             raise ConnectionLost(
-                f"{pair.sender.peer} sent {transfer.marked.size} bytes of {file.source} in place of "
-                f"{transfer.size_bytes}"
+                f"{pair.sender.peer} sent {arrived} bytes of {file.source} in place of {transfer.size_bytes}"
             )
         if file.is_streamed:
             self._streamed(pair, transfer)
@@ -263,7 +264,10 @@ class PairWorker(SessionWorker):
 
     def _change_of(self, file: FileTransfer) -> MpxError | None:
         """Return how the source of a file is not what it was when it was listed; None: it is."""
-        now = self.context.supervisor.describe(file.source)
+        try:
+            now = self.context.supervisor.describe(file.source)
+        except MpxError:  # what is known already is told
+            return None
         how = changed(
             now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
         )
@@ -287,6 +291,8 @@ class PairWorker(SessionWorker):
     def _let_whole(self, file: FileTransfer) -> None:
         if file.claim_whole():
             self.context.supervisor.whole(file)
+        elif self._servers.parts:
+            self._scheduler.put_back(file)  # where something of it was found to be damaged meanwhile
 
     def _failed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Give a file up that a server refuses; raises what may be tried again, and NoSpace.

@@ -151,6 +151,8 @@ class RelayWorker(SessionWorker):
             return
         if file.claim_whole():
             self.context.supervisor.whole(file)
+        elif self._servers.parts:
+            self._scheduler.put_back(file)  # where something of it was found to be damaged meanwhile
 
     def _pass_on(self, transfer: PairedTransfer) -> None:
         sender, receiver = self.open_session()
