@@ -19,9 +19,9 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
-from mpx.engine.source_change import AGAIN, changed
+from mpx.engine.source_change import why_changed
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, SourceError, ThirdPartyRefused
+from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, ThirdPartyRefused
 
 TICK_S = 0.1
 NO_CONNECTION = 425  # says a sender that has not reached the receiver, which waits for it still
@@ -265,13 +265,9 @@ class PairWorker(SessionWorker):
     def _change_of(self, file: FileTransfer) -> MpxError | None:
         """Return how the source of a file is not what it was when it was listed; None: it is."""
         try:
-            now = self.context.supervisor.describe(file.source)
+            return why_changed(self.context.supervisor.describe(file.source), file, file.size_bytes)
         except MpxError:  # what is known already is told
             return None
-        how = changed(
-            now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
-        )
-        return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}") if how else None
 
     def _streamed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Take the size of a file from what was stored of it, as its source tells none that counts."""
