@@ -187,10 +187,9 @@ class PairWorker(SessionWorker):
         queued = False
         try:
             pair = self.open_session()
-            if pair.connections != target:
+            if pair.connections != target or not pair.takes(target):
                 self.is_changing, self._flows_s = True, None
             if not pair.transfers and not pair.takes(target):
-                self._flows_s = None
                 pair.connect(target if self._servers.mode_e else 1)
             if not pair.transfers:
                 self._watch.begin()
@@ -310,8 +309,7 @@ class PairWorker(SessionWorker):
 
     def _why(self, pair: SessionPair, transfer: PairedTransfer) -> MpxError:
         """Return why a transfer failed: the word of the server that says more than that the other is gone."""
-        sent = transfer.sent
-        is_clear = sent is not None and sent.code == NO_CONNECTION and not transfer.has_begun
+        is_clear = bool(transfer.sent and transfer.sent.code == NO_CONNECTION and not transfer.has_begun)
         until_s = time.monotonic() + (0.0 if is_clear else VERDICT_S)
         while not transfer.is_over and (left_s := until_s - time.monotonic()) > 0:
             try:
