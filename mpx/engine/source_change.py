@@ -30,17 +30,22 @@ def changed(
     return ""
 
 
+def why_changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> IntegrityError | None:
+    """Return how a source differs from what it was when it was listed; None if it does not."""
+    how = changed(
+        now, listed_bytes=file.listed_bytes, arrived_bytes=arrived_bytes, modified_s=file.modified_s
+    )
+    return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}") if how else None
+
+
 def why_too_short(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> IntegrityError | None:
     """Return why data that ended before the size that was listed are not the whole file; None if they are.
 
     They are where the server, asked once more, says that size too: else a transfer that was cut short
     would pass for a shorter file.
     """
-    how = changed(
-        now, listed_bytes=file.listed_bytes, arrived_bytes=arrived_bytes, modified_s=file.modified_s
-    )
-    if how:
-        return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
+    if change := why_changed(now, file, arrived_bytes):
+        return change
     if now is not None and arrived_bytes in (now.size_bytes, now.other_size_bytes):
         return None
     return IntegrityError(

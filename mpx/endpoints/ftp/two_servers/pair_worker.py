@@ -19,9 +19,9 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
-from mpx.engine.source_change import AGAIN, changed
+from mpx.engine.source_change import why_changed
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, IntegrityError, MpxError, NoSpace, SourceError, ThirdPartyRefused
+from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, ThirdPartyRefused
 
 TICK_S = 0.1
 NO_CONNECTION = 425  # says a sender that has not reached the receiver, which waits for it still
@@ -187,10 +187,9 @@ class PairWorker(SessionWorker):
         queued = False
         try:
             pair = self.open_session()
-            if pair.connections != target:
+            if pair.connections != target or not pair.takes(target):
                 self.is_changing, self._flows_s = True, None
             if not pair.transfers and not pair.takes(target):
-                self._flows_s = None
                 pair.connect(target if self._servers.mode_e else 1)
             if not pair.transfers:
                 self._watch.begin()
@@ -265,13 +264,9 @@ class PairWorker(SessionWorker):
     def _change_of(self, file: FileTransfer) -> MpxError | None:
         """Return how the source of a file is not what it was when it was listed; None: it is."""
         try:
-            now = self.context.supervisor.describe(file.source)
+            return why_changed(self.context.supervisor.describe(file.source), file, file.size_bytes)
         except MpxError:  # what is known already is told
             return None
-        how = changed(
-            now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
-        )
-        return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}") if how else None
 
     def _streamed(self, pair: SessionPair, transfer: PairedTransfer) -> None:
         """Take the size of a file from what was stored of it, as its source tells none that counts."""
@@ -314,8 +309,7 @@ class PairWorker(SessionWorker):
 
     def _why(self, pair: SessionPair, transfer: PairedTransfer) -> MpxError:
         """Return why a transfer failed: the word of the server that says more than that the other is gone."""
-        sent = transfer.sent
-        is_clear = sent is not None and sent.code == NO_CONNECTION and not transfer.has_begun
+        is_clear = bool(transfer.sent and transfer.sent.code == NO_CONNECTION and not transfer.has_begun)
         until_s = time.monotonic() + (0.0 if is_clear else VERDICT_S)
         while not transfer.is_over and (left_s := until_s - time.monotonic()) > 0:
             try:
