@@ -87,6 +87,12 @@ class SessionWorker(threading.Thread):
         """Open the session if there is none, and return it; raises one of `retried` if none is to be had."""
         raise NotImplementedError
 
+    def open_early(self) -> None:
+        """Log in while files are still looked for, if that takes no turn of others.
+
+        A failure is dealt with once there are some.
+        """
+
     def drop(self) -> None:
         """Close the session and its streams, if there are any."""
         raise NotImplementedError
@@ -115,8 +121,8 @@ class SessionWorker(threading.Thread):
         """Work until every file is settled or the copy stops."""
         queue, failure = self.context.queue, self.context.failure
         with failure.guard():
-            if self._number == 0 and not queue.wait_begun(0.0):
-                self._open_early()
+            if self._number == 0 and self.context.events.may_spread.is_set() and not queue.wait_begun(0.0):
+                self.open_early()
             while not failure.cancel.is_set() and not queue.wait_begun(BEGUN_S):
                 self.pause()
             while not queue.is_settled and not failure.cancel.is_set():
@@ -129,13 +135,6 @@ class SessionWorker(threading.Thread):
                     self._go_on(error)
         self.context.events.reconnecting.end(self.name)
         self.drop()
-
-    def _open_early(self) -> None:
-        """Log in while files are still looked for; a failure is dealt with once there are some."""
-        try:
-            self.open_session()
-        except self.retried:
-            self.drop()
 
     def opened(self) -> None:
         """Note that a session is open: the server admits this worker."""

@@ -181,6 +181,8 @@ class Attempt:
         """Start everything, run the control loop, and stop everything."""
         begun: list[Carrier | Committer | Scan | Prober] = []
         try:
+            if self._spreads_at_once:
+                self._events.may_spread.set()
             for part in (self._carrier, self._committer, self._scan, self._prober):
                 part.start()
                 begun.append(part)

@@ -155,6 +155,16 @@ class DownloadWorker(SessionWorker):
             self.drop()
         return True
 
+    def open_early(self) -> None:
+        """See SessionWorker."""
+        options, self._options = self._options, replace(self._options, waits_for_turn=False)
+        try:
+            self.open_session()
+        except self.retried:
+            self.drop()
+        finally:
+            self._options = options
+
     def pause(self) -> None:
         """See SessionWorker."""
         if is_session_wanted(self._options):
