@@ -93,9 +93,7 @@ class ServerEvents:
 
     inbound: threading.Event = field(default_factory=threading.Event)  # it has connected to us
     admitted: threading.Event = field(default_factory=threading.Event)  # a session for data could be opened
-    may_spread: threading.Event = field(
-        default_factory=threading.Event
-    )  # the committer has a session, or waits for none
+    may_spread: threading.Event = field(default_factory=threading.Event)  # nobody waits for a session
     one_connection: threading.Event = field(default_factory=threading.Event)  # a session: it refuses more
     reconnecting: Reconnecting = field(default_factory=Reconnecting)
 

@@ -1,7 +1,8 @@
 """A folder for sockets that only this account may reach. Imports little, unlike tempfile.
 
 It is locked as long as its process lives. Who makes another one removes those of the same kind that no
-process holds any more, as they were killed: only folders of this account that nobody else could enter.
+process holds any more, as they were killed: only folders of this account that nobody else could enter, and
+that were made under this kernel, as others may share the file system and not know of its locks.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ _LONGEST = 60  # characters of what it is in: names of sockets have 107 at most
 _OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ONLY_OURS = 0o700
 _TRIES = 3  # as who tidies up may find one before it is locked
+_KERNEL, _KERNEL_DIGITS = "/proc/sys/kernel/random/boot_id", 6
 
 
 class SocketFolder:
@@ -31,17 +33,31 @@ class SocketFolder:
 
 def new_socket_folder(prefix: str) -> "SocketFolder | None":
     """Make one below TMPDIR, or in /tmp; None where neither takes it."""
+    kernel = _kernel()
+    ours = f"{prefix}{kernel}-"
     for place in (os.environ.get("TMPDIR", ""), "/tmp"):
         if not place.startswith("/") or len(place) > _LONGEST:
             continue
-        _remove_left(place, prefix)
+        if kernel:
+            _remove_left(place, ours)
         for _ in range(_TRIES):
-            path = f"{place}/{prefix}{os.urandom(8).hex()}"
+            path = f"{place}/{ours}{os.urandom(4).hex()}"
             with contextlib.suppress(OSError):
                 os.mkdir(path, _ONLY_OURS)
                 if (fd := _locked(path)) is not None:
                     return SocketFolder(path, fd)
     return None
+
+
+def _kernel() -> str:
+    """Return what tells this kernel, since it was started, from others; nothing where it does not say."""
+    try:
+        fd = os.open(_KERNEL, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    told = os.read(fd, _KERNEL_DIGITS).decode("ascii", "replace")
+    os.close(fd)
+    return told
 
 
 def _locked(path: str) -> "int | None":
