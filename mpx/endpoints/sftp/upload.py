@@ -63,7 +63,6 @@ class Upload:
             if job.is_stream:
                 self._send_stream(session, job)
                 sent += 1
-                continue
             while job.todo and sent < BLOCKS_AT_ONCE and self._moving.has_room and session.is_clear:
                 self._send_block(session, job)
                 sent += 1
