@@ -41,6 +41,11 @@ def test_more_is_taken_once_a_part_was_stored() -> None:
     assert len(size.refill(batch[70:], queue, 1)) == 70
     assert len(size.refill(batch[70:], queue, 1)) == 30  # the next one is the pipe
     assert not size.refill([a_file(1)], queue, 1)
+    queue.take(lambda: None)
+    queue.put(named := FileTransfer("a", "z\udcff", ".z\udcff.part", FileInfo(Kind.FILE, 1)))
+    while len(queue_left := size.refill([], queue, 1)) > 0:
+        assert named not in queue_left
+    assert queue.take(lambda: None) is named  # its name is to be asked about, at a session that is idle
     size.failed()
     assert not size.refill(batch[-1:], queue, 1)
 

@@ -11,9 +11,14 @@ _ESCAPE = "\udcff"  # the byte, as names hold what is no UTF-8
 _known: dict[tuple[str, int, str], bool] = {}  # by host, port and banner
 
 
+def has_to_be_learnt(name: str) -> bool:
+    """Whether `learn` may have to ask something for a name."""
+    return _ESCAPE in name
+
+
 def learn(session: ClientSession, name: str) -> None:
     """Have a session that is idle send 0xFF as its server reads it, if the name holds any."""
-    if _ESCAPE not in name:
+    if not has_to_be_learnt(name):
         return
     key = (session.peer_host, session.location.port, session.banner)
     if key not in _known:

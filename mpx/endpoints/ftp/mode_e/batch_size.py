@@ -3,8 +3,9 @@
 It is given more while it stores the last of them, so that it never waits for an answer with nothing to send.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from mpx.endpoints.ftp import telnet_escape
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 
@@ -34,21 +35,32 @@ class BatchSize:
         return [first, *self._more(1, first.size_bytes, min(self._files, FEWEST_FILES), queue, sessions)]
 
     def refill(self, in_hand: Sequence[FileTransfer], queue: FileQueue, sessions: int) -> list[FileTransfer]:
-        """Take more, once a part of what was taken has been stored; `in_hand`: what has not."""
+        """Take more, once a part of what was taken has been stored; `in_hand`: what has not.
+
+        No file for whose name the server is to be asked something: its answers are those to what is in hand.
+        """
         most = min(self._files, max(FEWEST_FILES, FILES_OF_ALL // sessions))
         if len(in_hand) > most * FULL:
             return []
-        return self._more(len(in_hand), sum(file.todo_bytes for file in in_hand), most, queue, sessions)
+        todo_bytes = sum(file.todo_bytes for file in in_hand)
+        return self._more(len(in_hand), todo_bytes, most, queue, sessions, asks_nothing)
 
     def _more(
-        self, files: int, size_bytes: int, most_files: int, queue: FileQueue, sessions: int
+        self,
+        files: int,
+        size_bytes: int,
+        most_files: int,
+        queue: FileQueue,
+        sessions: int,
+        may_be: Callable[[FileTransfer], bool] = lambda _: True,
     ) -> list[FileTransfer]:
         """Take what fits beside so many files of this size."""
         taken: list[FileTransfer] = []
         most_bytes = max(BATCH_BYTES, min(self._bytes, queue.waiting_bytes // sessions))
 
         def fits(file: FileTransfer) -> bool:
-            return file.listed_bytes is not None and size_bytes + file.size_bytes <= most_bytes
+            is_known = file.listed_bytes is not None
+            return is_known and size_bytes + file.size_bytes <= most_bytes and may_be(file)
 
         while files + len(taken) < most_files and (file := queue.take_more(fits)):
             taken.append(file)
@@ -66,3 +78,8 @@ class BatchSize:
     def failed(self) -> None:
         """Take one file next."""
         self._files = 1
+
+
+def asks_nothing(file: FileTransfer) -> bool:
+    """Tell whether a file can be stored without a question before."""
+    return not telnet_escape.has_to_be_learnt(file.partial)
