@@ -7,7 +7,9 @@ from typing import Protocol
 
 try:
     from zlib_ng import zlib_ng
-except ImportError:  # in the server that is sent over ssh, which has what Python has
+except ImportError as error:  # in the server that is sent over ssh, which has what Python has
+    if "failed to map segment" in str(error):  # it is there, and memory is not
+        raise
     import zlib as zlib_ng  # type: ignore[no-redef]
 
 from mpx.engine.block_digests import BlockDigest

@@ -10,7 +10,7 @@ back.
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -21,13 +21,14 @@ from mpx.endpoints.ssh.command_line import of_subsystem
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import CommandEnded, SessionRefused, SshProcess
 from mpx.engine.session_turns import TurnsForSessions
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.report import OnNote, no_note
 
 LOGIN_S = 120.0  # somebody may have to type a password, or to look for a second factor
 LOGINS_AT_ONCE = 4  # sshd drops connections where ten log in (MaxStartups)
 STANDS_S = 15.0  # a limit, and that no further connection is admitted, before it is put to the test again
 MOST_SPARE = 2
+PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # a session that has just ended counts for a moment
 SUBSYSTEM = "sftp"
 
 Lane = SftpSession | SumsShell
@@ -66,6 +67,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         Raises as SftpSession.begin, SessionsFull where the options say that nobody waits for a turn,
         Interrupted.
         """
+        pauses = iter(PAUSES_S)
         while True:
             lane = self._take(options, SftpSession)
             if isinstance(lane, SftpSession):
@@ -74,7 +76,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
             try:
                 return self._opened(options)
             except (AuthenticationError, ConnectionLost, TransferTimeout) as error:
-                if not self._is_full(error):
+                if not (self._is_full(error) or self._is_passing(error, pauses, options)):
                     raise
 
     def open_shell(self, options: LaneOptions, while_waiting: Callable[[], None]) -> SumsShell:
@@ -82,6 +84,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
 
         `while_waiting`, for a turn, is called now and then. Raises as SumsShell.begin, Interrupted.
         """
+        pauses = iter(PAUSES_S)
         while True:
             lane = self._take(options, SumsShell, while_waiting)
             if isinstance(lane, SumsShell):
@@ -89,7 +92,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
             try:
                 return self._opened_shell(options)
             except SessionRefused as error:
-                if not self._is_full(error):
+                if not (self._is_full(error) or self._is_passing(error, pauses, options)):
                     raise
                 while_waiting()
 
@@ -248,6 +251,17 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         with self._changed:
             self._sessions.discard(lane)
             self._changed.notify_all()
+
+    def _is_passing(self, refusal: MpxError, pauses: Iterator[float], options: LaneOptions) -> bool:
+        """Wait a moment where a session that has ended may still count; False where that was long enough."""
+        pause_s = next(pauses, None)
+        if pause_s is None or not isinstance(refusal, SessionRefused):
+            return False
+        with self._changed:
+            self._changed.wait(pause_s)
+        if options.stop():
+            raise Interrupted
+        return True
 
     def _is_full(self, refusal: MpxError) -> bool:
         """Learn from a refusal how many sessions the server admits; False if it says nothing of that."""
