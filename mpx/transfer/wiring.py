@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
+from mpx.engine.endpoint import Kind
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.path_control import controls
 from mpx.engine.stop import Failure, unexpected
@@ -69,7 +70,8 @@ class Attempt:
         # Where it yields, each path has a rate of its own.
         by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)
         # Else the committer has its session before more are opened for data.
-        at_once = ends.is_local or (not ends.is_between_servers and ends.far.admits_many())
+        many = any(info.kind is Kind.FOLDER for _, _, info in pairs)  # files; of few one session moves all
+        at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.admits_many())
         self._spreads_at_once = at_once
         self._committer = committer = Committer(
             ends,
