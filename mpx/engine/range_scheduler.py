@@ -148,13 +148,15 @@ class RangeScheduler:
             self._context.supervisor.whole(file)
         return whole
 
-    def let_go_last(self, file: FileTransfer) -> None:
-        """Close a source that a worker had opened; the last one says that the file is whole, if it is.
+    def let_go_last(self, file: FileTransfer) -> bool:
+        """Close a source that a worker had opened; the last one says that the file is whole, and gets True.
 
         Where each worker of a file learns only as it ends its part whether all of that is stored.
         """
-        if file.close() and file.claim_whole():
+        whole = file.close() and file.claim_whole()
+        if whole:
             self._context.supervisor.whole(file)
+        return whole
 
     def make_empty(self, file: FileTransfer) -> None:
         """Make the file of which nothing is to be brought: it is empty, or all of it is there."""

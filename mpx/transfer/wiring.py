@@ -72,7 +72,8 @@ class Attempt:
         # Else the committer has its session before more are opened for data.
         many = any(info.kind is Kind.FOLDER for _, _, info in pairs)  # files; of few one session moves all
         at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.admits_many())
-        self._spreads_at_once = at_once
+        if at_once:
+            self._events.may_spread.set()
         self._committer = committer = Committer(
             ends,
             options,
@@ -183,13 +184,11 @@ class Attempt:
         """Start everything, run the control loop, and stop everything."""
         begun: list[Carrier | Committer | Scan | Prober] = []
         try:
-            if self._spreads_at_once:
-                self._events.may_spread.set()
             for part in (self._carrier, self._committer, self._scan, self._prober):
                 part.start()
                 begun.append(part)
-            if self._spreads_at_once:
-                self._spread()
+            if self._events.may_spread.is_set():
+                self._carrier.spread()
             self._loop.run()
         except (MemoryError, RuntimeError) as error:  # RuntimeError: no thread is left
             self._failure.set(unexpected(error))

@@ -12,6 +12,9 @@ from unit.made_up_context import Onlooker, a_context, a_file
 
 from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
+from mpx.endpoints.sftp.download import Download
+from mpx.endpoints.sftp.jobs import Job, Moving
+from mpx.endpoints.sftp.upload import Upload
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import STUCK_S, Pending, Piece, RangeScheduler, Taker
@@ -223,3 +226,23 @@ def test_a_file_of_several_workers_is_whole_once_the_last_has_ended_its_part(
         scheduler.give_up(file, DestinationError("not stored"))
     scheduler.let_go_last(file)
     assert told == (["source is whole"] if last_stores else ["not stored"])
+
+
+@pytest.mark.parametrize("mover", [Upload, Download])
+def test_what_was_found_damaged_on_the_way_over_sftp_is_handed_out_as_its_file_is_let_go(
+    tmp_path: Path, mover: type[Upload] | type[Download]
+) -> None:
+    """Else nobody moves it, and the copy waits for ever."""
+    source = tmp_path / "source"
+    source.write_bytes(bytes(1000))
+    context = a_context()
+    context.queue.put(file := a_file(1000))
+    scheduler = RangeScheduler(context)
+    piece = scheduler.take(1000)
+    assert piece is not None and scheduler.take(1000) is None  # all of it is on the way
+    fd = file.open(str(source), os.O_RDONLY)
+    file.landed(0, 1000)
+    file.redo(200, 300)
+    mover(Moving(context, scheduler, "there")).let_go(Job(file, fd))
+    again = scheduler.take(1000)
+    assert again is not None and (again.file, again.start, again.end) == (file, 200, 300)

@@ -132,7 +132,8 @@ class Download:
 
     def let_go(self, job: Job) -> None:
         """See Mover."""
-        self._moving.scheduler.let_go(job.file)
+        if not self._moving.scheduler.let_go(job.file):
+            self._moving.scheduler.put_back(job.file)  # where something of it was found damaged meanwhile
 
     def failure(self, session: SftpSession, job: Job) -> MpxError:  # noqa: ARG002  nothing is asked
         """See Mover."""

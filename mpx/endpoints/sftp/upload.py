@@ -167,7 +167,8 @@ class Upload:
 
     def let_go(self, job: Job) -> None:
         """See Mover. Only who closes a file learns of some failures to store it (NFS, quotas)."""
-        self._moving.scheduler.let_go_last(job.file)
+        if not self._moving.scheduler.let_go_last(job.file):
+            self._moving.scheduler.put_back(job.file)  # where something of it was found damaged meanwhile
 
     def failure(self, session: SftpSession, job: Job) -> MpxError:
         """See Mover."""

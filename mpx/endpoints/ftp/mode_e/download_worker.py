@@ -14,6 +14,7 @@ from mpx.endpoints.ftp.mode_e.certain_parts import are_in_vain
 from mpx.endpoints.ftp.mode_e.contradictions import Contradictions
 from mpx.endpoints.ftp.mode_e.download_session import DownloadSession
 from mpx.endpoints.ftp.mode_e.download_watch import DownloadWatch, Needless
+from mpx.endpoints.ftp.mode_e.mode_e_worker import ModeEWorker
 from mpx.endpoints.ftp.mode_e.read_ahead import AT_FIRST, FIRST_PIECE, PIECE_S, ReadAhead
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, RetrieveRefused, SentTooMuch
 from mpx.endpoints.ftp.session import SessionOptions
@@ -37,7 +38,7 @@ QUIET_S = 0.2  # and a round trip: who brings nothing new for so long is not wai
 SILENT_S = 1.0  # ... nor for so long, if some of what it brought is to be brought again
 
 
-class DownloadWorker(SessionWorker):
+class DownloadWorker(ModeEWorker):
     """Retrieves pieces of files."""
 
     retried = (*SessionWorker.retried, UsageError)  # one for want of a port to listen on may be one too many
@@ -154,16 +155,6 @@ class DownloadWorker(SessionWorker):
         except Needless:
             self.drop()
         return True
-
-    def open_early(self) -> None:
-        """See SessionWorker."""
-        options, self._options = self._options, replace(self._options, waits_for_turn=False)
-        try:
-            self.open_session()
-        except self.retried:
-            self.drop()
-        finally:
-            self._options = options
 
     def pause(self) -> None:
         """See SessionWorker."""

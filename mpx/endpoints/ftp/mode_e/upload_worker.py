@@ -14,6 +14,7 @@ from dataclasses import replace
 from mpx.endpoints.ftp.data_address import passive_port
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
+from mpx.endpoints.ftp.mode_e.mode_e_worker import ModeEWorker
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_stream import UploadStream
@@ -22,7 +23,7 @@ from mpx.endpoints.ftp.session_pool import is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.session_worker import Lost
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, UsageError
 from mpx.location import Location
@@ -34,7 +35,7 @@ LEAST_S = 1e-3  # that anything took
 ALLOWED_S = 0.2  # a worker that may not take files looks so often whether there is something else to do
 
 
-class UploadWorker(SessionWorker):
+class UploadWorker(ModeEWorker):
     """Stores batches of files."""
 
     def __init__(
@@ -296,16 +297,6 @@ class UploadWorker(SessionWorker):
             port = passive_port(session, _MARKERS, Direction.UP)
             self._channel = UploadDataChannel(port, self.context, self.congestions)
         return session, self._channel
-
-    def open_early(self) -> None:
-        """See SessionWorker."""
-        options, self._options = self._options, replace(self._options, waits_for_turn=False)
-        try:
-            self.open_session()
-        except self.retried:
-            self.drop()
-        finally:
-            self._options = options
 
     def pause(self) -> None:
         """See SessionWorker."""

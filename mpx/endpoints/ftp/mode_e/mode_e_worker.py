@@ -1,0 +1,22 @@
+"""What the workers of MODE E have in common, in either direction."""
+
+from dataclasses import replace
+
+from mpx.endpoints.ftp.session import SessionOptions
+from mpx.engine.session_worker import SessionWorker
+
+
+class ModeEWorker(SessionWorker):
+    """A worker whose sessions are opened with `_options`."""
+
+    _options: SessionOptions
+
+    def open_early(self) -> None:
+        """See SessionWorker. It waits for no turn, as there may be nothing to move in the end."""
+        options, self._options = self._options, replace(self._options, waits_for_turn=False)
+        try:
+            self.open_session()
+        except self.retried:
+            self.drop()
+        finally:
+            self._options = options
