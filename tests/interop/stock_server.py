@@ -143,10 +143,10 @@ class StockServer:
 
 
 def end_forgotten_sessions(root: Path) -> None:
-    """End the sessions of the server of `root` that have lost their control connection and stay nevertheless.
+    """End the sessions of the server of `root` that have lost their control connection and stay anyway.
 
-    A stock server whose client leaves in the middle of a transfer sometimes waits for ever (2 of 100 times on a
-    busy machine), and counts that session among those it admits.
+    A stock server whose client leaves in the middle of a transfer sometimes waits for ever (2 of 100
+    times on a busy machine), and counts that session among those it admits.
     """
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # it has ended meanwhile
