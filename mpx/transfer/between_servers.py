@@ -59,10 +59,13 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     if transport.options.third_party == ONLY:
         raise UsageError(f"--third-party {ONLY} is not possible here: {why}")
     mode_e = not ends.far.why_fallback()
-    parts = mode_e and ends.far.can_carry_parts() and ends.near.can_restart() and transport.checksums.rely()
-    report.note(f"data pass through this host: {why}", Severity.NOTICE)
+    can = mode_e and ends.far.can_carry_parts() and ends.near.can_restart()
+    are_sftp = all(ends.lanes_of(end) for end in (ends.near, ends.far))  # whose blocks say where they belong
+    parts = can and (are_sftp or transport.checksums.rely())
     how = "data pass through this host"
-    options = within_mode_s(transport.options, report, why=how, uploads=not parts, restarts=parts)
+    report.note(f"{how}: {why}", Severity.NOTICE)
+    mode = "" if are_sftp else "MODE S"
+    options = within_mode_s(transport.options, report, why=how, mode=mode, uploads=not parts, restarts=parts)
     if transport.plan.congestion and (name := named(options.congestion)):
         report.note(f"--congestion {name} is not available: {how}", Severity.NOTICE)
     report.decisions = {**report.decisions, "congestion": None}
@@ -83,7 +86,7 @@ def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoi
     if all(scheme in OURS for scheme in schemes):
         older = next((end for end in (source, destination) if not end.sends_to_servers()), None)
         if older is not None:
-            return f"mpx serve at {older.location.host} does not send to or receive from other servers"
+            return f"there is no mpx at {older.location.host} that sends to or receives from other servers"
     elif schemes[0] != schemes[1] or schemes[0] not in STRAIGHT:
         return f"servers of {schemes[0]}:// do not send to those of {schemes[1]}://"
     if options.rate_bps is not None:

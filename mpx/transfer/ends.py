@@ -67,7 +67,8 @@ class Ends:
             shared = shared_certificate(sources[0], destination)
             self.sessions.data_certificate = self.source_sessions.data_certificate = shared
             self.source_sessions.gsi_memory = self.sessions.gsi_memory
-        self.lanes: LanePool | None = None  # of SFTP, where nothing better is at the other end of an ssh
+        # Of SFTP, by endpoint, where nothing better is at the other end of an ssh:
+        self._lanes: dict[tuple[str, str, str, int], LanePool] = {}
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
@@ -77,30 +78,36 @@ class Ends:
 
     def choose_protocol(self) -> None:
         """Find out what is at the other end of an ssh, which connects; comes before all else."""
-        if self.is_between_servers:  # SFTP neither sends to a server nor receives from one
-            self._find_protocol(self._source, self.source_sessions, may_be_sftp=False)
-            self._find_protocol(self._destination, self.sessions, may_be_sftp=False)
-            return
-        self.lanes = self._find_protocol(self.far.location, self.sessions)
-        if self.lanes is not None:
+        there = [self._destination.name, *map(base_name, self._names)]
+        if self._destination.endpoint == self._source.endpoint:
+            self._find_protocol(self._source, self.source_sessions, [*self._names, *there])
+        else:
+            self._find_protocol(self._source, self.source_sessions, self._names)
+            self._find_protocol(self._destination, self.sessions, there)
+        if self._lanes:
             self._use(*self.open_both())
 
-    def _find_protocol(
-        self, location: Location, pool: SessionPool, *, may_be_sftp: bool = True
-    ) -> "LanePool | None":
-        names = self._names if location == self._source else [location.name, *map(base_name, self._names)]
-        return find_protocol(
-            location, self._options, self._stop, pool, self._note, names=names, may_be_sftp=may_be_sftp
-        )
+    def _find_protocol(self, location: Location, pool: SessionPool, names: Sequence[str]) -> None:
+        lanes = find_protocol(location, self._options, self._stop, pool, self._note, names=names)
+        if lanes is not None:
+            self._lanes[location.endpoint] = lanes
 
     def turn_to_sftp(self, error: NameNotCarried) -> None:
-        """Leave a GridFTP server at the other end of an ssh; raises `error` where there is no other way."""
-        if self.is_between_servers:
+        """Leave GridFTP servers at the other end of an ssh; raises `error` where there is no other way."""
+        given = (self._source, self.source_sessions), (self._destination, self.sessions)
+        left = [(location, pool) for location, pool in given if pool.remote_servers.sshftp_at(location)]
+        if not left:
             raise error
-        self.lanes = turn_to_sftp(
-            self.far.location, str(error), self._options, self._stop, self.sessions, self._note
-        )
+        for location, pool in left:
+            if location.endpoint not in self._lanes:  # both ends may be one host
+                self._lanes[location.endpoint] = turn_to_sftp(
+                    location, str(error), self._options, self._stop, pool, self._note
+                )
         self._use(*self.open_both())
+
+    def lanes_of(self, end: Endpoint) -> "LanePool | None":
+        """Return the sessions of SFTP with the host of an endpoint, where nothing better serves that."""
+        return self._lanes.get(end.location.endpoint)
 
     def _use(self, source: Endpoint, destination: Endpoint) -> None:
         self.source, self.destination = source, destination
@@ -162,7 +169,7 @@ class Ends:
     @property
     def takes_turns(self) -> bool:
         """Whether a server admits fewer sessions than there is work for."""
-        lanes = self.lanes is not None and self.lanes.takes_turns
+        lanes = any(lanes.takes_turns for lanes in self._lanes.values())
         return lanes or self.sessions.takes_turns or self.source_sessions.takes_turns
 
     def open_spare(self, is_over: Callable[[], bool]) -> Endpoint:
@@ -201,7 +208,6 @@ class Ends:
         session = session_options(self._options, stop or self._stop, pool=pool)
         session = replace(session, waits_for_turn=waits_for_turn, while_waiting=while_waiting)
         folders, trees = (self.folders, ANYWHERE) if writing else (None, self.trees)
-        lanes = self.lanes if location.scheme == "ssh" else None
         return endpoint_at(
             location,
             session,
@@ -209,7 +215,7 @@ class Ends:
             note=self._note,
             folders=folders,
             trees=trees,
-            lanes=lanes,
+            lanes=self._lanes.get(location.endpoint),
         )
 
     def describe(self, name: str) -> FileInfo | None:
@@ -228,7 +234,7 @@ class Ends:
         """Close all sessions and folders."""
         self.disconnect()
         self.folders.close()
-        if self.lanes is not None:
-            self.lanes.close()
+        for lanes in self._lanes.values():
+            lanes.close()
         self.sessions.close()
         self.source_sessions.close()

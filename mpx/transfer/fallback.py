@@ -116,24 +116,26 @@ def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInf
 
 
 def within_mode_s(
-    options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool
+    options: CopyOptions, report: Report, *, why: str, uploads: bool, restarts: bool, mode: str = "MODE S"
 ) -> CopyOptions:
     """Return the options as MODE S can apply them, with a note about its limits.
 
-    `why`: the reason for MODE S; `restarts`: the server can begin at an offset (REST). Raises UsageError for
+    `why`: the reason for MODE S; `restarts`: the server can begin at an offset (REST). `mode`: what data move
+    in, to people; empty where each stream has a session too, and neither end is FTP. Raises UsageError for
     options that were given by hand and that MODE S cannot apply.
     """
+    within = f"in {mode} " if mode else "there "
     whole_files = uploads or not restarts
     sessions = options.max_sessions
 
     def refuse(flag: str, reason: str) -> UsageError:
-        return UsageError(f"{flag} is not possible here: {why}, and in MODE S {reason}")
+        return UsageError(f"{flag} is not possible here: {why}, and {within}{reason}")
 
     if options.block_size_bytes:
         raise refuse("--block-size", "data has no blocks")
     if options.tuner == PAPER:
         report.note(
-            "--tuner paper is not available: in MODE S data does not stop between chunks", Severity.NOTICE
+            f"--tuner paper is not available: {within}data does not stop between chunks", Severity.NOTICE
         )
     if options.resume and whole_files and options.was_given("resume"):
         raise refuse(
@@ -150,7 +152,8 @@ def within_mode_s(
     check_source_ports(options)
     content = "one whole file" if whole_files else "one part of a file"
     most = counted(sessions, "stream")
-    report.note(f"using MODE S ({why}): at most {most}, with one session and {content} each")
+    using = f"using {mode} ({why})" if mode else why
+    report.note(f"{using}: at most {most}, with one session and {content} each")
     return replace(
         options.with_tuner_auto(),
         resume=options.resume and not whole_files,

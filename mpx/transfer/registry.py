@@ -6,6 +6,7 @@ Carriers are imported once they are needed: those of files within this host and 
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
@@ -19,6 +20,7 @@ from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
+from mpx.engine.relay import RelaySink, RelaySource
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
@@ -139,21 +141,63 @@ def carrier_between(
     context: CarrierContext,
     pools: tuple[SessionPool, SessionPool],
     *,
+    lanes: "tuple[LanePool | None, LanePool | None]",
     is_third_party: bool,
     mode_e: bool,
     parts: bool,
 ) -> Carrier:
     """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
-    `mode_e`: the destination receives in MODE E; `parts`: of files can be sent and stored.
+    `lanes`: those of SFTP, where that is what serves one. `mode_e`: the destination receives in MODE E;
+    `parts`: of files can be sent and stored.
     """
-    from mpx.endpoints.ftp.two_servers.carriers import RelayCarrier, ThirdPartyCarrier
-    from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
-
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
-    servers = ServerPair(source, destination, opened[0], opened[1], mode_e, parts)
-    return (ThirdPartyCarrier if is_third_party else RelayCarrier)(servers, context)
+    if is_third_party:
+        from mpx.endpoints.ftp.two_servers.carrier import ThirdPartyCarrier
+        from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
+
+        servers = ServerPair(source, destination, opened[0], opened[1], mode_e, parts)
+        return ThirdPartyCarrier(servers, context)
+    from mpx.engine.relay_carrier import RelayCarrier
+
+    from_where = _relay_source(source, opened[0], context, lanes[0])
+    to_where = _relay_sink(destination, opened[1], context, lanes[1], mode_e=mode_e, parts=parts)
+    return RelayCarrier(from_where, to_where, context, parts=parts)
+
+
+def _relay_source(
+    source: Location, session: SessionOptions, context: CarrierContext, lanes: "LanePool | None"
+) -> Callable[[], RelaySource]:
+    """Return what makes a source of a relay."""
+    if lanes is not None:
+        from mpx.endpoints.sftp.relay_source import SftpRelaySource
+
+        return partial(SftpRelaySource, lanes, lane_options(session), context)
+    from mpx.endpoints.ftp.two_servers.relay_source import FtpRelaySource
+
+    return partial(FtpRelaySource, source, session, context)
+
+
+def _relay_sink(
+    destination: Location,
+    session: SessionOptions,
+    context: CarrierContext,
+    lanes: "LanePool | None",
+    *,
+    mode_e: bool,
+    parts: bool,
+) -> Callable[[], RelaySink]:
+    """Return what makes a sink of a relay."""
+    if lanes is not None:
+        from mpx.endpoints.sftp.relay_sink import SftpRelaySink
+
+        return partial(SftpRelaySink, lanes, lane_options(session), context)
+    from mpx.endpoints.ftp.two_servers.relay_sink import BlockSink, StreamSink
+
+    if mode_e:
+        return partial(BlockSink, destination, session, context, parts=parts)
+    return partial(StreamSink, destination, session, context)
 
 
 def lane_options(session: SessionOptions) -> "LaneOptions":

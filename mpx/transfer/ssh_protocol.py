@@ -27,13 +27,12 @@ def find_protocol(
     note: OnNote,
     *,
     names: Sequence[str],
-    may_be_sftp: bool = True,
 ) -> "LanePool | None":
     """Find out what serves a location; return the sessions of SFTP where nothing better does.
 
     None for another scheme, and where mpx or a GridFTP server is at the other end of the ssh: then the pool
     has it. Where mpx was named, or is to be sent, nothing takes its place. `names`: that are used there, as
-    far as they are known. `may_be_sftp`: else it is refused. Raises as answer.begin.
+    far as they are known. Raises as answer.begin.
     """
     if location.scheme != "ssh":
         return None
@@ -56,8 +55,6 @@ def find_protocol(
         found = "its GridFTP server is used (sshftp)"
         note(f"{server.login.name} has no mpx, so {found}{SLOWER}", Severity.NOTICE)
         return None
-    if not may_be_sftp:
-        raise NoServer(f"{missing}{why and f'; its GridFTP server cannot be used: {why}'}")
     lanes = _sftp_lanes(server.login, missing, options, stop, note)
     because = f", as its GridFTP server cannot be ({why})" if why else ""
     note(f"{server.login.name} has no mpx, so SFTP is used{because}{SLOWER}", Severity.NOTICE)

@@ -237,6 +237,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
             ends.destination.location,
             context,
             (ends.source_sessions, ends.sessions),
+            lanes=(ends.lanes_of(ends.source), ends.lanes_of(ends.destination)),
             is_third_party=transport.is_third_party,
             mode_e=transport.mode_e,
             parts=transport.parts,
@@ -249,7 +250,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
         mode_e=transport.mode_e,
         restarts=transport.parts and ends.far.can_restart(),
         congestions=ends.far.congestions(),
-        lanes=ends.lanes,
+        lanes=ends.lanes_of(ends.far),
     )
 
 

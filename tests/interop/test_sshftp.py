@@ -234,5 +234,6 @@ def test_other_commands_and_copies_between_servers(account: SshftpAccount, tmp_p
         only = refused(2, *ends, "--third-party", "only")
         assert "do not send to those of" in only
         account.enable("-disable-command-list DCSC")
-        assert "its GridFTP server cannot be used: " in refused(2, *ends)
+        source.touch()
+        assert "SFTP is used, as its GridFTP server cannot be" in copied(*ends)
     assert "is not a probe target" in mpx("probe", f"ssh://{HOST}/").err

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from unit.made_up_context import a_file
 
 from mpx.endpoints.ftp.framing import performance_marker
-from mpx.endpoints.ftp.two_servers.carriers import shares_of
+from mpx.endpoints.ftp.two_servers.carrier import shares_of
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer

@@ -98,8 +98,8 @@ class SftpEndpoint:
         return True
 
     def can_carry_parts(self) -> bool:
-        """See Endpoint: not from or to another server."""
-        return False
+        """See Endpoint."""
+        return True
 
     def can_link(self) -> bool:
         """See Endpoint."""

@@ -1,6 +1,5 @@
 """Uploads over one SFTP session: blocks of several files are under way at once, each at its offset."""
 
-import contextlib
 import os
 import stat
 from collections.abc import Sequence
@@ -9,8 +8,9 @@ from functools import partial
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving
 from mpx.endpoints.sftp.refusals import cannot_store, is_ok, is_unsupported
+from mpx.endpoints.sftp.room import free_bytes_for
 from mpx.endpoints.sftp.session import LARGEST_BLOCK_BYTES, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import Attributes, Extended, Open, PacketKind, Reply
+from mpx.endpoints.sftp.wire import Attributes, Open, PacketKind, Reply
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
 from mpx.engine.source_stream import SourceStream, is_made_up
@@ -175,13 +175,7 @@ class Upload:
         if job.error is not None:
             return job.error
         assert job.refusal is not None
-        free_bytes = None
-        if wire.STATVFS in session.extensions:
-            folder = job.file.final.rpartition("/")[0] or ("/" if job.file.final.startswith("/") else ".")
-            (told,) = session.ask([extended(wire.STATVFS, wire.name(folder))])
-            if isinstance(told, Extended):
-                with contextlib.suppress(wire.WireError):
-                    free_bytes = wire.parse_room(told.content).free_bytes
+        free_bytes = free_bytes_for(session, job.file.final)
         return cannot_store(job.refusal, self._moving.host, job.file.final, free_bytes)
 
 

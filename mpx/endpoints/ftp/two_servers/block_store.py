@@ -11,7 +11,7 @@ from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
 from mpx.endpoints.ftp.wire import Reply
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.path_set import DEFAULT_PATH
-from mpx.engine.stream import StreamCounters
+from mpx.engine.stream import BUFFER_BYTES, StreamCounters
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 
 VERDICT_S = 5.0  # wait for the server's reply after a data connection broke
@@ -25,6 +25,7 @@ class BlockStore:
         self._context, self._session = context, session
         self._counters = counters  # of the connection; others ask for them
         self._looked_s = 0.0
+        self._block = memoryview(bytearray(HEADER_BYTES + BUFFER_BYTES))  # a header, and what it announces
 
     def begin(self, transfer: PairedTransfer) -> None:
         """Have the server store; raises what a refusal means, ConnectionLost and the like."""
@@ -42,15 +43,20 @@ class BlockStore:
         if not reply.is_preliminary:
             raise self.refusal(reply, transfer)
 
-    def put(self, transfer: PairedTransfer, at: int, block: memoryview, size_bytes: int) -> None:
-        """Send so many bytes, which stand behind room for a header; `at`: where in the file they belong.
+    def put(self, transfer: PairedTransfer, at: int, data: memoryview) -> None:
+        """Send bytes; `at`: where in the file they belong.
 
         Raises ConnectionLost, TransferTimeout, and what a refusal means that comes meanwhile.
         """
         offset = at if transfer.is_whole else at - transfer.start
-        BlockHeader(0, size_bytes, offset).pack_into(block)
-        self._send(transfer, block[: HEADER_BYTES + size_bytes])
-        self._counters.passed_bytes += size_bytes
+        while data:
+            size_bytes = min(len(data), BUFFER_BYTES)
+            BlockHeader(0, size_bytes, offset).pack_into(self._block)
+            block = self._block[: HEADER_BYTES + size_bytes]
+            block[HEADER_BYTES:], data = data[:size_bytes], data[size_bytes:]
+            self._send(transfer, block)
+            self._counters.passed_bytes += size_bytes
+            offset += size_bytes
         if time.monotonic() > self._looked_s + LOOK_S:
             self._looked_s = time.monotonic()
             self._look(transfer)

@@ -10,7 +10,7 @@ from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.endpoints.ftp.two_servers.pair_ahead import MARKER_S, PairAhead
 from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
-from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer, take_piece
+from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
 from mpx.endpoints.ftp.two_servers.stored_observer import StoredObserver
@@ -18,6 +18,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
+from mpx.engine.server_pieces import take_piece
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import why_changed
 from mpx.engine.stream import StreamTotals
@@ -372,7 +373,7 @@ class PairWorker(SessionWorker):
     def open_session(self) -> SessionPair:
         """See SessionWorker."""
         if self._pair is None:
-            sender, receiver = self._servers.open_sessions(sends_in_mode_e=self._servers.mode_e)
+            sender, receiver = self._servers.open_sessions()
             self._pair = SessionPair(
                 sender,
                 receiver,

@@ -4,22 +4,12 @@ from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.framing import marker_bytes, range_marker
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.range_scheduler import Piece, RangeScheduler
+from mpx.engine.range_scheduler import Piece
 from mpx.engine.ranges import Range, RangeSet
+from mpx.engine.server_pieces import is_stored_anew
 from mpx.errors import ConnectionLost
 
 RESTART_MARKER = 111
-
-
-def take_piece(scheduler: RangeScheduler, size_bytes: int, *, parts: bool) -> Piece | None:
-    """Return the next piece, of at most so many bytes where parts can be sent; None: there is none."""
-    if not parts:
-        return scheduler.take_file()
-    piece = scheduler.take(size_bytes)
-    if piece is not None and piece.file.was_misfit and not piece.file.is_streamed:
-        piece.file.take_all()  # what is stored beyond its end goes only with a file that is stored anew
-        return Piece(piece.file, 0, piece.file.size_bytes)
-    return piece
 
 
 class PairedTransfer:
@@ -28,9 +18,7 @@ class PairedTransfer:
     def __init__(self, piece: Piece, *, parts: bool) -> None:
         file = piece.file
         self.file, self.start, self.end = file, piece.start, piece.end
-        is_all = piece.start == 0 and piece.end == file.size_bytes
-        # The receiver is to store the file anew, whatever is there.
-        self.is_whole = file.is_streamed or (is_all and (file.is_small or file.was_misfit or not parts))
+        self.is_whole = is_stored_anew(piece, parts=parts)
         self.sent: Reply | None = None  # the last word of the sender
         self.stored: Reply | None = None  # the last word of the receiver
         self.connections = 0  # that it uses

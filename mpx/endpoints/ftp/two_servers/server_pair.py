@@ -64,12 +64,12 @@ class ServerPair:
         if self.destination_options.stop():
             raise Interrupted
 
-    def open_sessions(self, *, sends_in_mode_e: bool) -> tuple[ClientSession, ClientSession]:
-        """Return a session with each, in the mode that data come and go in.
+    def open_sessions(self) -> tuple[ClientSession, ClientSession]:
+        """Return a session with each, in the mode that data go in.
 
         The source's is opened first, as whoever needs both does. Raises ConnectionLost, and as open_session.
         """
-        first = (MODES[sends_in_mode_e],)
+        first = (MODES[self.mode_e],)
         then = (MODES[self.mode_e], *(MARKERS if self.mode_e else ()))
         while True:
             sender = open_session(self.source, self.source_options, first)
@@ -89,8 +89,8 @@ class ServerPair:
                 give_back_session(sender)
                 raise
             try:
-                _turn(sender, first)
-                _turn(receiver, then)
+                turn_to(sender, first)
+                turn_to(receiver, then)
             except BaseException:
                 sender.close()
                 receiver.close()
@@ -99,7 +99,8 @@ class ServerPair:
                 return sender, receiver
 
 
-def _turn(session: ClientSession, opening: tuple[bytes, ...]) -> None:
+def turn_to(session: ClientSession, opening: tuple[bytes, ...]) -> None:
+    """Have a session use a mode, the first of `opening`; raises ConnectionLost where that is refused."""
     mode, *_ = session.pipeline(opening)
     if not mode.is_ok:
         raise ConnectionLost(f"{session.peer} refuses {opening[0].decode('ascii').strip()}: {mode.reason}")

@@ -1,4 +1,4 @@
-"""The carriers between two servers: how many streams each pair of sessions gets."""
+"""The carrier between two servers that send to each other: how many streams each pair of sessions gets."""
 
 import math
 import time
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from mpx.endpoints.ftp.mode_e.carriers import resized
 from mpx.endpoints.ftp.two_servers.pair_ahead import SMALLEST_PIECE
 from mpx.endpoints.ftp.two_servers.pair_worker import PairWorker
-from mpx.endpoints.ftp.two_servers.relay_worker import RelayWorker
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import SMALL_FILE_BYTES
@@ -79,26 +78,3 @@ def shares_of(goodputs: Sequence[float]) -> list[float]:
     usual = sum(known) / len(known) if known else 1.0
     expected = [each or usual for each in goodputs]
     return [each / sum(expected) for each in expected]
-
-
-class RelayCarrier(WorkerCarrier):
-    """Files of a server to another one, through this host."""
-
-    def __init__(self, servers: ServerPair, context: CarrierContext) -> None:
-        super().__init__(context)
-        scheduler = RangeScheduler(context, SMALLEST_PIECE, SMALL_FILE_BYTES)
-        self._relays = [
-            RelayWorker(i, servers, context, scheduler) for i in range(context.options.max_sessions)
-        ]
-        self._workers = self._relays
-
-    def _share(self) -> None:
-        """Set how many sessions work: each is one stream."""
-        living = [worker for worker in self._relays if not worker.gone]
-        streams = sum(self._streams.values())
-        for i, worker in enumerate(living):
-            worker.target = int(i < streams)
-
-    def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
-        """See Carrier. Connections of a relay are not switched."""
-        raise UsageError(f"what passes through this host cannot switch its congestion control to {name!r}")

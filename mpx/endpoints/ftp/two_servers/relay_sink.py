@@ -1,0 +1,105 @@
+"""The sinks of a relay: in MODE E parts of files, over one connection that stays, in MODE S whole files."""
+
+import socket
+import threading
+from collections.abc import Callable
+
+from mpx.endpoints.ftp.mode_s.connections import DataConnections
+from mpx.endpoints.ftp.mode_s.upload import await_taken, clear
+from mpx.endpoints.ftp.refusals import cannot_store
+from mpx.endpoints.ftp.session import SessionOptions
+from mpx.endpoints.ftp.two_servers.block_store import BlockStore
+from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
+from mpx.endpoints.ftp.two_servers.relay_end import FtpRelayEnd
+from mpx.endpoints.ftp.two_servers.server_pair import MARKERS, MODES
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.range_scheduler import Piece
+from mpx.engine.relay import Pull, Relayed
+from mpx.engine.stream import StreamCounters, StreamTotals
+from mpx.location import Location
+
+
+class BlockSink(FtpRelayEnd):
+    """See RelaySink: in MODE E. `parts`: of files can be sent and stored."""
+
+    def __init__(
+        self, location: Location, options: SessionOptions, context: CarrierContext, *, parts: bool
+    ) -> None:
+        super().__init__(location, options, (MODES[True], *MARKERS))
+        self._context, self._parts = context, parts
+        self._store: BlockStore | None = None
+        self._transfer: PairedTransfer | None = None  # under way
+        self._guard = threading.Lock()  # of both that follow
+        self._counters = StreamCounters()  # of the connection
+        self._past = StreamTotals()  # of those before
+
+    def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:  # noqa: ARG002  PairedTransfer knows
+        """See RelaySink."""
+        if self._store is None:
+            self._store = BlockStore(self._context, self.session, self._counters)
+        store, transfer = self._store, PairedTransfer(piece, parts=self._parts)
+        self._transfer = transfer
+        store.begin(transfer)
+        return pull(lambda at, data: store.put(transfer, at, data))
+
+    def finish(self, piece: Piece, *, is_whole: bool) -> None:  # noqa: ARG002  it is the one that is under way
+        """See RelaySink."""
+        assert self._store is not None and self._transfer is not None
+        self._store.end(self._transfer)
+
+    def totals(self) -> StreamTotals:
+        """See RelaySink."""
+        with self._guard:
+            sums = StreamTotals()
+            sums.add(self._past)
+            sums.add(self._counters.totals())
+        return sums
+
+    def _cut_data(self) -> None:
+        self._counters.cut()
+
+    def _leave(self) -> None:
+        self._store = None
+        if self._counters.connection is not None:
+            self._counters.closed(clean=False)
+            with self._guard:
+                self._past.add(self._counters.totals().none_open())
+                self._counters = StreamCounters()
+
+
+class StreamSink(FtpRelayEnd):
+    """See RelaySink: in MODE S, a connection for each file."""
+
+    def __init__(self, location: Location, options: SessionOptions, context: CarrierContext) -> None:
+        super().__init__(location, options, (MODES[False],))
+        self._context = context
+        self._data = DataConnections(context, context.options.timeout_s, upload=True)
+
+    def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:  # noqa: ARG002  it always is
+        """See RelaySink."""
+
+        def send(connection: socket.socket, sent: Callable[[int], None]) -> Relayed:
+            def put(_at: int, data: memoryview) -> None:
+                connection.sendall(data)
+                sent(len(data))
+
+            came = pull(put)
+            await_taken(connection, self._context.failure.cancel.is_set)
+            return came
+
+        clear(self.session, piece.file)
+        return self._data.transfer(self.session, piece.file, 0, send)
+
+    def finish(self, piece: Piece, *, is_whole: bool) -> None:  # noqa: ARG002  it always is
+        """See RelaySink."""
+        file = piece.file
+        reply = self.session.final_reply(work_bytes=file.size_bytes)
+        if not reply.is_ok:
+            raise cannot_store(reply, self.session.peer, file.final, file.partial)
+
+    def totals(self) -> StreamTotals:
+        """See RelaySink."""
+        return self._data.totals()
+
+    def _cut_data(self) -> None:
+        self._data.cut()

@@ -1,0 +1,78 @@
+"""The source of a relay: pieces of files are received in MODE S, which every server has."""
+
+import socket
+from collections.abc import Callable
+
+from mpx.endpoints.ftp.mode_s.connections import DataConnections
+from mpx.endpoints.ftp.refusals import cannot_send
+from mpx.endpoints.ftp.session import SessionOptions
+from mpx.endpoints.ftp.two_servers.relay_end import FtpRelayEnd
+from mpx.endpoints.ftp.two_servers.server_pair import MODES
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.range_scheduler import Piece
+from mpx.engine.relay import Pull, Put, Relayed
+from mpx.engine.stream import BUFFER_BYTES
+from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.location import Location
+
+
+class FtpRelaySource(FtpRelayEnd):
+    """See RelaySource."""
+
+    def __init__(self, location: Location, options: SessionOptions, context: CarrierContext) -> None:
+        super().__init__(location, options, (MODES[False],))
+        self._context = context
+        self._data = DataConnections(context, context.options.timeout_s, upload=False)
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    def receive(self, piece: Piece, store: Callable[[Pull], Relayed], *, is_whole: bool) -> Relayed:
+        """See RelaySource."""
+
+        def use(connection: socket.socket, count: Callable[[int], None]) -> Relayed:
+            def pull(put: Put) -> Relayed:
+                return self._receive(piece, connection, count, put, is_whole=is_whole)
+
+            return store(pull)
+
+        return self._data.transfer(self.session, piece.file, piece.start, use)
+
+    def _receive(
+        self,
+        piece: Piece,
+        connection: socket.socket,
+        count: Callable[[int], None],
+        put: Put,
+        *,
+        is_whole: bool,
+    ) -> Relayed:
+        """Give all that comes to `put`; a part that ends within its file is cut off there."""
+        limiter, peer = self._context.limiter, self.session.peer
+        size_bytes = piece.end - piece.start
+        is_last = is_whole or piece.end >= piece.file.size_bytes
+        came = 0
+        while is_last or came < size_bytes:
+            want = min(BUFFER_BYTES, limiter.piece(BUFFER_BYTES))
+            want = want if is_whole else min(want, size_bytes + is_last - came)
+            try:
+                got = connection.recv_into(self._buffer, want)
+            except TimeoutError:
+                raise TransferTimeout(f"no data from {peer} for {connection.gettimeout():g} s") from None
+            except OSError as error:
+                raise ConnectionLost(
+                    f"a data connection to {peer} was lost: {error.strerror or error}"
+                ) from None
+            if not got:
+                return Relayed(came, is_ended=True)
+            put(piece.start + came, self._buffer[:got])
+            came += got
+            count(got)
+        return Relayed(came, is_ended=False)
+
+    def finish(self, piece: Piece, came: Relayed) -> None:
+        """See RelaySource."""
+        reply = self.session.final_reply() if came.is_ended else self.session.reply_to_cut()
+        if came.is_ended and not reply.is_ok:
+            raise ConnectionLost(str(cannot_send(reply, self.session.peer, piece.file.source)))
+
+    def _cut_data(self) -> None:
+        self._data.cut()

@@ -1,0 +1,91 @@
+"""What a relay is made of: one end that sends pieces of files, another one that stores them, and us between.
+
+Each end is a session of some protocol, opened when first needed; one worker (relay_worker.py) uses both.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from mpx.engine.range_scheduler import Piece
+from mpx.engine.stream import StreamTotals
+
+Put = Callable[[int, memoryview], None]  # where in the file, and the bytes, which are lent for the call
+
+
+class Relayed(NamedTuple):
+    """What came of a piece, in bytes, and whether the source said that the file ends there."""
+
+    size_bytes: int
+    is_ended: bool
+
+
+Pull = Callable[[Put], Relayed]  # gives all that comes of a piece to a Put, in its order
+
+
+class RelayEnd(Protocol):
+    """A session with the host of one end. Used by its worker's thread, but for `cut`."""
+
+    @property
+    def host(self) -> str:
+        """The host, as shown to people."""
+        ...
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether others wait for a session with this host."""
+        ...
+
+    def open(self, *, waits: bool) -> None:
+        """Open a session if there is none; `waits` for its turn, else SessionsFull where none is left.
+
+        Raises one of SessionWorker.retried.
+        """
+        ...
+
+    def give_back(self) -> None:
+        """Give the session to others; nothing of it is under way."""
+        ...
+
+    def close(self) -> None:
+        """Close the session, whatever is under way; closing twice is fine."""
+        ...
+
+    def cut(self) -> None:
+        """Reset the session and its data connection, from any thread."""
+        ...
+
+
+class RelaySource(RelayEnd, Protocol):
+    """Sends pieces."""
+
+    def receive(self, piece: Piece, store: Callable[[Pull], Relayed], *, is_whole: bool) -> Relayed:
+        """Have a piece sent, and `store` it, which is given what pulls it; return what came.
+
+        Of a whole file all that comes, else no byte beyond the end of the piece, but one: where the file
+        should end it is asked for, and must not come. Raises what a refusal means, ConnectionLost and the
+        like, and what `store` does.
+        """
+        ...
+
+    def finish(self, piece: Piece, came: Relayed) -> None:
+        """End what was sent, once it is stored; raises ConnectionLost where it was not all."""
+        ...
+
+
+class RelaySink(RelayEnd, Protocol):
+    """Stores pieces."""
+
+    def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:
+        """Store what `pull` brings, as all of the file if it `is_whole`; return what that says.
+
+        Raises what a refusal means, ConnectionLost and the like, and what `pull` does.
+        """
+        ...
+
+    def finish(self, piece: Piece, *, is_whole: bool) -> None:
+        """Return once all of it is stored; raises as `store`."""
+        ...
+
+    def totals(self) -> StreamTotals:
+        """Return the counters of the data connections that there are and were; from any thread."""
+        ...

@@ -1,0 +1,221 @@
+"""Transfers from one server to another through this host, the workers: each passes piece after piece on.
+
+What comes is sent on at once: no more than one buffer is kept here, and what the kernel holds.
+"""
+
+import time
+from collections.abc import Mapping
+
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.range_scheduler import Piece, RangeScheduler
+from mpx.engine.relay import Pull, Put, Relayed, RelaySink, RelaySource
+from mpx.engine.retry import SessionsFull
+from mpx.engine.server_pieces import is_stored_anew, take_piece
+from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.source_change import why_elsewhere, why_too_short
+from mpx.engine.stream import StreamTotals
+from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, OffsetsUnproven, TransferTimeout
+
+PIECE_S = 5.0  # duration of a piece, as each has a new connection, or an open file, at the source
+FIRST_PIECE, SMALLEST_PIECE = 16 << 20, 4 << 20
+AGAIN_S = 0.1
+
+
+class RelayWorker(SessionWorker):
+    """Passes pieces of files on, one after the other."""
+
+    def __init__(
+        self,
+        number: int,
+        source: RelaySource,
+        sink: RelaySink,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
+        *,
+        parts: bool,
+    ) -> None:
+        """`parts`: of files can be sent and stored."""
+        super().__init__("relay", number, f"{source.host} and {sink.host}", context)
+        self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
+        self._source, self._sink = source, sink
+        # This thread's own:
+        self._scheduler, self._parts = scheduler, parts
+        self._waits = number == 0  # for its turn, as one worker is enough
+        self._piece: Piece | None = None  # in hand
+        self._goodput = 0.0  # bytes/s, of the last piece; 0: not known
+        self._before_bytes = 0  # of its file that had arrived, when the piece in hand was begun
+        self._is_open = False  # both sessions
+        self._was_open = False  # ... for the piece in hand
+
+    # --- for the carrier, from any thread ------------------------------------------------------------
+
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker. What has gone on counts, and the connections that it goes over."""
+        sums = self._sink.totals()
+        return {DEFAULT_PATH: sums if self._piece else sums.none_open()}
+
+    def silent_s(self, path: str) -> None:
+        """See SessionWorker. There is one path only."""
+
+    def renew(self, path: str) -> None:
+        """See SessionWorker. A connection lasts as long as its session."""
+
+    def cut(self) -> None:
+        """See SessionWorker."""
+        self._source.cut()
+        self._sink.cut()
+
+    # --- the loop ------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Pass a piece on: see SessionWorker."""
+        size = max(self._goodput * PIECE_S, SMALLEST_PIECE) if self._goodput else FIRST_PIECE
+        piece = take_piece(self._scheduler, int(size), parts=self._parts) if self.target else None
+        if piece is None:
+            return False
+        self._piece, self._before_bytes, self._was_open = piece, piece.file.arrived_bytes, False
+        self._carry(piece)
+        self._piece = None
+        self.retry.progressed()
+        return True
+
+    def pause(self) -> None:
+        """See SessionWorker."""
+        if self._source.is_wanted or self._sink.is_wanted:
+            self._is_open = False
+            self._sink.give_back()
+            self._source.give_back()
+
+    def lost(self, error: MpxError, /) -> Lost:
+        """See SessionWorker."""
+        del error
+        self.drop()
+        self._goodput = 0.0
+        if self._piece is None or not self._was_open:
+            return Lost([], progressed=False)
+        file = self._piece.file
+        return Lost([file], file.arrived_bytes > self._before_bytes)
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        self._piece = None
+        self._scheduler.give_up(file, error)
+
+    def hand_back(self, error: MpxError) -> None:
+        """See SessionWorker. A whole file is passed on again only as often as --retries allows."""
+        piece, self._piece = self._piece, None
+        if piece is None:
+            return
+        file = piece.file
+        if self._parts and not file.is_streamed:
+            self._scheduler.give_back(file, piece.start, piece.end)
+            return
+        file.failures += self._was_open
+        if file.failures > self.context.options.retries:
+            self._scheduler.give_up(file, error)
+        else:
+            self.context.queue.put_again(file, last=file.failures > 1)
+
+    # --- one piece -----------------------------------------------------------------------------------
+
+    def _carry(self, piece: Piece) -> None:
+        """Pass one piece on; raises ConnectionLost and TransferTimeout, gives the file up for the rest."""
+        file = piece.file
+        try:
+            if piece.start < piece.end or file.is_streamed or not file.is_whole:
+                began_s = time.monotonic()
+                self._pass_on(piece)
+                if piece.end > piece.start:
+                    self._goodput = (piece.end - piece.start) / max(time.monotonic() - began_s, 1e-3)
+        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
+            raise
+        except MpxError as error:
+            self.drop()
+            self._scheduler.give_up(file, error)
+            return
+        if file.claim_whole():
+            self.context.supervisor.whole(file)
+        elif self._parts:
+            self._scheduler.put_back(file)  # where something of it was found to be damaged meanwhile
+
+    def _pass_on(self, piece: Piece) -> None:
+        self.open_session()
+        is_whole, limiter = is_stored_anew(piece, parts=self._parts), self.context.limiter
+
+        def store(pull: Pull) -> Relayed:
+            def checked(put: Put) -> Relayed:
+                def put_on(at: int, data: memoryview) -> None:
+                    if not is_whole and at + len(data) > piece.end:
+                        raise self._elsewhere(piece.file, "more came than it has")
+                    limiter.wait(len(data))
+                    put(at, data)
+
+                return pull(put_on)
+
+            return self._sink.store(piece, checked, is_whole=is_whole)
+
+        came = self._source.receive(piece, store, is_whole=is_whole)
+        self._sink.finish(piece, is_whole=is_whole)
+        self._source.finish(piece, came)
+        self._check_size(piece, came.size_bytes, is_whole=is_whole)
+        piece.file.landed(piece.start, piece.start + came.size_bytes)
+
+    def _check_size(self, piece: Piece, size_bytes: int, *, is_whole: bool) -> None:
+        """Take the end of the data for that of the file where it is; raises what else they mean."""
+        file = piece.file
+        if not is_whole:
+            if size_bytes != piece.end - piece.start:
+                what = f"{size_bytes} bytes came from {piece.start} on, of {file.size_bytes} in all"
+                raise self._elsewhere(file, what)
+            return
+        if size_bytes < (file.listed_bytes or 0) and (
+            why := why_too_short(self._describe(file.source), file, size_bytes)
+        ):
+            raise why
+        if file.is_streamed or size_bytes != file.size_bytes:
+            self._scheduler.ended(file, size_bytes)
+
+    def _elsewhere(self, file: FileTransfer, what: str) -> MpxError:
+        return why_elsewhere(self._describe(file.source), file, what)
+
+    def _describe(self, name: str) -> FileInfo | None:
+        self.drop()  # there may be no other session
+        return self.context.supervisor.describe(name)
+
+    # --- the sessions --------------------------------------------------------------------------------
+
+    def open_session(self) -> None:
+        """See SessionWorker. The source's is opened first, as whoever needs both does."""
+        while not self._is_open:
+            self._source.open(waits=self._waits)
+            try:
+                self._sink.open(waits=False)
+                self._is_open = True
+            except SessionsFull:
+                self._source.give_back()  # who waits for it may have the other
+                if not self._waits:
+                    raise
+                # Who has one and does not use it learns that it is wanted only from who waits for it.
+                self._sink.open(waits=True)
+                self._sink.give_back()
+                self._wait()
+            else:
+                self.opened()
+        self._was_open = True
+
+    def _wait(self) -> None:
+        """Wait some time before both sessions are asked for again; raises Interrupted when stopped.
+
+        By the clock: that a server admits a session again is told by nobody.
+        """
+        if self.context.failure.cancel.wait(AGAIN_S):
+            raise Interrupted
+
+    def drop(self) -> None:
+        """See SessionWorker."""
+        self._is_open = False
+        self._sink.close()
+        self._source.close()

@@ -1,0 +1,111 @@
+"""Reading over SFTP in order, whatever the order and the size of the answers."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpx.endpoints.sftp.read_in_order import ReadInOrder
+from mpx.endpoints.sftp.session import Request
+from mpx.endpoints.sftp.wire import Code, Data, Reply, Status
+from mpx.errors import IntegrityError, SourceError
+
+BLOCK = 8
+
+
+class Answering:
+    """A session whose server answers in an order of its own, with as much as it likes of what is there."""
+
+    host = "there"
+    read_bytes = BLOCK
+
+    def __init__(self, content: bytes, choose: Callable[[int], int]) -> None:
+        """`choose(n)` returns a number from 0 to n - 1."""
+        self.content, self._choose = content, choose
+        self._waiting: list[tuple[int, int, Callable[[Reply], None]]] = []
+        self.most_under_way = 0
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._waiting)
+
+    def submit(self, asked: Request, then: Callable[[Reply], None]) -> None:
+        start, size = (int.from_bytes(field, "big") for field in asked.fields[1:])
+        self._waiting.append((start, size, then))
+        self.most_under_way = max(self.most_under_way, sum(each[1] for each in self._waiting))
+
+    def pump(self) -> None:
+        assert self._waiting, "nothing is asked for, and an answer is waited for"
+        start, size, then = self._waiting.pop(self._choose(len(self._waiting)))
+        there = self.content[start : start + size]
+        if not there:
+            then(Status(Code.EOF, ""))
+            return
+        content = bytearray(there[: 1 + self._choose(len(there))])
+        then(Data(memoryview(content)))
+        content[:] = bytes(len(content))  # what is lent is used for the next packet
+
+
+def read(
+    session: Answering, start: int, end: int, behind: int | None, window: int = 64
+) -> tuple[bytes, bool]:
+    got = bytearray()
+
+    def put(at: int, data: memoryview) -> None:
+        assert at == start + len(got)
+        got.extend(data)
+
+    reading = ReadInOrder(
+        session,
+        b"",
+        "name",
+        start=start,
+        end=end,
+        behind_bytes=behind,
+        window_bytes=window,
+        put=put,
+    )
+    size_bytes, is_ended = reading.run(lambda most: most)
+    assert size_bytes == len(got)
+    return bytes(got), is_ended
+
+
+@given(
+    st.binary(max_size=300),
+    st.integers(0, 320),
+    st.integers(0, 320),
+    st.integers(1, 100),
+    st.sampled_from(["within", "last", "whole"]),
+    st.data(),
+)
+def test_all_that_is_there_comes_in_order(
+    content: bytes, one: int, other: int, window: int, what: str, data: st.DataObject
+) -> None:
+    start, end = (0, max(one, other)) if what == "whole" else sorted((one, other))
+    session = Answering(content, lambda n: data.draw(st.integers(0, n - 1)))
+    behind = {"within": 0, "last": 1, "whole": None}[what]
+    got, is_ended = read(session, start, end, behind, window)
+    upto = {"within": end, "last": end + 1, "whole": len(content)}[what]
+    assert got == content[start:upto]
+    assert is_ended == (upto > max(start, len(content)) or what == "whole")
+    assert session.most_under_way < window + BLOCK
+
+
+@pytest.mark.parametrize(
+    ("reply", "raised"),
+    [
+        (Data(memoryview(b"")), IntegrityError),
+        (Data(memoryview(b"x" * (BLOCK + 1))), IntegrityError),
+        (Status(Code.FAILURE, ""), SourceError),
+        (Status(Code.PERMISSION_DENIED, ""), SourceError),
+    ],
+)
+def test_what_makes_no_sense_is_refused(reply: Reply, raised: type[Exception]) -> None:
+    class Senseless(Answering):
+        def pump(self) -> None:
+            _, _, then = self._waiting.pop(0)
+            then(reply)
+
+    with pytest.raises(raised, match="there"):
+        read(Senseless(b"", lambda _: 0), 0, 20, 0)
