@@ -3,7 +3,7 @@
 Each end is a session of some protocol, opened when first needed; one worker (relay_worker.py) uses both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from mpx.engine.range_scheduler import Piece
@@ -28,6 +28,11 @@ class RelayEnd(Protocol):
     @property
     def host(self) -> str:
         """The host, as shown to people."""
+        ...
+
+    @property
+    def files_at_once(self) -> int:
+        """How many small files it has under way together; 1: one after the other."""
         ...
 
     @property
@@ -71,6 +76,14 @@ class RelaySource(RelayEnd, Protocol):
         """End what was sent, once it is stored; raises ConnectionLost where it was not all."""
         ...
 
+    def fetch(self, pieces: Sequence[Piece]) -> list[bytes | None]:
+        """Return the contents of small files; None: that one is to be received by itself.
+
+        One that has become larger has one byte more, and one that has become smaller fewer. Raises
+        ConnectionLost and the like.
+        """
+        ...
+
 
 class RelaySink(RelayEnd, Protocol):
     """Stores pieces."""
@@ -84,6 +97,13 @@ class RelaySink(RelayEnd, Protocol):
 
     def finish(self, piece: Piece, *, is_whole: bool) -> None:
         """Return once all of it is stored; raises as `store`."""
+        ...
+
+    def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
+        """Store small files; tell of each whether it is stored, else it is to be stored by itself.
+
+        Raises ConnectionLost and the like.
+        """
         ...
 
     def totals(self) -> StreamTotals:

@@ -1,10 +1,11 @@
 """Transfers from one server to another through this host, the workers: each passes piece after piece on.
 
-What comes is sent on at once: no more than one buffer is kept here, and what the kernel holds.
+What comes is sent on at once: no more than one buffer is kept here, and what the kernel holds. Only small
+files are fetched and stored several at a time, where a protocol can do that: each would cost round trips.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
@@ -22,6 +23,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, OffsetsUn
 PIECE_S = 5.0  # duration of a piece, as each has a new connection, or an open file, at the source
 FIRST_PIECE, SMALLEST_PIECE = 16 << 20, 4 << 20
 AGAIN_S = 0.1
+SMALL_BYTES, TOGETHER_BYTES, MOST_FILES = 1 << 20, 8 << 20, 256  # that are under way together
 
 
 class RelayWorker(SessionWorker):
@@ -44,18 +46,20 @@ class RelayWorker(SessionWorker):
         # This thread's own:
         self._scheduler, self._parts = scheduler, parts
         self._waits = number == 0  # for its turn, as one worker is enough
-        self._piece: Piece | None = None  # in hand
-        self._goodput = 0.0  # bytes/s, of the last piece; 0: not known
-        self._before_bytes = 0  # of its file that had arrived, when the piece in hand was begun
+        self._pieces: list[Piece] = []  # in hand
+        self._taken: list[Piece] = []  # those, and others that were in hand with them and are settled
+        self._before_bytes = 0  # of their files that had arrived, when they were taken
+        self._most_files = MOST_FILES
+        self._goodput = 0.0  # bytes/s, of the last large piece; 0: not known
         self._is_open = False  # both sessions
-        self._was_open = False  # ... for the piece in hand
+        self._was_open = False  # ... for what is in hand
 
     # --- for the carrier, from any thread ------------------------------------------------------------
 
     def live_totals(self) -> Mapping[str, StreamTotals]:
         """See SessionWorker. What has gone on counts, and the connections that it goes over."""
         sums = self._sink.totals()
-        return {DEFAULT_PATH: sums if self._piece else sums.none_open()}
+        return {DEFAULT_PATH: sums if self._pieces else sums.none_open()}
 
     def silent_s(self, path: str) -> None:
         """See SessionWorker. There is one path only."""
@@ -71,16 +75,37 @@ class RelayWorker(SessionWorker):
     # --- the loop ------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Pass a piece on: see SessionWorker."""
-        size = max(self._goodput * PIECE_S, SMALLEST_PIECE) if self._goodput else FIRST_PIECE
-        piece = take_piece(self._scheduler, int(size), parts=self._parts) if self.target else None
-        if piece is None:
+        """Pass a piece on, or several small files: see SessionWorker."""
+        self._taken = self._take() if self.target else []
+        if not self._taken:
             return False
-        self._piece, self._before_bytes, self._was_open = piece, piece.file.arrived_bytes, False
-        self._carry(piece)
-        self._piece = None
+        self._pieces, self._was_open = list(self._taken), False
+        self._before_bytes = self._arrived_bytes
+        if len(self._pieces) > 1:
+            self._carry_together([piece for piece in self._pieces if _is_small(piece)])
+        while self._pieces:
+            self._carry(self._pieces[0])
+            del self._pieces[:1]
+        self._most_files = MOST_FILES
         self.retry.progressed()
         return True
+
+    def _take(self) -> list[Piece]:
+        """Take a piece, and more where they are small files that can be under way together."""
+        size = max(self._goodput * PIECE_S, SMALLEST_PIECE) if self._goodput else FIRST_PIECE
+        several = [each.files_at_once for each in (self._source, self._sink) if each.files_at_once > 1]
+        most = min(self._most_files, *several) if several else 1
+        taken: list[Piece] = []
+        while not taken or (len(taken) < most and _is_small(taken[-1]) and _sum(taken) < TOGETHER_BYTES):
+            piece = take_piece(self._scheduler, int(size), parts=self._parts)
+            if piece is None:
+                break
+            taken.append(piece)
+        return taken
+
+    @property
+    def _arrived_bytes(self) -> int:
+        return sum(file.arrived_bytes for file in {piece.file for piece in self._taken})
 
     def pause(self) -> None:
         """See SessionWorker."""
@@ -94,30 +119,54 @@ class RelayWorker(SessionWorker):
         del error
         self.drop()
         self._goodput = 0.0
-        if self._piece is None or not self._was_open:
+        if not self._was_open:
             return Lost([], progressed=False)
-        file = self._piece.file
-        return Lost([file], file.arrived_bytes > self._before_bytes)
+        files = list(dict.fromkeys(piece.file for piece in self._pieces))
+        return Lost(files, self._arrived_bytes > self._before_bytes)
+
+    def isolate(self) -> None:
+        """See SessionWorker."""
+        self._most_files = 1
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""
-        self._piece = None
+        self._pieces = [piece for piece in self._pieces if piece.file is not file]
         self._scheduler.give_up(file, error)
 
     def hand_back(self, error: MpxError) -> None:
         """See SessionWorker. A whole file is passed on again only as often as --retries allows."""
-        piece, self._piece = self._piece, None
-        if piece is None:
-            return
-        file = piece.file
-        if self._parts and not file.is_streamed:
-            self._scheduler.give_back(file, piece.start, piece.end)
-            return
-        file.failures += self._was_open
-        if file.failures > self.context.options.retries:
-            self._scheduler.give_up(file, error)
-        else:
-            self.context.queue.put_again(file, last=file.failures > 1)
+        pieces, self._pieces = self._pieces, []
+        for piece in pieces:
+            file = piece.file
+            if self._parts and not file.is_streamed:
+                self._scheduler.give_back(file, piece.start, piece.end)
+                continue
+            file.failures += self._was_open
+            if file.failures > self.context.options.retries:
+                self._scheduler.give_up(file, error)
+            else:
+                self.context.queue.put_again(file, last=file.failures > 1)
+
+    # --- small files ---------------------------------------------------------------------------------
+
+    def _carry_together(self, pieces: Sequence[Piece]) -> None:
+        """Pass small files on together, which are kept here meanwhile; what is not settled stays in hand."""
+        self.open_session()
+        contents = [
+            (piece, content)
+            for piece, content in zip(pieces, self._source.fetch(pieces), strict=True)
+            if content is not None and len(content) == piece.end
+        ]
+        for _, content in contents:
+            self.context.limiter.wait(len(content))
+        self._is_open = False  # one of them may have ended its session
+        self.open_session()
+        for (piece, _), is_stored in zip(contents, self._sink.store_all(contents), strict=True):
+            if is_stored:
+                piece.file.landed(0, piece.end)
+                self._settle(piece.file)
+                self._pieces.remove(piece)
+        self._is_open = False
 
     # --- one piece -----------------------------------------------------------------------------------
 
@@ -136,6 +185,9 @@ class RelayWorker(SessionWorker):
             self.drop()
             self._scheduler.give_up(file, error)
             return
+        self._settle(file)
+
+    def _settle(self, file: FileTransfer) -> None:
         if file.claim_whole():
             self.context.supervisor.whole(file)
         elif self._parts:
@@ -219,3 +271,14 @@ class RelayWorker(SessionWorker):
         self._is_open = False
         self._sink.close()
         self._source.close()
+
+
+def _is_small(piece: Piece) -> bool:
+    """Tell whether a piece is a whole file that may be kept here."""
+    file = piece.file
+    is_all = not piece.start and piece.end == file.size_bytes
+    return is_all and 0 < piece.end <= SMALL_BYTES and not file.is_streamed
+
+
+def _sum(pieces: Sequence[Piece]) -> int:
+    return sum(piece.end - piece.start for piece in pieces)

@@ -10,7 +10,7 @@ from mpx.endpoints.sftp.refusals import cannot_send
 from mpx.endpoints.sftp.session import MOST_OUTSTANDING, SftpSession, request
 from mpx.endpoints.sftp.wire import Code, Data, PacketKind, Reply, Status
 from mpx.engine.relay import Put, Relayed
-from mpx.errors import IntegrityError
+from mpx.errors import IntegrityError, MpxError
 from mpx.units import counted
 
 
@@ -46,19 +46,29 @@ class ReadInOrder:
         self._position = start  # all before that was given to `put`
         self._blocks: deque[_Block] = deque()  # asked for, and not given yet
         self._is_ended = False  # the server has said where the file ends
+        self.error: MpxError | None = None  # what keeps it from being read
 
     def run(self, piece: Callable[[int], int]) -> Relayed:
         """Read, and return how much came; `piece` tells how much of a block may be asked for at once.
 
         Raises what a refusal means, ConnectionLost and the like, and what `put` does.
         """
-        while True:
-            while not self._is_ended and self._has_room and (size_bytes := self._next(piece)):
-                self._ask(_Block(self._asked, self._asked + size_bytes))
-                self._asked += size_bytes
-            if self._is_ended or not self._blocks:
-                return Relayed(self._position - self._start, self._is_ended)
+        while not self.advance(piece):
             self._session.pump()
+        if self.error is not None:
+            raise self.error
+        return Relayed(self._position - self._start, self._is_ended)
+
+    def advance(self, piece: Callable[[int], int]) -> bool:
+        """Ask for more where there is room; return whether all has come, or cannot."""
+        while not self._is_over and self._has_room and (size_bytes := self._next(piece)):
+            self._ask(_Block(self._asked, self._asked + size_bytes))
+            self._asked += size_bytes
+        return self._is_over or not self._blocks
+
+    @property
+    def _is_over(self) -> bool:
+        return self._is_ended or self.error is not None
 
     @property
     def _has_room(self) -> bool:
@@ -82,13 +92,13 @@ class ReadInOrder:
         self._session.submit(request(PacketKind.READ, *fields), partial(self._came, block))
 
     def _came(self, block: _Block, reply: Reply) -> None:
-        if self._is_ended:
+        if self._is_over:
             return
         if block is not self._blocks[0]:
             block.answer = bytes(reply.content) if isinstance(reply, Data) else reply
             return
         self._give(block, reply.content if isinstance(reply, Data) else reply)
-        while self._blocks and (answer := self._blocks[0].answer) is not None and not self._is_ended:
+        while self._blocks and (answer := self._blocks[0].answer) is not None and not self._is_over:
             self._give(self._blocks[0], memoryview(answer) if isinstance(answer, bytes) else answer)
 
     def _give(self, block: _Block, answer: memoryview | Reply) -> None:
@@ -98,13 +108,15 @@ class ReadInOrder:
             if isinstance(answer, Status) and answer.code == Code.EOF:
                 self._is_ended = True
                 return
-            raise cannot_send(answer, self._session.host, self._name)
+            self.error = cannot_send(answer, self._session.host, self._name)
+            return
         asked_bytes = block.end - block.start
         if not len(answer) or len(answer) > asked_bytes:
-            raise IntegrityError(
+            self.error = IntegrityError(
                 f"{self._session.host} sends {counted(len(answer), 'byte')} of {self._name} where "
                 f"{asked_bytes} were asked for; its SFTP server is broken"
             )
+            return
         self._put(block.start, answer)
         self._position = block.start + len(answer)
         if self._position < block.end:

@@ -1,13 +1,15 @@
 """An SFTP session at one end of a relay, and the file that it has open there."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
-from mpx.endpoints.sftp.session import SftpSession, request
+from mpx.endpoints.sftp.session import HANDLES_LEFT, MOST_UNTOLD, SftpSession, request
 from mpx.endpoints.sftp.wire import Attributes, Handle, PacketKind, Reply
 
 WINDOW_BYTES = 4 * 1024 * 1024  # that may be under way: twice what ssh has under way in one session
+MOST_FILES = 48  # small ones that are under way together
 
 
 class SftpRelayEnd:
@@ -22,6 +24,14 @@ class SftpRelayEnd:
     def host(self) -> str:
         """See RelayEnd."""
         return self._pool.login.name
+
+    @property
+    def files_at_once(self) -> int:
+        """See RelayEnd. It shows with a session."""
+        if self._session is None:
+            return 1
+        handles = (self._session.limits.handles or MOST_UNTOLD) - HANDLES_LEFT
+        return max(1, min(MOST_FILES, handles))
 
     @property
     def is_wanted(self) -> bool:
@@ -62,6 +72,15 @@ class SftpRelayEnd:
 
     def open_file(self, name: str, flags: int) -> bytes | Reply:
         """Have a file opened, and return its handle as a field, or the refusal."""
-        fields = (wire.name(name), wire.u32(flags), wire.attributes(Attributes()))
-        (reply,) = self.session.ask([request(PacketKind.OPEN, *fields)])
-        return wire.text(reply.value) if isinstance(reply, Handle) else reply
+        (opened,) = self.open_files([name], flags)
+        return opened
+
+    def open_files(self, names: Sequence[str], flags: int) -> list[bytes | Reply]:
+        """Have files opened together, and return the handle of each as a field, or the refusal."""
+        replies = self.session.ask(
+            [
+                request(PacketKind.OPEN, wire.name(name), wire.u32(flags), wire.attributes(Attributes()))
+                for name in names
+            ]
+        )
+        return [wire.text(reply.value) if isinstance(reply, Handle) else reply for reply in replies]

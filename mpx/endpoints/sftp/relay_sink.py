@@ -1,5 +1,6 @@
 """The sink of a relay: pieces of files are written over SFTP, many blocks at once."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import wire
@@ -86,6 +87,40 @@ class SftpRelaySink(SftpRelayEnd):
                 raise self._refused(file, reply)
         if synced:
             file.is_synced = is_ok(answers[-1])
+
+    def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
+        """See RelaySink. All are opened, written, synced and closed together."""
+        session = self.session
+        flags = Open.WRITE | Open.CREATE | Open.TRUNCATE
+        handles = self.open_files([piece.file.partial for piece, _ in contents], flags)
+        stored = [isinstance(handle, bytes) for handle in handles]
+        synced = [False] * len(contents)
+
+        def closed(index: int, reply: Reply) -> None:
+            stored[index] = stored[index] and is_ok(reply)
+
+        def was_synced(index: int, reply: Reply) -> None:
+            synced[index] = is_ok(reply)
+            stored[index] = stored[index] and (is_ok(reply) or is_unsupported(reply))
+
+        for index, (handle, (_, content)) in enumerate(zip(handles, contents, strict=True)):
+            if not isinstance(handle, bytes):
+                continue
+            for at in range(0, len(content), session.write_bytes):
+                block = memoryview(content)[at : at + session.write_bytes]
+                session.write(handle, at, block, partial(closed, index))
+                while not session.is_clear:
+                    session.pump()
+            if wire.FSYNC in session.extensions:
+                session.submit(extended(wire.FSYNC, handle), partial(was_synced, index))
+            session.submit(request(PacketKind.CLOSE, handle), partial(closed, index))
+        while session.outstanding:
+            session.pump()
+        for (piece, content), is_stored, is_synced in zip(contents, stored, synced, strict=True):
+            if is_stored:
+                piece.file.is_synced = is_synced
+                self._written_bytes += len(content)
+        return stored
 
     def totals(self) -> StreamTotals:
         """See RelaySink."""

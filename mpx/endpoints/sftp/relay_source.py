@@ -1,6 +1,7 @@
 """The source of a relay: pieces of files are read over SFTP."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
 from mpx.endpoints.sftp.read_in_order import ReadInOrder
@@ -47,3 +48,40 @@ class SftpRelaySource(SftpRelayEnd):
 
     def finish(self, piece: Piece, came: Relayed) -> None:
         """See RelaySource. What was refused has been told."""
+
+    def fetch(self, pieces: Sequence[Piece]) -> list[bytes | None]:
+        """See RelaySource. All are opened, read and closed together."""
+        session = self.session
+        names = [piece.file.source for piece in pieces]
+        handles = self.open_files(names, Open.READ)
+        contents = [bytearray() for _ in pieces]
+        readings = [
+            ReadInOrder(
+                session,
+                handle,
+                name,
+                start=0,
+                end=piece.end,
+                behind_bytes=1,
+                window_bytes=WINDOW_BYTES,
+                put=partial(_put, content),
+            )
+            for piece, name, handle, content in zip(pieces, names, handles, contents, strict=True)
+            if isinstance(handle, bytes)
+        ]
+        under_way = readings
+        while under_way := [each for each in under_way if not each.advance(self._context.limiter.piece)]:
+            session.pump()
+        found: list[bytes | None] = []
+        left = iter(readings)
+        for handle, content in zip(handles, contents, strict=True):
+            if isinstance(handle, bytes):
+                session.submit(request(PacketKind.CLOSE, handle), lambda _: None)
+                found.append(bytes(content) if next(left).error is None else None)
+            else:
+                found.append(None)
+        return found
+
+
+def _put(content: bytearray, _at: int, data: memoryview) -> None:
+    content += data

@@ -21,6 +21,8 @@ class FtpRelayEnd:
         """See RelayEnd."""
         return self._location.host
 
+    files_at_once = 1  # see RelayEnd
+
     @property
     def is_wanted(self) -> bool:
         """See RelayEnd."""

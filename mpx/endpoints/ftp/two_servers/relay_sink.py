@@ -2,7 +2,9 @@
 
 import socket
 import threading
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mpx.endpoints.ftp.mode_s.connections import DataConnections
 from mpx.endpoints.ftp.mode_s.upload import await_taken, clear
@@ -14,12 +16,46 @@ from mpx.endpoints.ftp.two_servers.relay_end import FtpRelayEnd
 from mpx.endpoints.ftp.two_servers.server_pair import MARKERS, MODES
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import Piece
-from mpx.engine.relay import Pull, Relayed
+from mpx.engine.relay import Pull, Put, Relayed
 from mpx.engine.stream import StreamCounters, StreamTotals
+from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.location import Location
 
 
-class BlockSink(FtpRelayEnd):
+class FtpRelaySink(FtpRelayEnd, ABC):
+    """See RelaySink: what those of both modes have in common."""
+
+    @abstractmethod
+    def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:
+        """See RelaySink."""
+
+    @abstractmethod
+    def finish(self, piece: Piece, *, is_whole: bool) -> None:
+        """See RelaySink."""
+
+    def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
+        """See RelaySink. One after the other; behind one that is refused none."""
+        stored = 0
+        for piece, content in contents:
+            try:
+                self.store(piece, partial(_given, memoryview(content)), is_whole=True)
+                self.finish(piece, is_whole=True)
+            except (ConnectionLost, TransferTimeout, Interrupted):
+                raise
+            except MpxError:
+                self.close()
+                break
+            stored += 1
+        return [index < stored for index in range(len(contents))]
+
+
+def _given(content: memoryview, put: Put) -> Relayed:
+    if content:
+        put(0, content)
+    return Relayed(len(content), is_ended=True)
+
+
+class BlockSink(FtpRelaySink):
     """See RelaySink: in MODE E. `parts`: of files can be sent and stored."""
 
     def __init__(
@@ -67,7 +103,7 @@ class BlockSink(FtpRelayEnd):
                 self._counters = StreamCounters()
 
 
-class StreamSink(FtpRelayEnd):
+class StreamSink(FtpRelaySink):
     """See RelaySink: in MODE S, a connection for each file."""
 
     def __init__(self, location: Location, options: SessionOptions, context: CarrierContext) -> None:

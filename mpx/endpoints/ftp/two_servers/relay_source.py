@@ -1,7 +1,8 @@
 """The source of a relay: pieces of files are received in MODE S, which every server has."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mpx.endpoints.ftp.mode_s.connections import DataConnections
 from mpx.endpoints.ftp.refusals import cannot_send
@@ -12,7 +13,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import Piece
 from mpx.engine.relay import Pull, Put, Relayed
 from mpx.engine.stream import BUFFER_BYTES
-from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.location import Location
 
 
@@ -74,5 +75,28 @@ class FtpRelaySource(FtpRelayEnd):
         if came.is_ended and not reply.is_ok:
             raise ConnectionLost(str(cannot_send(reply, self.session.peer, piece.file.source)))
 
+    def fetch(self, pieces: Sequence[Piece]) -> list[bytes | None]:
+        """See RelaySource. One after the other; behind one that is refused none."""
+        found: list[bytes | None] = []
+        for piece in pieces:
+            content = bytearray()
+            try:
+                came = self.receive(piece, partial(_collected, content), is_whole=False)
+                self.finish(piece, came)
+            except (ConnectionLost, TransferTimeout, Interrupted):
+                raise
+            except MpxError:
+                self.close()
+                break
+            found.append(bytes(content))
+        return found + [None] * (len(pieces) - len(found))
+
     def _cut_data(self) -> None:
         self._data.cut()
+
+
+def _collected(content: bytearray, pull: Pull) -> Relayed:
+    def put(_at: int, data: memoryview) -> None:
+        content.extend(data)
+
+    return pull(put)
