@@ -1,6 +1,7 @@
 """Storing in MODE E over one connection, of which the bytes come from elsewhere, one file after the other."""
 
 import time
+from collections.abc import Sequence
 
 from mpx.endpoints.ftp.data_address import connect_data, passive_port
 from mpx.endpoints.ftp.extensions.dialing import Direction
@@ -48,7 +49,28 @@ class BlockStore:
 
         Raises ConnectionLost, TransferTimeout, and what a refusal means that comes meanwhile.
         """
-        offset = at if transfer.is_whole else at - transfer.start
+        self._put(transfer, at if transfer.is_whole else at - transfer.start, data)
+        if time.monotonic() > self._looked_s + LOOK_S:
+            self._looked_s = time.monotonic()
+            self._look(transfer)
+
+    def store_all(self, contents: Sequence[tuple[PairedTransfer, bytes]]) -> int:
+        """Have whole files stored back to back over the connection that there is; return how many are.
+
+        Behind one that is refused none counts, as what is queued there reads the wrong data: the session
+        cannot be used any more. Raises as `put`.
+        """
+        session = self._session
+        session.send(*(transfer.store_command(session) for transfer, _ in contents))
+        for transfer, content in contents:
+            self._put(transfer, 0, memoryview(content))
+            self._send(transfer, memoryview(end_of_data(1).pack()))
+        for number, (transfer, _) in enumerate(contents):
+            if not session.final_reply(work_bytes=transfer.size_bytes).is_ok:
+                return number
+        return len(contents)
+
+    def _put(self, transfer: PairedTransfer, offset: int, data: memoryview) -> None:
         while data:
             size_bytes = min(len(data), BUFFER_BYTES)
             BlockHeader(0, size_bytes, offset).pack_into(self._block)
@@ -57,9 +79,6 @@ class BlockStore:
             self._send(transfer, block)
             self._counters.passed_bytes += size_bytes
             offset += size_bytes
-        if time.monotonic() > self._looked_s + LOOK_S:
-            self._looked_s = time.monotonic()
-            self._look(transfer)
 
     def _look(self, transfer: PairedTransfer) -> None:
         while (reply := self._session.poll_reply(0.0)) is not None:

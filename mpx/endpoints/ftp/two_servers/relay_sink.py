@@ -83,6 +83,26 @@ class BlockSink(FtpRelaySink):
         assert self._store is not None and self._transfer is not None
         self._store.end(self._transfer)
 
+    def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
+        """See RelaySink. All are queued at the server, once there is a connection."""
+        stored: list[bool] = []
+        if contents and self._counters.connection is None:
+            stored = super().store_all(contents[:1])
+        rest = [
+            (PairedTransfer(piece, parts=self._parts), content) for piece, content in contents[len(stored) :]
+        ]
+        if self._store is None or self._counters.connection is None or not rest:
+            return stored + [False] * len(rest)
+        try:
+            count = self._store.store_all(rest)
+        except (ConnectionLost, TransferTimeout, Interrupted):
+            raise
+        except MpxError:
+            count = 0
+        if count < len(rest):
+            self.close()
+        return stored + [number < count for number in range(len(rest))]
+
     def totals(self) -> StreamTotals:
         """See RelaySink."""
         with self._guard:
