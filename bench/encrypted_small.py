@@ -64,7 +64,7 @@ class EncryptedSmall(harness.Row[Results]):
         with (
             harness.work_folder("encrypted-small", "/tmp") as folder,
             Lab.up(Topology("encrypted-small", ("src",), ("dst",), links=(link,)), "encrypted-small") as lab,
-            _servers(lab.host("dst"), folder) as url,
+            served(lab.host("dst"), folder) as url,
         ):
             (folder / "source").mkdir()
             for number in range(options.files):
@@ -97,7 +97,7 @@ class EncryptedSmall(harness.Row[Results]):
 
 
 @contextlib.contextmanager
-def _servers(host: LabHost, folder: Path) -> Iterator[str]:
+def served(host: LabHost, folder: Path) -> Iterator[str]:
     """Have an sshd and `mpx serve` at a host; yields the URL of the latter (its token: MPX_TOKEN)."""
     os.environ["MPX_STATE_DIR"] = str(folder / "state")
     made = subprocess.run([MPX, "token", "create", "--write"], check=True, capture_output=True, text=True)
