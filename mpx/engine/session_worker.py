@@ -121,7 +121,7 @@ class SessionWorker(threading.Thread):
         """Work until every file is settled or the copy stops."""
         queue, failure = self.context.queue, self.context.failure
         with failure.guard():
-            if self._number == 0 and self.context.events.may_spread.is_set() and not queue.wait_begun(0.0):
+            if self.context.events.may_spread.is_set() and not queue.wait_begun(0.0):
                 self.open_early()
             while not failure.cancel.is_set() and not queue.wait_begun(BEGUN_S):
                 self.pause()

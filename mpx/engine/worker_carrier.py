@@ -41,8 +41,8 @@ class WorkerCarrier:
         """See Carrier."""
         with self._sharing:
             if not self._is_over:
+                self._share()  # whoever has no part in it opens no session early
                 self._start_workers(len(self._workers))
-                self._share()
 
     def _start_workers(self, most: int) -> None:
         for worker in self._workers[self._started : most]:

@@ -98,6 +98,7 @@ class CommitSession(threading.Thread):
         with self._shared.failure.guard():
             if self._is_first or self._is_admitted():
                 self._work()
+                self._shared.verify_queue.wake()
                 self._clean_up()
         self._close()
 

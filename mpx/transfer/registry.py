@@ -20,7 +20,6 @@ from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
-from mpx.engine.relay import RelaySink, RelaySource
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
@@ -31,6 +30,7 @@ from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+    from mpx.engine.relay import RelaySink, RelaySource
 
 
 def session_options(
@@ -168,7 +168,7 @@ def carrier_between(
 
 def _relay_source(
     source: Location, session: SessionOptions, context: CarrierContext, lanes: "LanePool | None"
-) -> Callable[[], RelaySource]:
+) -> "Callable[[], RelaySource]":
     """Return what makes a source of a relay."""
     if lanes is not None:
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
@@ -187,7 +187,7 @@ def _relay_sink(
     *,
     mode_e: bool,
     parts: bool,
-) -> Callable[[], RelaySink]:
+) -> "Callable[[], RelaySink]":
     """Return what makes a sink of a relay."""
     if lanes is not None:
         from mpx.endpoints.sftp.relay_sink import SftpRelaySink

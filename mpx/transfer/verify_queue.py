@@ -166,6 +166,11 @@ class VerifyQueue:
                 return Batch(proven=[self._proven.popleft() for _ in range(min(most, len(self._proven)))])
             return Batch(sections=self._some_sections(most))
 
+    def wake(self) -> None:
+        """Have nobody wait for a batch any longer: all is settled."""
+        with self._lock:
+            self._changed.notify_all()
+
     def take_discarded(self) -> FileTransfer | None:
         """Return a file whose partial file is to be removed, None where there is none."""
         with self._lock:

@@ -44,7 +44,7 @@ SPECIAL = {  # each for copies that ask for it, or that last
         "mpx.recognition.model",
         "mpx.recognition.switching",
         "mpx.apt_gss",
-        "mpx.endpoints.ftp.two_servers.carriers",
+        "mpx.endpoints.ftp.two_servers.carrier",
     ),
     *("mpx.endpoints.ftp.folder_listing", "mpx.endpoints.ftp.describe", "mpx.endpoints.ftp.mode_s.worker"),
 }

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 
+from mpx.endpoints.ftp.extensions.dialing import VERB
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Part
 
@@ -12,6 +13,7 @@ MOST_BYTES = 1000  # of questions, so that they and the login fit into one segme
 MOST_QUESTIONS = 4
 MOST_DESCRIBED = 8  # files, together with their checksums
 _QUESTIONS = (b"MLST", b"SIZE", b"NOOP")  # that change nothing
+_ONCE = command(VERB).strip()  # what answers it is used up
 
 
 def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
@@ -54,6 +56,8 @@ class AskedAhead:
         """Return the answer to a command; None where it is to be asked."""
         if self._answers and time.monotonic() > self._until_s:
             self.forget()
+        if line.startswith(_ONCE):
+            return self._answers.pop(line, None)
         return self._answers.get(line)
 
     def forget(self) -> None:

@@ -17,6 +17,7 @@ from functools import partial
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
+from mpx.endpoints.ftp.extensions.dialing import VERB
 from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.secured import NoDcsc
@@ -28,6 +29,7 @@ QUIET_S = 5.0  # without an answer, after which commands that went out together 
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
 _SETTINGS = (command("FEAT"), command("TYPE", "I"), command("PWD"))
 _PAIR = (command("NOOP"), command("NOOP"))
+_TICKET = command(VERB).strip()  # is asked for where there are some
 
 _Server = tuple[str, int]
 _slow: dict[_Server, bool] = {}  # who takes no login in one write, and whether not two commands either
@@ -159,6 +161,8 @@ def _at_once(
             if refusal := _refusal(session, asked, user):
                 return refusal
     protection = session.security.settings if session.security else ()
+    if not session.tickets:
+        ahead = [line for line in ahead if not line.startswith(_TICKET)]
     answers = _Answers(session, [*login, *protection, *_SETTINGS, *ahead], greet)
     if len(login) == 2:
         asked = answers.next()

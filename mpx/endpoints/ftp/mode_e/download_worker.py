@@ -156,6 +156,11 @@ class DownloadWorker(ModeEWorker):
             self.drop()
         return True
 
+    @property
+    def has_part(self) -> bool:
+        """See ModeEWorker."""
+        return self.target > 0
+
     def pause(self) -> None:
         """See SessionWorker."""
         if is_session_wanted(self._options):

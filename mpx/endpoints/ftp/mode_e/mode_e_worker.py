@@ -11,8 +11,15 @@ class ModeEWorker(SessionWorker):
 
     _options: SessionOptions
 
+    @property
+    def has_part(self) -> bool:
+        """Whether it is to move something, as the streams are divided now."""
+        raise NotImplementedError
+
     def open_early(self) -> None:
         """See SessionWorker. It waits for no turn, as there may be nothing to move in the end."""
+        if not self.has_part:
+            return
         options, self._options = self._options, replace(self._options, waits_for_turn=False)
         try:
             self.open_session()

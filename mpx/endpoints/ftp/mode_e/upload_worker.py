@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.ftp.data_address import passive_port
-from mpx.endpoints.ftp.extensions.dialing import Direction
+from mpx.endpoints.ftp.extensions.dialing import VERB, Direction
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
 from mpx.endpoints.ftp.mode_e.mode_e_worker import ModeEWorker
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
@@ -30,6 +30,7 @@ from mpx.location import Location
 from mpx.net import congestion_control
 
 _MODE_E = command("MODE", "E")
+_TICKET = command(VERB, Direction.UP.value)
 _MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 0))
 LEAST_S = 1e-3  # that anything took
 ALLOWED_S = 0.2  # a worker that may not take files looks so often whether there is something else to do
@@ -121,6 +122,11 @@ class UploadWorker(ModeEWorker):
         """How much is left for it to send: of the files that it stores, and its share of those that wait."""
         in_hand = sum(file.todo_bytes for file in self._batch)
         return in_hand + self.context.queue.waiting_bytes // self.sessions
+
+    @property
+    def has_part(self) -> bool:
+        """See ModeEWorker."""
+        return self.allowed.is_set()
 
     def run(self) -> None:
         """See SessionWorker."""
@@ -281,7 +287,9 @@ class UploadWorker(ModeEWorker):
     def open_session(self) -> ClientSession:
         """See SessionWorker. It is in MODE E."""
         if self._session is None:
-            self._session = session = open_session(self._location, self._options, (_MODE_E, *_MARKERS))
+            self._session = session = open_session(
+                self._location, self._options, (_MODE_E, _TICKET, *_MARKERS)
+            )
             (mode,) = session.protected([_MODE_E])
             if not mode.is_ok:
                 raise ConnectionLost(f"{session.peer} refuses MODE E: {mode.reason}")

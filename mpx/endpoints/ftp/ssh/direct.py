@@ -14,7 +14,7 @@ from mpx.endpoints.ftp.extensions.stdio import Ready
 from mpx.endpoints.ftp.ssh.certificates import CopyCertificates
 from mpx.endpoints.ftp.wire import command
 from mpx.endpoints.ssh.addresses import addresses_of
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError
 from mpx.net import tcp, tls
 from mpx.net.dial import Dial
 
@@ -43,13 +43,30 @@ class DirectWay:
         threading.Thread(target=self._try, args=(timeout_s,), name="mpx-direct", daemon=True).start()
 
     def control(self, timeout_s: float, stop: Callable[[], bool]) -> tls.TlsSocket | None:
-        """Return a control channel; None where all goes through ssh. Raises Interrupted."""
-        if (address := self.address) is not None:
-            try:
-                return self._secured(
-                    tcp.connect(address, timeout_s, stop=stop), CONTROL_PROTOCOL, timeout_s, stop
-                )
-            except (AuthenticationError, ConnectionLost):
+        """Return a control channel; None where all goes through ssh. Raises Interrupted.
+
+        While it is not known whether the server answers, its first address is tried for as long as is worth it.
+        """
+        address, was_tried = self.address, self.was_tried.is_set()
+        if address is None and not was_tried:
+            address = next(iter(self._candidates()), None)
+        if address is None:
+            return None
+        until_s = time.monotonic() + worth_waiting_s(time.monotonic() - self._there_s)
+
+        def is_over() -> bool:
+            in_vain = self.was_tried.is_set() and self.address is None
+            return stop() or in_vain or (self.address is None and time.monotonic() > until_s)
+
+        try:
+            return self._secured(
+                tcp.connect(address, timeout_s, stop=is_over), CONTROL_PROTOCOL, timeout_s, is_over
+            )
+        except Interrupted:
+            if stop():
+                raise
+        except (AuthenticationError, ConnectionLost):
+            if was_tried:
                 self.give_up()
         return None
 
