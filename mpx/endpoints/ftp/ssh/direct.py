@@ -45,7 +45,7 @@ class DirectWay:
     def control(self, timeout_s: float, stop: Callable[[], bool]) -> tls.TlsSocket | None:
         """Return a control channel; None where all goes through ssh. Raises Interrupted.
 
-        While it is not known whether the server answers, its first address is tried for as long as is worth it.
+        While it is not known whether the server answers, its first address is tried as long as is worth it.
         """
         address, was_tried = self.address, self.was_tried.is_set()
         if address is None and not was_tried:
