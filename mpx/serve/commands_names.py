@@ -137,6 +137,7 @@ def _checksum(session: Session, argument: str) -> bytes:
 
     def tick(done: int) -> None:
         nonlocal due_s
+        session.check_rights()
         if session.control.interrupted():
             raise RefusalReply(426, "Checksum aborted.")
         if interval_s and time.monotonic() >= due_s:

@@ -271,6 +271,7 @@ def _send_listing(
             session.settle()
             for some in in_turns(session.turn, raw):
                 spool.writelines(some)
+                session.check_rights()
                 if session.control.interrupted():
                     raise RefusalReply(426, "Listing aborted.")
             spool.flush()

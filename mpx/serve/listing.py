@@ -43,7 +43,7 @@ def items(root: Root, path: str, *, follow: bool = True) -> Generator[Item, None
         with os.scandir(fd) as entries:
             for entry in entries:
                 name = entry.name
-                shown = name.replace("\n", "?").replace("\r", "?")
+                shown = _in_a_line(name)
                 if shown != name:
                     _log.warning("listed as %r, since FTP cannot carry the name: %r in %r", shown, name, path)
                 try:
@@ -102,13 +102,17 @@ def long_line(entry: Item) -> str:
     when = f"{_MONTHS[then.tm_mon - 1]} {then.tm_mday:2} " + (
         f"{then.tm_hour:02}:{then.tm_min:02}" if recent else f" {then.tm_year}"
     )
-    arrow = f" -> {entry.link}" if stat.S_ISLNK(found.st_mode) else ""
+    arrow = f" -> {_in_a_line(entry.link or '')}" if stat.S_ISLNK(found.st_mode) else ""
     owner = f"{found.st_uid:<8} {found.st_gid:<8}"
     mode = stat.filemode(found.st_mode)
     return f"{mode} {found.st_nlink:3} {owner} {found.st_size:12} {when} {entry.name}{arrow}"
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _in_a_line(name: str) -> str:
+    return name.replace("\n", "?").replace("\r", "?")
 
 
 def _leads_to(root: Root, path: str, link: os.stat_result) -> os.stat_result:

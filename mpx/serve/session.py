@@ -27,6 +27,7 @@ from mpx.serve.root import Root, join
 from mpx.serve.settings import Settings
 from mpx.serve.tickets import Tickets
 from mpx.serve.turns import Share, Turn, Turns
+from mpx.text import shown
 
 _COMMANDS_OF_A_TURN = 8
 _HTTP = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"))
@@ -255,7 +256,7 @@ class Session:
             reply = reply_for(error, f"{verb} failed")
         if verb not in _SECRET:
             words = reply.partition(b"\r\n")[0].decode("ascii", "replace")
-            _log.info("%s: %s %r: %s", self.control.peer, verb, argument, words)
+            _log.info("%s: %s %r: %s", self.control.peer, verb, argument, shown(words))
         self._tell_audit(verb, argument, int(reply[:3]))
         return reply
 
@@ -263,6 +264,8 @@ class Session:
         """Log a command; code 0: the session has ended before its reply."""
         if self.access and self.grant and verb in audit.WORTH:
             more: dict[str, str | int] = {} if verb in _SECRET else {"argument": argument}
+            if more and self.directory != "/":
+                more["in"] = self.directory  # where names that are relative begin
             if self.other_server:
                 more["to"] = self.other_server.shown
             self.access.audit.log(verb, self.control.peer, self.grant.id, **more, reply=code)

@@ -1,6 +1,7 @@
 """Copies to and from a stock GridFTP server with the security of grids, as its users run them."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -139,11 +140,13 @@ def test_peers_take_the_same_proxy(server: StockServer, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limited", [False, True])
 def test_a_proxy_is_delegated(tmp_path: Path, limited: bool) -> None:
     grid = new_grid(tmp_path / "grid")
-    grid.write_proxy(limited=limited)
+    grid.write_proxy(limited=limited, lasts=timedelta(days=10))
     make(tmp_path / "source", 1000)
     with as_user(grid), StockServer(served(tmp_path), grid=grid, arguments=NO_DCSC) as server:
-        copied(tmp_path / "source", f"{server.url}one", "--encrypt")
+        said = copied(tmp_path / "source", f"{server.url}one", "--encrypt")
         copied(tmp_path / "source", f"{server.url}two", "--delegate")
+    until = re.search(r"which lasts until (\S+ \S+) UTC", said)  # not for as long as ours
+    assert until and datetime.fromisoformat(f"{until[1]}Z") <= datetime.now(UTC) + timedelta(days=1)
     assert (server.root / "two").read_bytes() == (tmp_path / "source").read_bytes()
 
 

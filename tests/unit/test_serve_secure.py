@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import threading
@@ -223,17 +224,27 @@ def test_so_many_sessions_of_one_token(root: Path) -> None:
             pass  # another one's
 
 
-def test_what_is_logged(serving: tuple[Server, TokenServing], tmp_path: Path) -> None:
+def test_what_is_logged(
+    serving: tuple[Server, TokenServing], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server, secure = serving
+    caplog.set_level(logging.INFO)
     with token_of(secure) as grant, SecureClient(server.port) as client:
         client.retrieve_over("RETR file", client.ticket(DOWN))
         client.do("DELE nothing\udcff")
+        client.do("MKD \x1b[2J")
+        client.do("CWD \x1b[2J")
+        client.do("MKD below")
     events = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
     assert [(event["event"], event.get("reply")) for event in events] == [
         ("login", None),
         ("RETR", 226),
         ("DELE", 550),
+        ("MKD", 257),
+        ("MKD", 257),
     ]
+    assert [event.get("in") for event in events[-2:]] == [None, "/\x1b[2J"]
+    assert caplog.text.count("[2J") >= 3 and "\x1b" not in caplog.text
     assert {event["token"] for event in events} == {grant.id}
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o600
 
@@ -276,6 +287,17 @@ def test_a_revoked_token_ends_a_transfer(serving: tuple[Server, TokenServing], r
                 while data.recv(1 << 20):
                     pass
             assert client.reply().code == 421
+
+
+def test_a_revoked_token_ends_a_checksum(serving: tuple[Server, TokenServing], root: Path) -> None:
+    server, secure = serving
+    with (root / "big").open("wb") as file:
+        file.truncate(1 << 40)
+    with token_of(secure) as grant, SecureClient(server.port) as client:
+        assert client.do("NOOP").code == 200  # so its token is looked at again in a second, not sooner
+        client.send("CKSM ADLER32 0 -1 big")
+        secure.tokens.revoke(grant.id)
+        assert client.reply().code == 421
 
 
 def test_tokens_that_cannot_be_read_let_nobody_in(serving: tuple[Server, TokenServing]) -> None:

@@ -160,6 +160,14 @@ def test_listings(client, root):
     assert client.retrieve("MLSD none")[0].error_class == "PATH_NOT_FOUND"
 
 
+def test_where_a_link_points_is_no_reply(client, root):
+    """What it points to is text that somebody has chosen: it adds neither lines nor replies."""
+    (root / "link").symlink_to("gone\r\n213 End.\r\n-rw-r--r-- 1 0 0 9 Jan 1 2020 forged")
+    assert client.do("STAT .").lines[-1] == "End."
+    assert client.do("NOOP").code == 200
+    assert not [line for line in client.retrieve("LIST")[1].splitlines() if line.startswith(b"-rw-r--r-- 1 ")]
+
+
 def test_a_long_listing_is_whole(client, root):
     names = {f"{'x' * 100}{i}" for i in range(3000)}  # several portions
     for name in names:

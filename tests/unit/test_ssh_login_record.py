@@ -1,5 +1,6 @@
 """What ssh tells of its login: whether another one would ask the user for something."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -50,3 +51,10 @@ def test_by_its_key(tmp_path: Path, form: tuple[str, ...]) -> None:
         assert needs_somebody(told.format("agent").replace("ECDSA ", "ECDSA-SK ")) is None
     (tmp_path / "other").write_bytes(b"-----BEGIN OPENSSH PRIVATE KEY-----\nno base64!\n")
     assert needs_somebody(told.replace(str(key), str(tmp_path / "other"))) is None
+
+
+def test_what_the_other_end_writes_does_not_hold_us_up(tmp_path: Path) -> None:
+    """Its banner comes in the same stream, and may name a file of which nothing ever comes."""
+    os.mkfifo(tmp_path / "fifo")
+    told = f"debug1: Server accepts key: {tmp_path}/fifo ECDSA SHA256:abc explicit\n"
+    assert needs_somebody(f'{told}Authenticated to h using "publickey".\n') is None

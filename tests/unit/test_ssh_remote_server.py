@@ -3,17 +3,22 @@
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from older_python import older_python
 
+from mpx.endpoints.ftp.extensions.stdio import DATA, LaneRequest
 from mpx.endpoints.ftp.secured import DataHosts
+from mpx.endpoints.ftp.ssh.answer import begin
 from mpx.endpoints.ftp.ssh.bundle import bundle
 from mpx.endpoints.ftp.ssh.direct import worth_waiting_s
 from mpx.endpoints.ftp.ssh.lane import LaneSocket
 from mpx.endpoints.ftp.ssh.sshftp import SshftpServer
 from mpx.endpoints.ssh.addresses import addresses_of
 from mpx.endpoints.ssh.login import SshLogin
+from mpx.endpoints.ssh.process import SshProcess
+from mpx.errors import MpxError
 from mpx.location import Location
 
 
@@ -78,3 +83,32 @@ def test_data_wait_for_the_third_round_trip_and_not_for_long(rtt_s: float) -> No
     asked_s = 2 * rtt_s + 0.01
     assert 3 * rtt_s < asked_s + worth_waiting_s(asked_s) < 4 * rtt_s + 0.1
     assert worth_waiting_s(10.0) == 0.0
+
+
+# Each is a shell that runs in the place of ssh, so that the other end may do as it likes.
+NEVER_SILENT = "for i in $(seq 400); do echo noise; sleep 0.01; done"
+ASKS_AGAIN = 'for i in 1 2; do echo; echo "mpx-stdio send"; done; cat >/dev/null'
+
+
+@pytest.mark.parametrize(
+    ("script", "stops", "expected"),
+    [
+        (NEVER_SILENT, False, "brought no answer within 0.1 s"),
+        (NEVER_SILENT, True, "interrupted"),
+        (ASKS_AGAIN, False, "asks for it again"),
+    ],
+)
+def test_an_other_end_that_goes_on_and_on_is_left(script: str, stops: bool, expected: str) -> None:
+    process = SshProcess(["sh", "-c"], script, "h")
+    wait_s = 0.1 if script == NEVER_SILENT else 60.0
+    with pytest.raises(MpxError, match=expected):
+        begin(process, LaneRequest("/x", DATA), wait_s, lambda: stops, lambda: b"program")
+    process.close(0.0)
+
+
+def test_what_the_other_end_says_on_standard_error_is_bounded() -> None:
+    script = "echo first >&2; head -c 3000000 /dev/zero >&2 && echo all || echo enough"
+    process = SshProcess(["sh", "-c"], script, "h")
+    assert process.peek(time.monotonic() + 60, 60, lambda: False) == b"enough\n"
+    assert process.said().startswith("first\n")
+    process.close(0.0)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpx.endpoints.ftp.extensions import stdio
@@ -34,6 +34,8 @@ def test_an_answer_is_read_as_it_was_written(ready: Ready) -> None:
 
 
 @given(st.binary(max_size=300))
+@example(b'{"path": "x", "host": "y", "port": 1e999}')
+@example(b'{"pem": "x", "secret": "y", "ports": [1e999, 1]}')
 def test_noise_is_a_clear_error(data: bytes) -> None:
     for parse in (stdio.parse_length, stdio.parse_request, stdio.parse_ready):
         try:

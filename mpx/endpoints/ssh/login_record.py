@@ -8,7 +8,9 @@ Imports little, as process.py.
 
 import base64
 import binascii
+import os
 import re
+import stat
 
 _METHOD = re.compile(
     r"^(?:debug1: )?(?:Authenticated(?: to .*)? using \"([a-z0-9@.-]+)\"( with partial success)?\.?"
@@ -49,7 +51,11 @@ def needs_somebody(told: str) -> bool | None:
 def _is_locked(path: str) -> bool | None:
     """Tell whether a private key is encrypted; None where that is not known."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  pathlib is not imported yet
+        # The other end can write such lines, too, with the name of what would never end.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(fd, "rb") as file:  # noqa: PTH123  pathlib is not imported yet
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None
             content = file.read(65536)
     except OSError:
         return None

@@ -4,6 +4,7 @@ Imports little: it is started before most of a copy is imported (transfer/early_
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import select
@@ -21,7 +22,7 @@ _ENDS_SOON_S = 10.0  # after its output has
 _END_S = 1.0  # for an ssh that is not needed any more
 _OF_SSH = 255  # its exit code where it has failed itself; else that of what ran at the other end
 _LONGEST_TOLD = 300  # characters of what ssh said
-_LONGEST_SAID_BYTES = 1024 * 1024
+_LONGEST_SAID_BYTES = 1024 * 1024  # the other end writes there, too
 # Ctrl-C goes to all that run in a terminal; a copy that ends in order needs its ssh a little longer.
 _UNINTERRUPTED = (
     *("sh", "-c"),
@@ -56,7 +57,7 @@ class SshProcess:
     def __init__(self, words: Sequence[str], command: str, host: str) -> None:
         """`host`: as shown to people. Raises UsageError where there is no ssh here."""
         self.host = host
-        self._said = open(os.memfd_create("mpx-ssh-said"), "rb")  # noqa: SIM115, PTH123  closed with us
+        self._said = open(_bounded_memory(), "rb")  # noqa: SIM115  closed with us
         self.socket, theirs = socket.socketpair()
         try:
             with theirs:
@@ -102,7 +103,7 @@ class SshProcess:
             if stop():
                 raise Interrupted
             if time.monotonic() >= until_s:
-                raise ConnectionLost(f"ssh to {self.host} brought no answer within {wait_s:g} s")
+                raise self.late(wait_s)
         try:
             data = self.socket.recv(_READ_BYTES, socket.MSG_PEEK)
         except OSError:
@@ -110,6 +111,10 @@ class SshProcess:
         if not data:
             raise self.ended()
         return data
+
+    def late(self, wait_s: float) -> MpxError:
+        """Return that what was waited for has not come."""
+        return ConnectionLost(f"ssh to {self.host} brought no answer within {wait_s:g} s")
 
     def ended(self) -> MpxError:
         """Return why ssh has ended, in its own words."""
@@ -129,7 +134,8 @@ class SshProcess:
 
     def said(self) -> str:
         """Return what ssh has said until now."""
-        return os.pread(self._said.fileno(), _LONGEST_SAID_BYTES, 0).decode("utf-8", "replace")
+        size = os.lseek(self._said.fileno(), 0, os.SEEK_CUR)  # ssh has the same position
+        return os.pread(self._said.fileno(), size, 0).decode("utf-8", "replace")
 
     def close(self, wait_s: float = _END_S) -> None:
         """End it once it has sent what it still holds, or after so long."""
@@ -145,3 +151,11 @@ class SshProcess:
             self._process.kill()
             self._process.wait()
         self._said.close()
+
+
+def _bounded_memory() -> int:
+    """Return a file in memory that takes so much and no more; what else is written there is refused."""
+    fd = os.memfd_create("mpx-ssh-said", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, _LONGEST_SAID_BYTES)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+    return fd

@@ -71,7 +71,7 @@ def parse_request(body: bytes) -> ServeRequest | LaneRequest:
             first_last = (int(ports[0]), int(ports[1])) if ports else None
             return ServeRequest(str(told["pem"]), str(told["secret"]), first_last, str(told.get("guest", "")))
         return LaneRequest(str(told["path"]), str(told["use"]))
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError):
         raise ValueError("not a request") from None
 
 
@@ -93,7 +93,7 @@ def parse_ready(line: bytes) -> Ready | None:
         if told == {}:
             return None
         ready = Ready(str(told["path"]), str(told["host"]), int(told["port"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise ValueError("not an answer of mpx serve --stdio") from None
     if not 0 <= ready.port < 65536:
         raise ValueError("not an answer of mpx serve --stdio: its port")

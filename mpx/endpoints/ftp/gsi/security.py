@@ -9,6 +9,7 @@ certificates of our name.
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 
@@ -31,6 +32,7 @@ from mpx.report import Severity
 
 _BY_MAPPING = ":globus-mapping:"  # the account that the server's grid-mapfile has for us
 _DONE, _NOT_LOGGED_IN = 200, 530
+_LENT = timedelta(days=1)  # a proxy of ours; a session that lasts longer is made anew, with another one
 _DO_WITHOUT = "; give --no-dcau to do without"
 
 
@@ -122,9 +124,14 @@ class GsiSecurity(Security):
     def _delegated(self, request: bytes) -> bytes:
         mine = self._credential
         try:
-            return sign_proxy(request, mine.chain[0], mine.key, mine.expires, limited=mine.is_limited)
+            return sign_proxy(request, mine.chain[0], mine.key, self._lent_until, limited=mine.is_limited)
         except ValueError as error:
             raise AuthenticationError(f"{self._peer} sent no request for a proxy: {error}") from None
+
+    @property
+    def _lent_until(self) -> datetime:
+        """Until when a server may act in our name."""
+        return min(self._credential.expires, datetime.now(UTC) + _LENT)
 
     # --- data connections ----------------------------------------------------------------------------
 
@@ -152,7 +159,7 @@ class GsiSecurity(Security):
         if self._delegates and not self._options.delegate:
             self._memory.note(
                 f"{self._peer} takes no certificate for data connections, and was given a proxy of yours, "
-                f"which lasts until {self._credential.expires:%Y-%m-%d %H:%M} UTC",
+                f"which lasts until {self._lent_until:%Y-%m-%d %H:%M} UTC",
                 Severity.NOTICE,
             )
 

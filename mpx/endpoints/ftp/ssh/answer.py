@@ -8,7 +8,7 @@ from typing import TypeVar
 from mpx.endpoints.ftp.extensions import stdio
 from mpx.endpoints.ftp.extensions.stdio import LaneRequest, Ready, ServeRequest
 from mpx.endpoints.ssh.process import SshProcess
-from mpx.errors import ConnectionLost, MpxError, UsageError
+from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 
 Found = TypeVar("Found")
 
@@ -38,14 +38,17 @@ def begin(
     """
     with contextlib.suppress(MpxError):  # it may have ended already, and told why before
         process.send(stdio.encode_request(request))
-    until_s = time.monotonic() + wait_s
+    until_s, was_sent = time.monotonic() + wait_s, False
     while True:
         kind, line = heard_of(process, _find, until_s, wait_s, stop)
         if kind == stdio.MAGIC:
             return _parsed(process, line)
         if kind != stdio.SEND:
             raise _refused(process, kind, line)
+        if was_sent:
+            raise ConnectionLost(f"{process.host} has mpx sent and asks for it again")
         process.send(wanted())
+        was_sent = True
 
 
 def heard_of(
@@ -70,6 +73,10 @@ def heard_of(
         heard += process.socket.recv(len(coming))
         if len(heard) > stdio.LONGEST_NOISE_BYTES:
             raise ConnectionLost(f"{process.host} says much, and nothing that mpx understands")
+        if stop():  # `peek` asks only while nothing comes
+            raise Interrupted
+        if time.monotonic() >= until_s:
+            raise process.late(wait_s)
 
 
 def _parsed(process: SshProcess, line: bytes) -> Ready | None:
