@@ -82,7 +82,7 @@ class GridFtpEndpoint:
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. The questions go out in one write with the login."""
-        self._ahead = first_questions(names)
+        self._ahead = first_questions(names, stores=self._refusal is DestinationError)
 
     def check_name(self, name: str) -> None:
         """See Endpoint. Asks nothing, as a listing may be under way."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 
-from mpx.endpoints.ftp.extensions.dialing import VERB
+from mpx.endpoints.ftp.extensions.dialing import VERB, Direction
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import Part
 
@@ -12,12 +12,16 @@ MOST_BYTES = 1000  # of questions, so that they and the login fit into one segme
 # With the greeting and the login ten answers: as many segments as a server sends until it hears from us.
 MOST_QUESTIONS = 4
 MOST_DESCRIBED = 8  # files, together with their checksums
+MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 0))  # of what is stored in MODE E
+TICKET_UP = command(VERB, Direction.UP.value)
 _QUESTIONS = (b"MLST", b"SIZE", b"NOOP")  # that change nothing
 _ONCE = command(VERB).strip()  # what answers it is used up
 
 
-def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
+def first_questions(names: Iterable[str], *, stores: bool = False) -> tuple[bytes, ...]:
     """Return what a copy asks first of a server: whether it has MODE E, and what these names are.
+
+    Where it `stores` there, also what precedes data, which the login leaves out where there are no tickets.
 
     Names are left out that a server may have to be asked about first: those that are not absolute, or not of
     printable ASCII. So are those that there is no room for.
@@ -31,7 +35,7 @@ def first_questions(names: Iterable[str]) -> tuple[bytes, ...]:
             if size_bytes <= room:
                 lines += asked
                 room -= size_bytes
-    return tuple(lines)
+    return (*lines, TICKET_UP, *MARKERS) if stores else tuple(lines)
 
 
 def descriptions(parts: Iterable[Part]) -> list[bytes]:

@@ -14,6 +14,7 @@ but no password that is a secret; it gets a second connection, too, where it doe
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import takewhile
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
@@ -29,7 +30,7 @@ QUIET_S = 5.0  # without an answer, after which commands that went out together 
 _OF_THE_COMMAND = (500, 501, 502, 503)  # that it is not understood, or comes at the wrong time
 _SETTINGS = (command("FEAT"), command("TYPE", "I"), command("PWD"))
 _PAIR = (command("NOOP"), command("NOOP"))
-_TICKET = command(VERB).strip()  # is asked for where there are some
+_TICKET = command(VERB).strip()  # asked for, with what follows, where there are some
 
 _Server = tuple[str, int]
 _slow: dict[_Server, bool] = {}  # who takes no login in one write, and whether not two commands either
@@ -162,7 +163,7 @@ def _at_once(
                 return refusal
     protection = session.security.settings if session.security else ()
     if not session.tickets:
-        ahead = [line for line in ahead if not line.startswith(_TICKET)]
+        ahead = list(takewhile(lambda line: not line.startswith(_TICKET), ahead))
     answers = _Answers(session, [*login, *protection, *_SETTINGS, *ahead], greet)
     if len(login) == 2:
         asked = answers.next()

@@ -57,6 +57,12 @@ class UploadCarrier(WorkerCarrier):
             if worker not in busy:
                 worker.target = streams[: max(1, len(streams) - len(busy))]
 
+    def join(self) -> None:
+        """See Carrier."""
+        for worker in self._uploads:
+            worker.allowed.set()  # nobody waits for that any longer
+        super().join()
+
     def set_congestion(self, path: str, name: str) -> None:
         """See Carrier."""
         congestion_control.check_congestion(name)  # before any worker has it for its next streams

@@ -11,8 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mpx.endpoints.ftp.asked_ahead import MARKERS, TICKET_UP
 from mpx.endpoints.ftp.data_address import passive_port
-from mpx.endpoints.ftp.extensions.dialing import VERB, Direction
+from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
 from mpx.endpoints.ftp.mode_e.mode_e_worker import ModeEWorker
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
@@ -30,8 +31,6 @@ from mpx.location import Location
 from mpx.net import congestion_control
 
 _MODE_E = command("MODE", "E")
-_TICKET = command(VERB, Direction.UP.value)
-_MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 0))
 LEAST_S = 1e-3  # that anything took
 ALLOWED_S = 0.2  # a worker that may not take files looks so often whether there is something else to do
 
@@ -288,7 +287,7 @@ class UploadWorker(ModeEWorker):
         """See SessionWorker. It is in MODE E."""
         if self._session is None:
             self._session = session = open_session(
-                self._location, self._options, (_MODE_E, _TICKET, *_MARKERS)
+                self._location, self._options, (_MODE_E, *MARKERS, TICKET_UP)
             )
             (mode,) = session.protected([_MODE_E])
             if not mode.is_ok:
@@ -302,7 +301,7 @@ class UploadWorker(ModeEWorker):
         if self._channel is not None and self._channel.is_deserted:
             self._leave_channel(politely=True)  # nothing could begin the next transfer there
         if self._channel is None:
-            port = passive_port(session, _MARKERS, Direction.UP)
+            port = passive_port(session, MARKERS, Direction.UP)
             self._channel = UploadDataChannel(port, self.context, self.congestions)
         return session, self._channel
 
