@@ -13,7 +13,7 @@ MOST_BYTES = 1000  # of questions, so that they and the login fit into one segme
 MOST_QUESTIONS = 4
 MOST_DESCRIBED = 8  # files, together with their checksums
 MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 0))  # of what is stored in MODE E
-TICKET_UP = command(VERB, Direction.UP.value)
+TICKET_UP, TICKET_DOWN = command(VERB, Direction.UP.value), command(VERB, Direction.DOWN.value)
 _QUESTIONS = (b"MLST", b"SIZE", b"NOOP")  # that change nothing
 _ONCE = command(VERB).strip()  # what answers it is used up
 
@@ -63,6 +63,10 @@ class AskedAhead:
         if line.startswith(_ONCE):
             return self._answers.pop(line, None)
         return self._answers.get(line)
+
+    def has(self, line: bytes) -> bool:
+        """Tell whether there is an answer to a command."""
+        return line in self._answers and time.monotonic() <= self._until_s
 
     def forget(self) -> None:
         """Have everything asked anew."""

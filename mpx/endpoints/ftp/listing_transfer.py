@@ -59,10 +59,15 @@ class ListingTransfer:
         """
         session = self._session
         ask = [command("MODE", "S"), passive_command(session, Direction.DOWN)]
-        with asking(session):
-            replies = session.protected(ask, is_listing=True)
+        if session.tickets:  # such a server waits for the connection, and needs to be told nothing before
+            session.send(*ask, self._line)
+            replies = [session.final_reply() for _ in ask]
+        else:
+            with asking(session):
+                replies = session.protected(ask, is_listing=True)
         port = passive_reply(session, replies[1], Direction.DOWN)
-        session.send(self._line)
+        if not session.tickets:
+            session.send(self._line)
         unreachable = None
         try:
             self._connection = connect_data(session, port)

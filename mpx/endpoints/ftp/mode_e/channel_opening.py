@@ -3,7 +3,8 @@
 import socket
 
 from mpx import choices
-from mpx.endpoints.ftp.extensions import dialing
+from mpx.endpoints.ftp.asked_ahead import TICKET_DOWN
+from mpx.endpoints.ftp.data_address import ticket_port
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.data_dialer import DataDialer
 from mpx.endpoints.ftp.mode_e.data_listener import DataListener
@@ -20,7 +21,7 @@ def open_channel(
 ) -> tuple[DownloadDataChannel, list[bytes]]:
     """Return a channel of so many connections on a path, and what the server is to be sent for it:
 
-    their number, and where they come about.
+    their number, and where they come about, if it has not told that already.
 
     The server connects to a port of ours, but inside TLS we connect to it. Raises UsageError when no port is
     free to listen on.
@@ -35,7 +36,12 @@ def open_channel(
         channel.start(
             DataDialer(context, connections, bound=steer, admit=channel.join_dialed, failed=channel.fail)
         )
-        return channel, [opts, command(dialing.VERB, Direction.DOWN.value)]
+        # A ticket that came with the login is for so many as a server admits that was told nothing.
+        ticket = control.ahead.answer(TICKET_DOWN) if connections == 1 else None
+        if ticket is None:
+            return channel, [opts, TICKET_DOWN]
+        channel.dial(ticket_port(control, ticket, Direction.DOWN))
+        return channel, [opts]
     host = context.options.data_address or control.local_host
     listener = tcp.listen(host, context.streams.listen_ports, over_mptcp=over_mptcp)
     if steer:

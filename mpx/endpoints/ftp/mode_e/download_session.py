@@ -9,7 +9,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from itertools import accumulate
 
+from mpx.endpoints.ftp.asked_ahead import TICKET_DOWN
 from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
 from mpx.endpoints.ftp.data_address import ticket_port
 from mpx.endpoints.ftp.extensions import sink
@@ -64,9 +66,10 @@ class DownloadSession:
         self._path = path  # that its connections take
         self.congestion = ""  # congestion control of further retrieves; empty: the server's kernel chooses
         self.retrieves: deque[PartialRetrieve] = deque()  # under way, the oldest first; see above
+        self.has_ticket = False  # when it was opened: a connection is made without asking the server
         self._host = location.host
         self._context = context
-        self._control = open_session(location, options, (_MODE_E,))
+        self._control = open_session(location, options, (_MODE_E, TICKET_DOWN))
         # The last one is current; earlier ones still have retrieves to finish. See above.
         self._channels: tuple[DownloadDataChannel, ...] = ()
         # What the next replies are about; text: what it may refuse.
@@ -79,6 +82,7 @@ class DownloadSession:
         """Turn to MODE E; raises ConnectionLost."""
         control = self._control
         self.rtt_s = control.rtt_s or 0.0
+        self.has_ticket = control.ahead.has(TICKET_DOWN)
         (mode,) = control.protected([_MODE_E])
         if not mode.is_ok:
             raise ConnectionLost(f"{control.peer} refuses MODE E: {mode.reason}")
@@ -131,7 +135,7 @@ class DownloadSession:
         with self._guard:
             self._channels += (channel,)
         number = _ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS
-        self._answers.extend([number, channel if control.tickets else _OUR_PORT])
+        self._answers.extend([number, channel if control.tickets else _OUR_PORT][: len(tells)])
         self._unsent += tells
 
     def congest(self, name: str) -> None:
@@ -354,11 +358,8 @@ class DownloadSession:
         """Return what is under way, and when it will have come at this goodput (bytes/s); from any thread."""
         with self._guard:
             retrieves = list(self.retrieves)
-        before, pending = 0, []
-        for retrieve in retrieves:
-            before += retrieve.left_bytes
-            pending.append(Pending(retrieve, before / goodput, goodput))
-        return pending
+        ends = accumulate(each.left_bytes for each in retrieves)
+        return [Pending(each, end / goodput, goodput) for each, end in zip(retrieves, ends, strict=True)]
 
     def cut(self) -> None:
         """Reset everything; from any thread."""

@@ -161,6 +161,11 @@ class DownloadWorker(ModeEWorker):
         """See ModeEWorker."""
         return self.target > 0
 
+    def connect_early(self) -> None:
+        """See ModeEWorker."""
+        if self.session is not None and self.session.has_ticket and self.target == 1:
+            self._connect(self.session, 1)
+
     def pause(self) -> None:
         """See SessionWorker."""
         if is_session_wanted(self._options):

@@ -16,6 +16,9 @@ class ModeEWorker(SessionWorker):
         """Whether it is to move something, as the streams are divided now."""
         raise NotImplementedError
 
+    def connect_early(self) -> None:
+        """Make connections for data too, if they will be used; raises as open_session."""
+
     def open_early(self) -> None:
         """See SessionWorker. It waits for no turn, as there may be nothing to move in the end."""
         if not self.has_part:
@@ -23,6 +26,7 @@ class ModeEWorker(SessionWorker):
         options, self._options = self._options, replace(self._options, waits_for_turn=False)
         try:
             self.open_session()
+            self.connect_early()
         except self.retried:
             self.drop()
         finally:
