@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from mpx.engine.range_scheduler import Piece
+from mpx.engine.session_turns import MaybeSingle
 from mpx.engine.stream import StreamTotals
 
 Put = Callable[[int, memoryview], None]  # where in the file, and the bytes, which are lent for the call
@@ -28,6 +29,11 @@ class RelayEnd(Protocol):
     @property
     def host(self) -> str:
         """The host, as shown to people."""
+        ...
+
+    @property
+    def pool(self) -> MaybeSingle | None:
+        """What has the sessions of this copy with this host."""
         ...
 
     @property

@@ -24,6 +24,11 @@ class SftpRelayEnd:
         return self._pool.login.name
 
     @property
+    def pool(self) -> LanePool:
+        """See RelayEnd."""
+        return self._pool
+
+    @property
     def is_wanted(self) -> bool:
         """See RelayEnd."""
         return self._pool.is_wanted

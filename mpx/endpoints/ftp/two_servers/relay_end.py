@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mpx.endpoints.ftp.session import ClientSession, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions, Sessions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.two_servers.server_pair import turn_to
 from mpx.location import Location
@@ -20,6 +20,11 @@ class FtpRelayEnd:
     def host(self) -> str:
         """See RelayEnd."""
         return self._location.host
+
+    @property
+    def pool(self) -> Sessions | None:
+        """See RelayEnd."""
+        return self._options.pool
 
     @property
     def is_wanted(self) -> bool:
