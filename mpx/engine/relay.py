@@ -48,6 +48,13 @@ class RelayEnd(Protocol):
         """
         ...
 
+    def settle(self) -> bool:
+        """End what is left of a piece that was refused; tell whether the session can be used for another.
+
+        Not where that was under way in a protocol that knows no end but the last byte.
+        """
+        ...
+
     def give_back(self) -> None:
         """Give the session to others; nothing of it is under way."""
         ...

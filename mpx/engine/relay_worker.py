@@ -134,7 +134,8 @@ class RelayWorker(SessionWorker):
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
-            self.drop()
+            if not (self._source.settle() and self._sink.settle()):
+                self.drop()
             self._scheduler.give_up(file, error)
             return
         if file.claim_whole():

@@ -246,6 +246,24 @@ def test_files_that_are_refused_do_not_keep_others_back(
     assert (report.files.moved, report.files.failed) == (21 - refused, refused)
 
 
+def test_files_that_are_refused_cost_no_session(folders: tuple[Path, Path]) -> None:
+    """In the middle of their data, by a limit of the shell; nothing of them comes into those that follow."""
+    limited = folders[0].parent / "sftp-limited"
+    limited.write_text(f"#!/bin/sh\nulimit -f 4096\ntrap '' XFSZ\nexec {SFTP_SERVER}\n")
+    limited.chmod(0o755)
+    for i in range(30):
+        make(folders[0] / f"tree/{i}", 3 * MIB if i % 5 == 1 else 1000 + i)
+    with private_sshd(f"Subsystem sftp {limited}") as sshd:
+        ends = f"ssh://{HOST}{folders[0]}/tree", f"ssh://{HOST}{folders[1]}/tree"
+        with pytest.raises(PartialFailure):
+            mpx.copy(*ends, mpx.CopyOptions(recursive=True, streams=1, files=1))
+        assert sshd.log.read_text().count("Accepted publickey") < 6
+    arrived = {int(each.name): each for each in (folders[1] / "tree").iterdir() if each.is_file()}
+    assert {*arrived} == {i for i in range(30) if i % 5 != 1}
+    for i, each in arrived.items():
+        assert each.read_bytes() == (folders[0] / f"tree/{i}").read_bytes()
+
+
 @pytest.mark.parametrize("how", ["short", "long"])
 def test_a_source_that_changes_is_never_taken_for_whole(
     folders: tuple[Path, Path], how: str, eventually: Callable[..., None]

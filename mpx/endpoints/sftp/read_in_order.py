@@ -50,8 +50,15 @@ class ReadInOrder:
     def run(self, piece: Callable[[int], int]) -> Relayed:
         """Read, and return how much came; `piece` tells how much of a block may be asked for at once.
 
-        Raises what a refusal means, ConnectionLost and the like, and what `put` does.
+        Raises what a refusal means, ConnectionLost and the like, and what `put` does, which is given nothing
+        any more then, whatever answers are still to come.
         """
+        try:
+            return self._run(piece)
+        finally:
+            self._is_ended = True
+
+    def _run(self, piece: Callable[[int], int]) -> Relayed:
         while True:
             while not self._is_ended and self._has_room and (size_bytes := self._next(piece)):
                 self._ask(_Block(self._asked, self._asked + size_bytes))

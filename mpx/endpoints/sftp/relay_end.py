@@ -6,6 +6,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
 from mpx.endpoints.sftp.session import SftpSession, request
 from mpx.endpoints.sftp.wire import Attributes, Handle, PacketKind, Reply
+from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 
 WINDOW_BYTES = 4 * 1024 * 1024  # that may be under way: twice what ssh has under way in one session
 
@@ -17,6 +18,7 @@ class SftpRelayEnd:
         self._pool = pool
         self._options = replace(options, moves_data=True)
         self._session: SftpSession | None = None  # replaced by the worker's thread only
+        self._handle = b""  # of the file under way, as a field; empty: none is
 
     @property
     def host(self) -> str:
@@ -44,6 +46,18 @@ class SftpRelayEnd:
         if self._session is None:
             self._session = self._pool.open(replace(self._options, waits_for_turn=waits))
 
+    def settle(self) -> bool:
+        """See RelayEnd. All that was asked for is answered; nothing is done with the answers."""
+        if self._session is None:
+            return False
+        try:
+            while self._session.outstanding:
+                self._session.pump()
+            self._close_file()
+        except (ConnectionLost, TransferTimeout, AuthenticationError):
+            return False
+        return True
+
     def give_back(self) -> None:
         """See RelayEnd."""
         session = self._session
@@ -56,7 +70,7 @@ class SftpRelayEnd:
 
     def close(self) -> None:
         """See RelayEnd."""
-        session, self._session = self._session, None
+        session, self._session, self._handle = self._session, None, b""
         if session is not None:
             session.close()
 
@@ -65,8 +79,17 @@ class SftpRelayEnd:
         if session := self._session:
             session.abort()
 
-    def open_file(self, name: str, flags: int) -> bytes | Reply:
-        """Have a file opened, and return its handle as a field, or the refusal."""
+    def open_file(self, name: str, flags: int) -> Reply | None:
+        """Have a file opened, and keep its handle; return the refusal where there is one."""
         fields = (wire.name(name), wire.u32(flags), wire.attributes(Attributes()))
         (reply,) = self.session.ask([request(PacketKind.OPEN, *fields)])
-        return wire.text(reply.value) if isinstance(reply, Handle) else reply
+        if not isinstance(reply, Handle):
+            return reply
+        self._handle = wire.text(reply.value)
+        return None
+
+    def _close_file(self) -> None:
+        """Have the file closed, whatever the server says to that."""
+        handle, self._handle = self._handle, b""
+        if handle:
+            self.session.submit(request(PacketKind.CLOSE, handle), lambda _: None)

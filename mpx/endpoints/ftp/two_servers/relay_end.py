@@ -15,6 +15,7 @@ class FtpRelayEnd:
     def __init__(self, location: Location, options: SessionOptions, opening: Sequence[bytes]) -> None:
         self._location, self._options, self._opening = location, options, tuple(opening)
         self._session: ClientSession | None = None  # replaced by the worker's thread only
+        self._is_busy = False  # a piece is under way, or was when it was refused
 
     @property
     def host(self) -> str:
@@ -48,7 +49,11 @@ class FtpRelayEnd:
             except BaseException:
                 session.close()
                 raise
-            self._session = session
+            self._session, self._is_busy = session, False
+
+    def settle(self) -> bool:
+        """See RelayEnd."""
+        return self._session is not None and not self._is_busy
 
     def give_back(self) -> None:
         """See RelayEnd."""
