@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from mpx.engine.range_scheduler import Piece
+from mpx.engine.session_turns import MaybeSingle
 from mpx.engine.stream import StreamTotals
 
 Put = Callable[[int, memoryview], None]  # where in the file, and the bytes, which are lent for the call
@@ -36,6 +37,11 @@ class RelayEnd(Protocol):
         ...
 
     @property
+    def pool(self) -> MaybeSingle | None:
+        """What has the sessions of this copy with this host."""
+        ...
+
+    @property
     def is_wanted(self) -> bool:
         """Whether others wait for a session with this host."""
         ...
@@ -44,6 +50,13 @@ class RelayEnd(Protocol):
         """Open a session if there is none; `waits` for its turn, else SessionsFull where none is left.
 
         Raises one of SessionWorker.retried.
+        """
+        ...
+
+    def settle(self) -> bool:
+        """End what is left of a piece that was refused; tell whether the session can be used for another.
+
+        Not where that was under way in a protocol that knows no end but the last byte.
         """
         ...
 

@@ -15,6 +15,7 @@ from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.relay import Pull, Put, Relayed, RelaySink, RelaySource
 from mpx.engine.retry import SessionsFull
 from mpx.engine.server_pieces import is_stored_anew, take_piece
+from mpx.engine.session_turns import check_admits_both
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.source_change import why_elsewhere, why_too_short
 from mpx.engine.stream import StreamTotals
@@ -182,7 +183,8 @@ class RelayWorker(SessionWorker):
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
-            self.drop()
+            if not (self._source.settle() and self._sink.settle()):
+                self.drop()
             self._scheduler.give_up(file, error)
             return
         self._settle(file)
@@ -241,6 +243,7 @@ class RelayWorker(SessionWorker):
 
     def open_session(self) -> None:
         """See SessionWorker. The source's is opened first, as whoever needs both does."""
+        since_s = time.monotonic()
         while not self._is_open:
             self._source.open(waits=self._waits)
             try:
@@ -253,6 +256,8 @@ class RelayWorker(SessionWorker):
                 # Who has one and does not use it learns that it is wanted only from who waits for it.
                 self._sink.open(waits=True)
                 self._sink.give_back()
+                source, patience_s = self._source, self.context.options.timeout_s
+                check_admits_both(source.pool, self._sink.pool, source.host, since_s, patience_s)
                 self._wait()
             else:
                 self.opened()

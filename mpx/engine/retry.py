@@ -18,6 +18,12 @@ class SessionsFull(ConnectionLost):
     """The server admits no further session, and the caller can go on without one."""
 
 
+class OneSessionOnly(ConnectionLost):
+    """The server admits one session at a time, and the caller needs two at once."""
+
+    may_retry = False
+
+
 def wait_s(failures: int) -> float:
     """Return how many seconds to wait, given the number of failures before the latest one."""
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures, MOST_DOUBLED))

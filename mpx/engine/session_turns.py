@@ -8,9 +8,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from mpx.engine.retry import SessionsFull
+from mpx.engine.retry import OneSessionOnly, SessionsFull
 from mpx.errors import Interrupted
 from mpx.report import OnNote
 
@@ -45,6 +45,11 @@ class TurnsForSessions(Generic[Session, Spare]):
         """Whether there are fewer sessions than there is work for."""
         limit = self.limit
         return limit is not None and limit < TAKE_TURNS
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the server admits one session at a time, as far as it is known."""
+        return self.limit == 1
 
     def _turn(
         self,
@@ -97,3 +102,32 @@ class TurnsForSessions(Generic[Session, Spare]):
         sessions = "1 session was" if count == 1 else f"{count} sessions were"
         turns = ", so listing, moving and verifying take turns" if self.takes_turns else ""
         self._note(f"the server refused a further {what} while {sessions} open{turns}: {refusal}")
+
+
+class MaybeSingle(Protocol):
+    """What has the sessions with a server; see TurnsForSessions."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the server admits one session at a time."""
+        ...
+
+
+def check_admits_both(
+    one: MaybeSingle | None,
+    other: MaybeSingle | None,
+    host: str,
+    since_s: float,
+    patience_s: float,
+) -> None:
+    """Raise OneSessionOnly where a session of each was to be had for so long, and both are one server's that
+    admits one session at a time.
+
+    `since_s`: when they were asked for first (monotonic clock).
+    """
+    if one is None or one is not other or not one.is_single or time.monotonic() < since_s + patience_s:
+        return
+    raise OneSessionOnly(
+        f"{host} has admitted one session at a time for {patience_s:g} s (--timeout), and a copy from there "
+        "to there needs two at once; copy to this host first, and then from here"
+    )

@@ -66,7 +66,8 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     report.note(f"{how}: {why}", Severity.NOTICE)
     mode = "" if are_sftp else "MODE S"
     options = within_mode_s(transport.options, report, why=how, mode=mode, uploads=not parts, restarts=parts)
-    if transport.plan.congestion and (name := named(options.congestion)):
+    is_untold = transport.plan.congestion or not ends.far.owns_streams()  # that it is not had
+    if is_untold and (name := named(options.congestion)):
         report.note(f"--congestion {name} is not available: {how}", Severity.NOTICE)
     report.decisions = {**report.decisions, "congestion": None}
     return replace(

@@ -204,7 +204,13 @@ def lane_options(session: SessionOptions) -> "LaneOptions":
     """Return how sessions of SFTP are opened."""
     from mpx.endpoints.sftp.lane_pool import LaneOptions
 
-    return LaneOptions(session.connect_timeout_s, session.timeout_s, session.stop, session.waits_for_turn)
+    return LaneOptions(
+        session.connect_timeout_s,
+        session.timeout_s,
+        session.stop,
+        session.waits_for_turn,
+        while_waiting=session.while_waiting,
+    )
 
 
 def carrier_for(

@@ -3,22 +3,25 @@
 import contextlib
 import itertools
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from interop.foreign_servers import ProFtpd
-from interop.ssh_copies import SFTP_SERVER, copied, stand_in
+from interop.ssh_copies import SFTP_SERVER, copied, lanes_of, stand_in
 from interop.sshd import HOST, private_sshd
 from interop.stock_server import StockServer
 from interop.test_between_servers import THROUGH_US, assert_copied, said
+from interop.test_sftp import without_further_logins
 from interop.vsftpd import VsFtpd
 from mpx_command import running
 from secure_client import secure_server, token_of
 from sites import make
 
 import mpx
+from mpx.engine.retry import OneSessionOnly
 from mpx.errors import DestinationError, IntegrityError, Interrupted, PartialFailure, SourceError, UsageError
 
 pytestmark = pytest.mark.peers
@@ -107,6 +110,46 @@ def test_few_sessions_are_enough(folders: tuple[Path, Path], kinds: tuple[str, s
     assert_copied(folders)
 
 
+def test_one_host_that_admits_one_session_is_told(
+    folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only asks takes turns; a relay needs two sessions at once, which never come."""
+    make(folders[0] / "tree/file", 1000)
+    with private_sshd("MaxSessions 1") as sshd:
+        without_further_logins(sshd, monkeypatch, tmp_path)
+        sshd.configure("BatchMode yes")
+        ends = f"ssh://{HOST}{folders[0]}/tree", f"ssh://{HOST}{folders[1]}/tree"
+        with pytest.raises(OneSessionOnly, match="one session at a time"):
+            mpx.copy(*ends, mpx.CopyOptions(recursive=True, timeout_s=0.5))
+    assert not [each for each in folders[1].rglob("*") if each.is_file()]
+
+
+def test_an_ftp_server_that_admits_one_session_is_told(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    make(folders[0] / "file", 1000)
+    with StockServer(tmp_path, arguments=("-connections-max", "1")) as server:
+        ends = f"{server.url}one/from/file", f"{server.url}other/to/file"
+        with pytest.raises(OneSessionOnly, match="one session at a time"):
+            mpx.copy(*ends, mpx.CopyOptions(timeout_s=0.5))
+    assert not list(folders[1].iterdir())
+
+
+@pytest.mark.parametrize("kinds", [("sftp", "sftp"), ("sftp", "mpx")], ids="-".join)
+def test_sessions_that_are_killed_are_opened_again(
+    folders: tuple[Path, Path], kinds: tuple[str, str], eventually: Callable[..., None]
+) -> None:
+    """Those of one end after those of the other, while data pass."""
+    source = make(folders[0] / "file", 6 * MIB)
+    with between(kinds, folders) as urls:
+        ends = urls[0] + "file", urls[1] + "file"
+        with running("copy", *ends, "--rate", "30Mbit/s", "--streams", "2") as copy:
+            eventually(lambda: len(lanes_of(copy.pid)) > 1 and list(folders[1].glob(".file*.part")), 60)
+            for lane in lanes_of(copy.pid):
+                os.kill(lane, signal.SIGKILL)
+            said = copy.communicate(60)[1].decode()
+            assert copy.returncode == 0, said
+    assert (folders[1] / "file").read_bytes() == source.read_bytes()
+
+
 @pytest.mark.parametrize("kinds", [("sftp", "mpx"), ("stock", "sftp")], ids="-".join)
 def test_a_copy_that_is_stopped_goes_on(
     folders: tuple[Path, Path], kinds: tuple[str, str], with_password: None
@@ -153,8 +196,10 @@ def test_a_copy_that_is_killed_goes_on(
 def test_a_rate_is_kept(folders: tuple[Path, Path]) -> None:
     make(folders[0] / "file", 4 * MIB)
     with between(("sftp", "sftp"), folders) as urls:
-        report = mpx.copy(urls[0] + "file", urls[1] + "file", mpx.CopyOptions(rate_bps=40e6))
+        options = mpx.CopyOptions(rate_bps=40e6, congestion="cubic")
+        report = mpx.copy(urls[0] + "file", urls[1] + "file", options)
     assert report.goodput_bps < 45e6
+    assert said(report, "--congestion cubic is not available")
     assert (folders[1] / "file").read_bytes() == (folders[0] / "file").read_bytes()
 
 
@@ -201,6 +246,24 @@ def test_files_that_are_refused_do_not_keep_others_back(
     assert (report.files.moved, report.files.failed) == (21 - refused, refused)
 
 
+def test_files_that_are_refused_cost_no_session(folders: tuple[Path, Path]) -> None:
+    """In the middle of their data, by a limit of the shell; nothing of them comes into those that follow."""
+    limited = folders[0].parent / "sftp-limited"
+    limited.write_text(f"#!/bin/sh\nulimit -f 4096\ntrap '' XFSZ\nexec {SFTP_SERVER}\n")
+    limited.chmod(0o755)
+    for i in range(30):
+        make(folders[0] / f"tree/{i}", 3 * MIB if i % 5 == 1 else 1000 + i)
+    with private_sshd(f"Subsystem sftp {limited}") as sshd:
+        ends = f"ssh://{HOST}{folders[0]}/tree", f"ssh://{HOST}{folders[1]}/tree"
+        with pytest.raises(PartialFailure):
+            mpx.copy(*ends, mpx.CopyOptions(recursive=True, streams=1, files=1))
+        assert sshd.log.read_text().count("Accepted publickey") < 6
+    arrived = {int(each.name): each for each in (folders[1] / "tree").iterdir() if each.is_file()}
+    assert {*arrived} == {i for i in range(30) if i % 5 != 1}
+    for i, each in arrived.items():
+        assert each.read_bytes() == (folders[0] / f"tree/{i}").read_bytes()
+
+
 @pytest.mark.parametrize("how", ["short", "long"])
 def test_a_source_that_changes_is_never_taken_for_whole(
     folders: tuple[Path, Path], how: str, eventually: Callable[..., None]
@@ -245,3 +308,16 @@ def test_a_server_that_lies_is_not_believed(
     with pytest.raises(mpx.MpxError):
         through_bent(how, folders, monkeypatch)
     assert not (folders[1] / "file").exists()
+
+
+@pytest.mark.parametrize("how", ["longer", "shorter", "no_data"])
+def test_small_files_that_are_not_as_large_as_was_told_are_not_believed(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    for number in range(30):
+        make(folders[0] / "file" / f"{number}", 50_000)
+    stand_in(folders[0].parent, monkeypatch, how, Path(SFTP_SERVER))
+    ends = f"ssh://{HOST}{folders[0]}/file", f"ssh://{HOST}{folders[1]}/file"
+    with pytest.raises(mpx.MpxError):
+        mpx.copy(*ends, mpx.CopyOptions(recursive=True, retries=1))
+    assert not [path for path in (folders[1] / "file").rglob("[0-9]*") if path.is_file()]

@@ -44,6 +44,11 @@ class Sessions(Protocol):
         """Whether there are fewer sessions than there is work for."""
         ...
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the server admits one session at a time, as far as it is known."""
+        ...
+
     def open(
         self, location: Location, options: "SessionOptions", ahead: Sequence[bytes] = ()
     ) -> "ClientSession":

@@ -39,7 +39,8 @@ OneLane = TypeVar("OneLane", SftpSession, SumsShell)
 class LaneOptions:
     """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn.
 
-    `moves_data`: so that a connection of its own is worth a login.
+    `while_waiting`, for a turn, is called now and then. `moves_data`: so that a connection of its own is
+    worth a login.
     """
 
     connect_timeout_s: float
@@ -47,6 +48,7 @@ class LaneOptions:
     stop: Callable[[], bool]
     waits_for_turn: bool = True
     moves_data: bool = False
+    while_waiting: Callable[[], None] = lambda: None
 
 
 class LanePool(TurnsForSessions[Lane, Lane]):
@@ -69,7 +71,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         """
         pauses = iter(PAUSES_S)
         while True:
-            lane = self._take(options, SftpSession)
+            lane = self._take(options, SftpSession, options.while_waiting)
             if isinstance(lane, SftpSession):
                 lane.stop = options.stop
                 return lane
@@ -79,11 +81,17 @@ class LanePool(TurnsForSessions[Lane, Lane]):
                 if not (self._is_full(error) or self._is_passing(error, pauses, options)):
                     raise
 
-    def open_shell(self, options: LaneOptions, while_waiting: Callable[[], None]) -> SumsShell:
+    def open_shell(self, options: LaneOptions, let_go: Callable[[], None]) -> SumsShell:
         """Return a shell that computes checksums: one that was given back, else a new one.
 
-        `while_waiting`, for a turn, is called now and then. Raises as SumsShell.begin, Interrupted.
+        `let_go`, while a turn is waited for, lets others have what the caller holds. Raises as
+        SumsShell.begin, Interrupted.
         """
+
+        def while_waiting() -> None:
+            let_go()
+            options.while_waiting()
+
         pauses = iter(PAUSES_S)
         while True:
             lane = self._take(options, SumsShell, while_waiting)
@@ -112,12 +120,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         while self._spare:
             self._spare.popleft().close()
 
-    def _take(
-        self,
-        options: LaneOptions,
-        kind: type[Lane],
-        while_waiting: Callable[[], None] = lambda: None,
-    ) -> Lane | None:
+    def _take(self, options: LaneOptions, kind: type[Lane], while_waiting: Callable[[], None]) -> Lane | None:
         """Return a session of a kind that was given back; None: the caller is to open one."""
         while True:
             lane = self._turn(

@@ -46,18 +46,23 @@ class ReadInOrder:
         self._position = start  # all before that was given to `put`
         self._blocks: deque[_Block] = deque()  # asked for, and not given yet
         self._is_ended = False  # the server has said where the file ends
+        self._is_left = False  # nothing more is given
         self.error: MpxError | None = None  # what keeps it from being read
 
     def run(self, piece: Callable[[int], int]) -> Relayed:
         """Read, and return how much came; `piece` tells how much of a block may be asked for at once.
 
-        Raises what a refusal means, ConnectionLost and the like, and what `put` does.
+        Raises what a refusal means, ConnectionLost and the like, and what `put` does, which is given nothing
+        any more then, whatever answers are still to come.
         """
-        while not self.advance(piece):
-            self._session.pump()
-        if self.error is not None:
-            raise self.error
-        return Relayed(self._position - self._start, self._is_ended)
+        try:
+            while not self.advance(piece):
+                self._session.pump()
+            if self.error is not None:
+                raise self.error
+            return Relayed(self._position - self._start, self._is_ended)
+        finally:
+            self._is_left = True
 
     def advance(self, piece: Callable[[int], int]) -> bool:
         """Ask for more where there is room; return whether all has come, or cannot."""
@@ -68,7 +73,7 @@ class ReadInOrder:
 
     @property
     def _is_over(self) -> bool:
-        return self._is_ended or self.error is not None
+        return self._is_ended or self._is_left or self.error is not None
 
     @property
     def _has_room(self) -> bool:

@@ -7,6 +7,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
 from mpx.endpoints.sftp.session import HANDLES_LEFT, MOST_UNTOLD, SftpSession, request
 from mpx.endpoints.sftp.wire import Attributes, Handle, PacketKind, Reply
+from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 
 WINDOW_BYTES = 4 * 1024 * 1024  # that may be under way: twice what ssh has under way in one session
 MOST_FILES = 48  # small ones that are under way together
@@ -19,6 +20,7 @@ class SftpRelayEnd:
         self._pool = pool
         self._options = replace(options, moves_data=True)
         self._session: SftpSession | None = None  # replaced by the worker's thread only
+        self._handle = b""  # of the file under way, as a field; empty: none is
 
     @property
     def host(self) -> str:
@@ -32,6 +34,11 @@ class SftpRelayEnd:
             return 1
         handles = (self._session.limits.handles or MOST_UNTOLD) - HANDLES_LEFT
         return max(1, min(MOST_FILES, handles))
+
+    @property
+    def pool(self) -> LanePool:
+        """See RelayEnd."""
+        return self._pool
 
     @property
     def is_wanted(self) -> bool:
@@ -49,6 +56,18 @@ class SftpRelayEnd:
         if self._session is None:
             self._session = self._pool.open(replace(self._options, waits_for_turn=waits))
 
+    def settle(self) -> bool:
+        """See RelayEnd. All that was asked for is answered; nothing is done with the answers."""
+        if self._session is None:
+            return False
+        try:
+            while self._session.outstanding:
+                self._session.pump()
+            self._close_file()
+        except (ConnectionLost, TransferTimeout, AuthenticationError):
+            return False
+        return True
+
     def give_back(self) -> None:
         """See RelayEnd."""
         session = self._session
@@ -61,7 +80,7 @@ class SftpRelayEnd:
 
     def close(self) -> None:
         """See RelayEnd."""
-        session, self._session = self._session, None
+        session, self._session, self._handle = self._session, None, b""
         if session is not None:
             session.close()
 
@@ -70,10 +89,13 @@ class SftpRelayEnd:
         if session := self._session:
             session.abort()
 
-    def open_file(self, name: str, flags: int) -> bytes | Reply:
-        """Have a file opened, and return its handle as a field, or the refusal."""
+    def open_file(self, name: str, flags: int) -> Reply | None:
+        """Have a file opened, and keep its handle; return the refusal where there is one."""
         (opened,) = self.open_files([name], flags)
-        return opened
+        if not isinstance(opened, bytes):
+            return opened
+        self._handle = opened
+        return None
 
     def open_files(self, names: Sequence[str], flags: int) -> list[bytes | Reply]:
         """Have files opened together, and return the handle of each as a field, or the refusal."""
@@ -84,3 +106,9 @@ class SftpRelayEnd:
             ]
         )
         return [wire.text(reply.value) if isinstance(reply, Handle) else reply for reply in replies]
+
+    def _close_file(self) -> None:
+        """Have the file closed, whatever the server says to that."""
+        handle, self._handle = self._handle, b""
+        if handle:
+            self.session.submit(request(PacketKind.CLOSE, handle), lambda _: None)

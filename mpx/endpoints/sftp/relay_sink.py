@@ -24,7 +24,6 @@ class SftpRelaySink(SftpRelayEnd):
     def __init__(self, pool: LanePool, options: LaneOptions, context: CarrierContext) -> None:
         super().__init__(pool, options)
         self._context = context
-        self._handle = b""  # of the file under way, as a field
         self._refusal: Reply | None = None  # of a write
         self._written_bytes = 0  # in all, and acknowledged; others read it
         self._asked_bytes = 0  # that have no answer
@@ -33,10 +32,8 @@ class SftpRelaySink(SftpRelayEnd):
         """See RelaySink."""
         file, self._refusal, self._asked_bytes = piece.file, None, 0
         flags = Open.WRITE | Open.CREATE | (Open.TRUNCATE if is_whole else 0)
-        handle = self.open_file(file.partial, flags)
-        if not isinstance(handle, bytes):
-            raise self._refused(file, handle)
-        self._handle = handle
+        if (refusal := self.open_file(file.partial, flags)) is not None:
+            raise self._refused(file, refusal)
         # Of a file that is stored whole nothing counts before its end.
         return pull(partial(self._put, None if is_whole else file, file))
 
@@ -81,7 +78,8 @@ class SftpRelaySink(SftpRelayEnd):
             cut = [request(PacketKind.FSETSTAT, self._handle, size)]  # the size is compared later
         if is_whole and wire.FSYNC in session.extensions:  # so nobody has to open it again for that
             synced = [extended(wire.FSYNC, self._handle)]
-        *answers, closed = session.ask([*cut, *synced, request(PacketKind.CLOSE, self._handle)])
+        handle, self._handle = self._handle, b""
+        *answers, closed = session.ask([*cut, *synced, request(PacketKind.CLOSE, handle)])
         for reply in (*answers[len(cut) :], closed):  # only who closes a file learns of some failures (NFS)
             if not is_ok(reply) and not (reply is not closed and is_unsupported(reply)):
                 raise self._refused(file, reply)

@@ -24,9 +24,9 @@ class SftpRelaySource(SftpRelayEnd):
     def receive(self, piece: Piece, store: Callable[[Pull], Relayed], *, is_whole: bool) -> Relayed:
         """See RelaySource."""
         name, session = piece.file.source, self.session
-        handle = self.open_file(name, Open.READ)
-        if not isinstance(handle, bytes):
-            raise cannot_send(handle, self.host, name)
+        if (refusal := self.open_file(name, Open.READ)) is not None:
+            raise cannot_send(refusal, self.host, name)
+        handle = self._handle
         is_last = piece.end >= piece.file.size_bytes
 
         def pull(put: Put) -> Relayed:
@@ -43,7 +43,7 @@ class SftpRelaySource(SftpRelayEnd):
             return reading.run(self._context.limiter.piece)
 
         came = store(pull)
-        session.submit(request(PacketKind.CLOSE, handle), lambda _: None)
+        self._close_file()
         return came
 
     def finish(self, piece: Piece, came: Relayed) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mpx.endpoints.ftp.session import ClientSession, SessionOptions
+from mpx.endpoints.ftp.session import ClientSession, SessionOptions, Sessions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.two_servers.server_pair import turn_to
 from mpx.location import Location
@@ -15,6 +15,7 @@ class FtpRelayEnd:
     def __init__(self, location: Location, options: SessionOptions, opening: Sequence[bytes]) -> None:
         self._location, self._options, self._opening = location, options, tuple(opening)
         self._session: ClientSession | None = None  # replaced by the worker's thread only
+        self._is_busy = False  # a piece is under way, or was when it was refused
 
     @property
     def host(self) -> str:
@@ -22,6 +23,11 @@ class FtpRelayEnd:
         return self._location.host
 
     files_at_once = 1  # see RelayEnd
+
+    @property
+    def pool(self) -> Sessions | None:
+        """See RelayEnd."""
+        return self._options.pool
 
     @property
     def is_wanted(self) -> bool:
@@ -45,7 +51,11 @@ class FtpRelayEnd:
             except BaseException:
                 session.close()
                 raise
-            self._session = session
+            self._session, self._is_busy = session, False
+
+    def settle(self) -> bool:
+        """See RelayEnd."""
+        return self._session is not None and not self._is_busy
 
     def give_back(self) -> None:
         """See RelayEnd."""

@@ -71,6 +71,7 @@ class BlockSink(FtpRelaySink):
 
     def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:  # noqa: ARG002  PairedTransfer knows
         """See RelaySink."""
+        self._is_busy = True
         if self._store is None:
             self._store = BlockStore(self._context, self.session, self._counters)
         store, transfer = self._store, PairedTransfer(piece, parts=self._parts)
@@ -82,6 +83,7 @@ class BlockSink(FtpRelaySink):
         """See RelaySink."""
         assert self._store is not None and self._transfer is not None
         self._store.end(self._transfer)
+        self._is_busy = False
 
     def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
         """See RelaySink. All are queued at the server, once there is a connection."""
@@ -133,6 +135,7 @@ class StreamSink(FtpRelaySink):
 
     def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:  # noqa: ARG002  it always is
         """See RelaySink."""
+        self._is_busy = True
 
         def send(connection: socket.socket, sent: Callable[[int], None]) -> Relayed:
             def put(_at: int, data: memoryview) -> None:
@@ -152,6 +155,7 @@ class StreamSink(FtpRelaySink):
         reply = self.session.final_reply(work_bytes=file.size_bytes)
         if not reply.is_ok:
             raise cannot_store(reply, self.session.peer, file.final, file.partial)
+        self._is_busy = False
 
     def totals(self) -> StreamTotals:
         """See RelaySink."""

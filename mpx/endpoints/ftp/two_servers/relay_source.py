@@ -28,6 +28,7 @@ class FtpRelaySource(FtpRelayEnd):
 
     def receive(self, piece: Piece, store: Callable[[Pull], Relayed], *, is_whole: bool) -> Relayed:
         """See RelaySource."""
+        self._is_busy = True
 
         def use(connection: socket.socket, count: Callable[[int], None]) -> Relayed:
             def pull(put: Put) -> Relayed:
@@ -74,6 +75,7 @@ class FtpRelaySource(FtpRelayEnd):
         reply = self.session.final_reply() if came.is_ended else self.session.reply_to_cut()
         if came.is_ended and not reply.is_ok:
             raise ConnectionLost(str(cannot_send(reply, self.session.peer, piece.file.source)))
+        self._is_busy = False
 
     def fetch(self, pieces: Sequence[Piece]) -> list[bytes | None]:
         """See RelaySource. One after the other; behind one that is refused none."""

@@ -8,6 +8,7 @@ from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.wire import command
 from mpx.engine.retry import SessionsFull
+from mpx.engine.session_turns import check_admits_both
 from mpx.errors import ConnectionLost, Interrupted
 from mpx.location import Location
 
@@ -71,6 +72,7 @@ class ServerPair:
         """
         first = (MODES[self.mode_e],)
         then = (MODES[self.mode_e], *(MARKERS if self.mode_e else ()))
+        since_s = time.monotonic()
         while True:
             sender = open_session(self.source, self.source_options, first)
             try:
@@ -83,6 +85,8 @@ class ServerPair:
                     raise
                 # Who has one and does not use it learns that it is wanted only from who waits for it.
                 give_back_session(open_session(self.destination, self.destination_options))
+                pools = self.source_options.pool, self.destination_options.pool
+                check_admits_both(*pools, self.source.host, since_s, self.source_options.timeout_s)
                 self._wait()
                 continue
             except BaseException:
