@@ -48,7 +48,7 @@ def measure(options: argparse.Namespace) -> Results:
     link = wan("src", "dst", rate_bps=options.rate, rtt_s=RTT_S)
     with (
         harness.work_folder("through-this-host", "/tmp") as folder,
-        Lab.up(Topology("through-this-host", ("src",), ("dst",), links=(link,)), "through") as lab,
+        Lab.up(Topology("through", ("src",), ("dst",), links=(link,)), "through") as lab,
         served(lab.host("dst"), folder) as url,
     ):
         (folder / LARGE).mkdir()
