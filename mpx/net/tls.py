@@ -88,6 +88,10 @@ class TlsSocket(ssl.SSLSocket):
                 if self._is_over:
                     break
                 raise _not_connected() from None
+            except OSError:
+                if got:  # what came before counts; the next call says it again
+                    break
+                raise
             if not size:
                 break
             self._received += 1

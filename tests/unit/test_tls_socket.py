@@ -108,6 +108,25 @@ def test_an_end_that_was_not_declared_is_an_error(pair: tuple[TlsSocket, TlsSock
         server.recv(10)
 
 
+@pytest.mark.parametrize("flags", [0, socket.MSG_DONTWAIT, socket.MSG_WAITALL])
+def test_what_came_before_an_end_that_was_not_declared_is_received(
+    pair: tuple[TlsSocket, TlsSocket], flags: int
+) -> None:
+    """A stream that leaves ends its part of several files at once, and closes: that is read file by file."""
+    client, server = pair
+    for _ in range(4):
+        client.sendall(b"the end of one file")
+    socket.socket.shutdown(client, socket.SHUT_RDWR)  # without a close_notify
+    poll = select.poll()
+    poll.register(server, select.POLLRDHUP)
+    assert poll.poll(10_000)
+    came = b""
+    with pytest.raises(ssl.SSLError):
+        while some := server.recv(1000, flags):
+            came += some
+    assert came == b"the end of one file" * 4
+
+
 def test_what_is_changed_on_its_way_is_an_error(tmp_path: Path) -> None:
     with tls_pair(tmp_path) as (client, server):
         client.sendall(b"abc")
