@@ -14,6 +14,7 @@ from mpx.location import Location
 from mpx.net import tcp
 from mpx.report import Note, OnNote
 
+LEAST_COMPARED_BYTES = 64 * 1024  # see Endpoint: where a checksum costs little more than its round trip
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
 
@@ -261,6 +262,11 @@ class Endpoint(Protocol):
 
     def keeps_times(self) -> bool:
         """Tell whether files can be given modification times, once some have been given theirs."""
+        ...
+
+    @property
+    def least_compared_bytes(self) -> int:
+        """How large a part of a file has to be so that its checksum costs less than to move it again."""
         ...
 
     def checksums(

@@ -17,7 +17,7 @@ def site(session: Session, argument: str) -> bytes:
     if command.login and not session.logged_in:
         raise RefusalReply(530, "Log in with USER anonymous and PASS.")
     if command.writes and not session.writable:
-        raise PermissionError(30, "This server is read-only")
+        raise PermissionError(30, session.why_read_only)
     return command.run(session, rest)
 
 

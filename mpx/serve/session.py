@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mpx.endpoints.ftp.extensions.dialing import TOKEN_USER
+from mpx.endpoints.ftp.extensions.dialing import NO_FOLDER, TOKEN_USER
 from mpx.endpoints.ftp.extensions.echo import EchoPlace
 from mpx.endpoints.ftp.extensions.third_party import Target
 from mpx.endpoints.ftp.wire import reply_line
@@ -96,6 +96,7 @@ class Session:
         self.turn = Turn(turns, self.share)  # to do commands; whatever may take long ends it first
         self.root = root
         self.writable = writable
+        self.why_read_only = "This server is read-only"
         self.limits = limits
         self.echo: EchoPlace | None = None  # where this client's probes are sent back, once it has asked
         self.party = admission.party(control.peer)
@@ -148,10 +149,11 @@ class Session:
         except OSError as error:
             raise ControlClosed(
                 f"the folder {grant.folder} of token {grant.id}: {error.strerror}",
-                (530, "Login failed: the folder of this token is not there."),
+                (530, f"Login failed: {NO_FOLDER}."),
             ) from None
         self.root, self.grant = root, grant
-        self.writable = self.writable and grant.writable
+        if self.writable and not grant.writable:
+            self.writable, self.why_read_only = False, "This token only reads; one with --write is needed"
         self.access.audit.log("login", self.control.peer, grant.id)
         self.log_in()
 
@@ -244,7 +246,7 @@ class Session:
             return reply_line(501, f"{verb} needs an argument.")
         try:
             if command.writes and not self.writable:
-                raise PermissionError(30, "This server is read-only")
+                raise PermissionError(30, self.why_read_only)
             reply = command.run(self, argument)
         except ControlClosed:
             self._tell_audit(verb, argument, 0)

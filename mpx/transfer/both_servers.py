@@ -27,6 +27,11 @@ class BothServers:
         """Tell whether both can; see Endpoint."""
         return all(end.can_checksum(algorithm, parts=parts) for end in (self.source, self.destination))
 
+    @property
+    def least_compared_bytes(self) -> int:
+        """See Endpoint."""
+        return max(self.source.least_compared_bytes, self.destination.least_compared_bytes)
+
     def checksums(
         self, algorithm: str, sources: Sequence[Part], stored: Sequence[Part], stop: Callable[[], bool]
     ) -> tuple[Sums, Sums]:

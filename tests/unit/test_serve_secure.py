@@ -159,7 +159,8 @@ def test_a_token_to_read(serving: tuple[Server, TokenServing], root: Path) -> No
     server, secure = serving
     with token_of(secure, writable=False), SecureClient(server.port) as client:
         for line in ("DELE file", "MKD new", "STOR new", "SITE CHMOD 600 file", "RNFR file"):
-            assert client.do(line).code == 550, line
+            reply = client.do(line)
+            assert (reply.code, "token" in reply.text) == (550, True), line
         assert client.retrieve_over("RETR file", client.ticket(DOWN)) == CONTENT
     assert [entry.name for entry in root.iterdir()] == ["file"]
 
@@ -192,10 +193,13 @@ def test_a_folder_that_is_none(serving: tuple[Server, TokenServing], root: Path,
     (root / "link").symlink_to("/etc")
     with token_of(secure, folder=folder), SecureClient(server.port, login=False) as client:
         from mpx.endpoints.ftp.token import token_for
+        from mpx.endpoints.ftp.token_security import token_refused
         from mpx.location import parse_location
 
         client.do("USER token")
-        assert client.do(f"PASS {token_for(parse_location('mpx://h/')).secret}").code == 530
+        refusal = client.do(f"PASS {token_for(parse_location('mpx://h/')).secret}")
+        assert refusal.code == 530
+        assert "the folder that it is for" in str(token_refused(refusal, "h"))
 
 
 def test_a_revoked_token_ends_its_sessions(serving: tuple[Server, TokenServing]) -> None:

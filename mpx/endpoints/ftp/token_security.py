@@ -8,6 +8,7 @@ from functools import partial
 from mpx.endpoints.ftp.extensions.dialing import (
     CONTROL_PROTOCOL,
     DATA_PROTOCOL,
+    NO_FOLDER,
     TOKEN_USER,
     Direction,
     Ticket,
@@ -100,6 +101,11 @@ def token_refused(reply: Reply, peer: str) -> MpxError | None:
     """Return what it means that `mpx serve` refuses a token; None: it is not about that."""
     if reply.code != _NOT_LOGGED_IN:
         return None
+    if NO_FOLDER in reply.reason:
+        return AuthenticationError(
+            f"{peer} takes the token, but the folder that it is for does not exist there; ask the operator "
+            "to make it"
+        )
     return AuthenticationError(
         f"{peer} does not accept the token: it was revoked, has expired, or is of another "
         "server; ask the operator for another one (mpx token create)"

@@ -16,6 +16,7 @@ FEATURE = "MPX-DATA"  # in the reply to FEAT
 VERB = "DATA"
 CONTROL_PROTOCOL, DATA_PROTOCOL = "mpx-control", "mpx-data"  # ALPN, of the two kinds of connections
 TOKEN_USER = "token"  # of USER; PASS has the secret
+NO_FOLDER = "the folder of this token is not there"  # in the answer to PASS
 VALID_S = 30.0  # an opening, from when it was made
 MOST_NUMBERS = 100_000  # openings of one ticket
 MOST_TRANSFERS = 1 << 24  # that follow one ticket, where connections join later than the first
