@@ -69,7 +69,7 @@ def a_tree(folder: Path) -> int:
     for i in range(40):
         make(folder / "tree/many" / f"{i}", i * 1000)
     (folder / "tree/empty").mkdir()
-    make(folder / "tree/large", 50 * MIB + 1)
+    make(folder / "tree/large", 24 * MIB + 1)
     return 46
 
 
