@@ -10,7 +10,7 @@ from mpx.serve.times import parse_time
 
 def site(session: Session, argument: str) -> bytes:
     """Do one SITE command."""
-    verb, _, rest = argument.strip().partition(" ")
+    verb, _, rest = argument.lstrip(" ").partition(" ")  # a name may end in blanks
     command = _COMMANDS.get(verb.upper())
     if not command:
         raise RefusalReply(500, f"SITE {verb[:20]!a}: command not understood.")

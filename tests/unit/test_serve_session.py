@@ -133,6 +133,17 @@ def test_times_modes_and_truncation(client, root):
     assert (root / "file").read_bytes() == CONTENT[:10]
 
 
+@pytest.mark.parametrize("name", ["ends in a blank ", " begins with one", " "])
+def test_blanks_are_part_of_names(client, root, name):
+    for each in {name, name.strip()} - {""}:
+        (root / each).touch(0o644)
+    assert client.do(f"SITE CHMOD 0600 {name}").code == 250
+    assert client.do(f"SITE UTIME 20200101000000 {name}").code == 250
+    assert ((root / name).stat().st_mode & 0o777, (root / name).stat().st_mtime) == (0o600, 1577836800)
+    if name.strip():
+        assert (root / name.strip()).stat().st_mode & 0o777 == 0o644
+
+
 def test_facts_of_one_name_and_of_a_directory(client, root):
     (root / "d").mkdir()
     entry = wire.parse_facts(client.do("MLST file").lines[1], is_indented=True)
