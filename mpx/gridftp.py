@@ -23,7 +23,7 @@ from mpx.endpoints.ftp.sizes import asks_size, sized_by
 from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.why_mode_s import why_mode_s
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import LEAST_COMPARED_BYTES, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
+from mpx.engine.endpoint import MANY_PARTS, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
 from mpx.report import Note, OnNote, no_note
@@ -327,7 +327,7 @@ class GridFtpEndpoint:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
 
-    least_compared_bytes = LEAST_COMPARED_BYTES  # see Endpoint
+    most_compared_parts = MANY_PARTS  # see Endpoint
 
     def describes_links(self) -> bool:
         """See Endpoint. Globus servers and mpx serve do, by UNIX.slink."""

@@ -14,7 +14,7 @@ from mpx.location import Location
 from mpx.net import tcp
 from mpx.report import Note, OnNote
 
-LEAST_COMPARED_BYTES = 64 * 1024  # see Endpoint: where a checksum costs little more than its round trip
+MANY_PARTS = 1 << 20  # see Endpoint: where a checksum costs little more than its round trip
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
 
@@ -265,8 +265,8 @@ class Endpoint(Protocol):
         ...
 
     @property
-    def least_compared_bytes(self) -> int:
-        """How large a part of a file has to be so that its checksum costs less than to move it again."""
+    def most_compared_parts(self) -> int:
+        """Into how many parts a file is cut at most that are compared by checksum, as each has its cost."""
         ...
 
     def checksums(

@@ -28,9 +28,9 @@ class BothServers:
         return all(end.can_checksum(algorithm, parts=parts) for end in (self.source, self.destination))
 
     @property
-    def least_compared_bytes(self) -> int:
+    def most_compared_parts(self) -> int:
         """See Endpoint."""
-        return max(self.source.least_compared_bytes, self.destination.least_compared_bytes)
+        return min(self.source.most_compared_parts, self.destination.most_compared_parts)
 
     def checksums(
         self, algorithm: str, sources: Sequence[Part], stored: Sequence[Part], stop: Callable[[], bool]

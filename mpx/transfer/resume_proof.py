@@ -18,6 +18,7 @@ from mpx.transfer.both_servers import BothServers
 from mpx.transfer.planner import STARTING_OVER
 from mpx.units import format_size
 
+SMALLEST_PIECE = 64 * 1024
 LARGEST_PIECE = 64 * 1024 * 1024
 PIECES = 128
 SPLIT = 8
@@ -133,9 +134,9 @@ def prove(
     """Compare the unknown part of the first `present_bytes` at both ends; record what is equal as arrived.
 
     `near` is the open file of this host. Large pieces first; those that differ are cut smaller, down to
-    64 KiB (over SFTP 4 MiB), so a few round trips do. Ends early where far more differs than is equal: the
-    rest is sent again. The whole file is verified once more when it is there. Returns how many bytes were
-    proven. Raises what the far endpoint raises.
+    64 KiB (over SFTP into 64 pieces), so a few round trips do. Ends early where far more differs than is
+    equal: the rest is sent again. The whole file is verified once more when it is there. Returns how many
+    bytes were proven. Raises what the far endpoint raises.
     """
     unknown = file.missing_within(0, min(present_bytes, file.size_bytes))
     is_partial = far_name == file.source  # what is near; it has not arrived where it has holes
@@ -148,7 +149,7 @@ def prove(
             is_refused = isinstance(far_sum, Exception)
             yield far_sum, far_sum if is_refused else checksum.of_file(algorithm, near, start, end, stop)
 
-    return _proven(file, ranges, unknown.size, sums, stop, far.least_compared_bytes)
+    return _proven(file, ranges, unknown.size, sums, stop, far.most_compared_parts)
 
 
 def prove_at_servers(
@@ -166,7 +167,7 @@ def prove_at_servers(
         far_parts = [Part(file.partial, start, end) for start, end in some]
         yield from zip(*both.checksums(algorithm, near_parts, far_parts, stop), strict=True)
 
-    return _proven(file, list(unknown), unknown.size, sums, stop, both.least_compared_bytes)
+    return _proven(file, list(unknown), unknown.size, sums, stop, both.most_compared_parts)
 
 
 def _proven(
@@ -175,9 +176,10 @@ def _proven(
     unknown_bytes: int,
     sums: Callable[[Sequence[Range]], Iterator[_Sums]],
     stop: Callable[[], bool],
-    smallest: int,
+    most_parts: int,
 ) -> int:
     """Record as arrived what of some ranges has the same `sums` at both ends; return how many bytes."""
+    smallest = max(SMALLEST_PIECE, unknown_bytes // most_parts)
     size = min(max(unknown_bytes // PIECES, smallest), LARGEST_PIECE)
     proven, differing = 0, 0
     while ranges and not stop():

@@ -214,7 +214,7 @@ def test_discarding_may_be_stopped_and_done_later(tmp_path: Path, eventually: Ca
             eventually((tmp_path / "hanging").exists, 60)
             discard.send_signal(signal.SIGTERM)
             said = discard.communicate(30)[1].decode()
-            assert discard.returncode == 143, said
+            assert discard.returncode in (143, -signal.SIGTERM), said  # a shell tells both as 143
         assert len(said.strip().splitlines()) <= 1, said
         assert list(tmp_path.glob(".far*.part"))
         (tmp_path / "hangs").unlink()

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
-from mpx.engine.endpoint import LEAST_COMPARED_BYTES as SMALLEST_PIECE
 from mpx.engine.endpoint import FileInfo, Kind, Part
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.errors import NoChecksum, SourceError
 from mpx.location import Location
 from mpx.report import OnNote, no_note
-from mpx.transfer.resume_proof import ResumeVerifier, prove
+from mpx.transfer.resume_proof import SMALLEST_PIECE, ResumeVerifier, prove
 
 SIZE = 40 * SMALLEST_PIECE + 12_345
 CONTENT = random.Random(5).randbytes(SIZE)

@@ -13,17 +13,7 @@ from mpx.endpoints.local.settling import settle_file, stamp_file
 from mpx.endpoints.local.special_source import special_source
 from mpx.endpoints.local.syncs import Syncs
 from mpx.engine import checksum
-from mpx.engine.endpoint import (
-    LEAST_COMPARED_BYTES,
-    OPEN,
-    Commit,
-    FileInfo,
-    Kind,
-    Part,
-    Protection,
-    Rtt,
-    Stamp,
-)
+from mpx.engine.endpoint import MANY_PARTS, OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
@@ -329,7 +319,7 @@ class LocalEndpoint:
             mode = None if stamp.mode is None else stamp.mode & 0o777 | kept
             stamp_file(_named(folder), stamp.modified_s, mode, note)
 
-    least_compared_bytes = LEAST_COMPARED_BYTES  # see Endpoint
+    most_compared_parts = MANY_PARTS  # see Endpoint
 
     def describes_links(self) -> bool:
         """See Endpoint."""

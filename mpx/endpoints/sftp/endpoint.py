@@ -244,7 +244,7 @@ class SftpEndpoint:
         """See Endpoint. All go out together."""
         SftpCommit(self.session, self._ask, self._refused).set_times(folders, note)
 
-    least_compared_bytes = 4 * 1024 * 1024  # see Endpoint; several programs are started for each
+    most_compared_parts = 64  # see Endpoint; several programs are started for each
 
     def describes_links(self) -> bool:
         """See Endpoint."""
