@@ -26,8 +26,7 @@ from mpx.net import tcp
 from mpx.net.beyond_sockets import is_local, peer_host
 
 RTT_WEIGHT = 0.25  # of a new command's time in the moving average
-_IS_IN = 230  # that nobody has to log in, or need not any more
-_OF_A_CUT = (225, 226, 426)  # that a transfer has ended, which may be said more than once
+_IS_IN, _OF_A_CUT = 230, (225, 226, 426)  # nobody has to log in (any more); a transfer has ended, said twice
 MOST_KEPT_BYTES = 8 * 1024 * 1024  # of replies that are kept until the last has come
 
 

@@ -24,10 +24,9 @@ from mpx.engine.source_change import why_changed
 from mpx.engine.stream import StreamTotals
 from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, ThirdPartyRefused
 
-TICK_S = 0.1
 NO_CONNECTION = 425  # says a sender that has not reached the receiver, which waits for it still
 VERDICT_S = 3.0  # wait for the other server's word where one did not do its part
-MOST_AHEAD = 64  # transfers that are queued at once
+TICK_S, MOST_AHEAD = 0.1, 64  # transfers that are queued at once
 LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
 MUCH_FASTER, MOST_LEFT_EARLY = 2.0, 3  # ... and carry so much more; so often in a row
 STANDS_BACK_S = 0.5  # so that they take it
