@@ -158,8 +158,7 @@ class RelayWorker(SessionWorker):
             for piece, content in zip(pieces, self._source.fetch(pieces), strict=True)
             if content is not None and len(content) == piece.end
         ]
-        for _, content in contents:
-            self.context.limiter.wait(len(content))
+        self._hold_to_rate(sum(len(content) for _, content in contents))
         self._is_open = False  # one of them may have ended its session
         self.open_session()
         for (piece, _), is_stored in zip(contents, self._sink.store_all(contents), strict=True):
@@ -168,6 +167,13 @@ class RelayWorker(SessionWorker):
                 self._settle(piece.file)
                 self._pieces.remove(piece)
         self._is_open = False
+
+    def _hold_to_rate(self, size_bytes: int) -> None:
+        """Wait until so much may pass, a piece of the limiter's at a time: it charges no more for each."""
+        while size_bytes > 0:
+            piece = self.context.limiter.piece(size_bytes)
+            self.context.limiter.wait(piece)
+            size_bytes -= piece
 
     # --- one piece -----------------------------------------------------------------------------------
 

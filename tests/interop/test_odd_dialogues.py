@@ -245,7 +245,7 @@ def test_pasv_where_epsv_is_never_answered(tmp_path: Path) -> None:
 
 
 def test_neither_way_leads_anywhere(tmp_path: Path) -> None:
-    with pytest.raises(ConnectionLost, match="cannot connect"):
+    with pytest.raises(ConnectionLost, match=r"cannot connect|closed the connection"):
         fetch({"EPSV": closed, "PASV": hang_up}, tmp_path / "file")
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,16 @@ def test_a_rate_is_kept(folders: tuple[Path, Path]) -> None:
     assert report.goodput_bps < 45e6
     assert said(report, "--congestion cubic is not available")
     assert (folders[1] / "file").read_bytes() == (folders[0] / "file").read_bytes()
+
+
+def test_a_rate_is_kept_by_small_files(folders: tuple[Path, Path]) -> None:
+    """Each is larger than what passes at once at that rate."""
+    for number in range(9):
+        make(folders[0] / f"tree/{number}", 500_000)
+    with between(("sftp", "sftp"), folders) as urls:
+        report = mpx.copy(urls[0] + "tree", urls[1] + "tree", replace(TREE, rate_bps=40e6))
+    assert report.goodput_bps < 45e6
+    assert_copied(folders)
 
 
 @pytest.mark.parametrize("kinds", [("sftp", "sftp"), ("sftp", "mpx"), ("mpx", "sftp")], ids="-".join)

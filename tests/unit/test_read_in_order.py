@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.endpoints.sftp.read_in_order import ReadInOrder
-from mpx.endpoints.sftp.session import Request
+from mpx.endpoints.sftp.session import MOST_OUTSTANDING, Request
 from mpx.endpoints.sftp.wire import Code, Data, Reply, Status
 from mpx.errors import IntegrityError, SourceError
 
@@ -90,6 +90,23 @@ def test_all_that_is_there_comes_in_order(
     assert got == content[start:upto]
     assert is_ended == (upto > max(start, len(content)) or what == "whole")
     assert session.most_under_way < window + BLOCK
+
+
+def test_who_finds_no_room_beside_others_waits_for_it() -> None:
+    """All that may be outstanding is another's: nothing is asked for, and nothing has come."""
+    session, got = Answering(b"x" * BLOCK * MOST_OUTSTANDING, lambda _: 0), [0, 0]
+
+    def reading(number: int, end: int) -> ReadInOrder:
+        def put(_at: int, data: memoryview) -> None:
+            got[number] += len(data)
+
+        size = {"start": 0, "end": end, "behind_bytes": 0, "window_bytes": len(session.content)}
+        return ReadInOrder(session, b"", "name", put=put, **size)
+
+    under_way = [reading(0, len(session.content)), reading(1, BLOCK)]
+    while under_way := [each for each in under_way if not each.advance(lambda most: most)]:
+        session.pump()
+    assert got == [len(session.content), BLOCK]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class ReadInOrder:
         while not self._is_over and self._has_room and (size_bytes := self._next(piece)):
             self._ask(_Block(self._asked, self._asked + size_bytes))
             self._asked += size_bytes
-        return self._is_over or not self._blocks
+        return self._is_over or not (self._blocks or self._next(piece))
 
     @property
     def _is_over(self) -> bool:

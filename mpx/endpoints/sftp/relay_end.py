@@ -61,8 +61,7 @@ class SftpRelayEnd:
         if self._session is None:
             return False
         try:
-            while self._session.outstanding:
-                self._session.pump()
+            self._session.drain()
             self._close_file()
         except (ConnectionLost, TransferTimeout, AuthenticationError):
             return False
@@ -73,8 +72,7 @@ class SftpRelayEnd:
         session = self._session
         if session is None:
             return
-        while session.outstanding:
-            session.pump()
+        session.drain()
         self._session = None
         self._pool.give_back(session)
 

@@ -112,8 +112,7 @@ class SftpRelaySink(SftpRelayEnd):
             if wire.FSYNC in session.extensions:
                 session.submit(extended(wire.FSYNC, handle), partial(was_synced, index))
             session.submit(request(PacketKind.CLOSE, handle), partial(closed, index))
-        while session.outstanding:
-            session.pump()
+        session.drain()
         for (piece, content), is_stored, is_synced in zip(contents, stored, synced, strict=True):
             if is_stored:
                 piece.file.is_synced = is_synced

@@ -221,6 +221,11 @@ class SftpSession:
         except WireError as error:
             raise self._nonsense(str(error)) from None
 
+    def drain(self) -> None:
+        """Wait for all that has no answer yet; raises as `pump`."""
+        while self._waiting:
+            self.pump()
+
     def _answer(self, packet: memoryview) -> None:
         number, reply = wire.parse_reply(packet)
         if number not in self._waiting:

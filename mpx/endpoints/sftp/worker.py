@@ -260,8 +260,7 @@ class SftpWorker(SessionWorker):
         session = self._session
         if session is None:
             return
-        while session.outstanding:
-            session.pump()
+        session.drain()
         self._session = None
         self._pool.give_back(session)
 
