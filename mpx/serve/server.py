@@ -13,13 +13,13 @@ from typing import Union
 
 from mpx.engine.token_bucket import TokenBucket
 from mpx.errors import UsageError
-from mpx.net import mptcp
 from mpx.net.tls import TlsSocket
 from mpx.serve import admission
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.commands import COMMANDS
 from mpx.serve.control import Control, ControlClosed
 from mpx.serve.echo import Echo
+from mpx.serve.listener import listen
 from mpx.serve.pacing_requests import PulseService
 from mpx.serve.root import Root
 from mpx.serve.secure_control import SecureControl
@@ -30,7 +30,6 @@ from mpx.text import quoted
 
 _CLOSE_TIMEOUT_S = 1.0
 _DRAIN_TICK_S = 0.05
-_BACKLOG = 512
 _CONNECTIONS_RATE, _CONNECTIONS_BURST = 300.0, 20  # a flood of connections is to leave time for others
 _FULL = b"421 Too many sessions, try later.\r\n"
 
@@ -59,8 +58,12 @@ class Server:
         secure: SecureServing | None = None,
         over_ssh: str = "",
         home: str = "/",
+        listener: socket.socket | None = None,
     ) -> None:
-        """`over_ssh`: the address of a client whose ssh sessions are adopted; `home`: where they begin."""
+        """`over_ssh`: the address of a client whose ssh sessions are adopted; `home`: where they begin.
+
+        `listener`: what listens at `host` already.
+        """
         self._place = (host, over_ssh)
         self._home = home
         self._secure = secure
@@ -72,7 +75,7 @@ class Server:
         except OSError as error:
             raise UsageError(f"cannot serve {quoted(str(root))}: {error.strerror}") from error
         try:
-            self._listener = _listen(host, port, over_mptcp=secure is not None)
+            self._listener = listener or listen(host, port, over_mptcp=secure is not None)
         except OSError as error:
             self._root.close()
             raise UsageError(f"cannot listen at {host} port {port}: {error.strerror}") from error
@@ -321,19 +324,3 @@ def _who_may_connect(
 def _contains(networks: list[_Network], host: str) -> bool:
     address = ipaddress.ip_address(host.partition("%")[0])
     return any(address.version == network.version and address in network for network in networks)
-
-
-def _listen(host: str, port: int, *, over_mptcp: bool) -> socket.socket:
-    """Listen; `over_mptcp`: data comes to this port, too, and that may be of Multipath TCP."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = mptcp.socket_for(family) if over_mptcp else socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-    except (OSError, OverflowError):
-        listener.close()
-        raise
-    return listener

@@ -4,19 +4,18 @@ import os
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 _PIECE_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
 class StandardStreams:
     """Both as one socket; an end of one direction is passed on as far as it can be."""
 
-    socket: socket.socket
-    has_input_ended: threading.Event = field(default_factory=threading.Event)  # the client has gone
-    has_output_ended: threading.Event = field(default_factory=threading.Event)  # `socket` has
-    was_cut: threading.Event = field(default_factory=threading.Event)  # not all of it could be written
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self.has_input_ended = threading.Event()  # the client has gone
+        self.has_output_ended = threading.Event()  # `socket` has
+        self.was_cut = threading.Event()  # not all of it could be written
 
 
 def joined(reads: int = 0, writes: int = 1) -> StandardStreams:

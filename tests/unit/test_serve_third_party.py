@@ -25,7 +25,7 @@ from mpx.endpoints.ftp.framing import BlockHeader, end_of_data
 from mpx.endpoints.ftp.ssh.certificates import CertificateMaker
 from mpx.net import tls
 from mpx.net.self_signed import self_signed
-from mpx.serve import Server, other_server, stdio_server
+from mpx.serve import Server, other_server, stdio_serving
 from mpx.serve.other_server import OtherServer
 from mpx.serve.replies import RefusalReply
 from mpx.serve.session import Limits
@@ -330,7 +330,7 @@ def test_a_server_over_ssh_takes_a_guest_who_cannot_pose_as_it() -> None:
     ):
         client = tls.context(server=False, protocols=["mpx-data"])
         tls.show_key(client, pem)
-        with tls_pair(client, stdio_server._context(request)) as (ours, theirs):
+        with tls_pair(client, stdio_serving.context_for(request)) as (ours, theirs):
             if theirs is not None:
                 assert tls.peer_key_name(ours) == made.key_name
             shown.append(theirs is not None)

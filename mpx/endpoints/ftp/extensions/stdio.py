@@ -1,11 +1,12 @@
 """What is said to `mpx serve --stdio` before its dialogue begins, and what it answers (docs/extensions.md).
 
-Whatever a shell's profile prints before is skipped: the answer begins with a line of its own.
+Whatever a shell's profile prints before is skipped: the answer begins with a line of its own. This loads
+little, as a client waits for it.
 """
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from mpx.choices import PortRange
 
@@ -19,8 +20,7 @@ LENGTH_DIGITS = 8
 CONTROL, DATA = "control", "data"  # what a lane is for
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ServeRequest:
+class ServeRequest(NamedTuple):
     """Serve one client: with this certificate and key (PEM) at both ends, and this secret as its token."""
 
     pem: str
@@ -28,17 +28,19 @@ class ServeRequest:
     ports: PortRange | None = None  # for direct connections
     guest: str = ""  # the certificate (PEM) that another server shows which sends to this one
 
+    def __repr__(self) -> str:
+        """Show nothing of the key and the secret."""
+        return "ServeRequest"
 
-@dataclass(frozen=True, slots=True)
-class LaneRequest:
+
+class LaneRequest(NamedTuple):
     """Pass a connection on to a server that runs already."""
 
     path: str  # of its socket
     use: str  # CONTROL or DATA
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """The server runs: where it takes lanes and direct connections (port 0: none)."""
 
     path: str
@@ -48,7 +50,7 @@ class Ready:
 
 def encode_request(request: ServeRequest | LaneRequest) -> bytes:
     """Return what is sent first."""
-    body = json.dumps(asdict(request)).encode("ascii")
+    body = json.dumps(request._asdict()).encode("ascii")
     return b"%0*x" % (LENGTH_DIGITS, len(body)) + body
 
 
@@ -77,7 +79,7 @@ def parse_request(body: bytes) -> ServeRequest | LaneRequest:
 
 def encode_ready(ready: Ready | None) -> bytes:
     """Return the line that says so; None for a lane, which has nothing to tell."""
-    return MAGIC + json.dumps(asdict(ready) if ready else {}).encode("ascii") + b"\n"
+    return MAGIC + json.dumps(ready._asdict() if ready else {}).encode("ascii") + b"\n"
 
 
 def parse_sshftp(line: bytes) -> str | None:

@@ -13,17 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[4]  # what holds the package
-_FIRST = ("mpx.serve.process", "mpx.serve.stdio", "mpx.serve.stdio_server")
+_FIRST = ("mpx.serve.stdio", "mpx.serve.stdio_server", "mpx.serve.stdio_serving")
 _TIME = (1980, 1, 1, 0, 0, 0)  # the same file from the same sources
 _SLOTS = re.compile(r", slots=True|slots=True, |\(slots=True\)")
 _POSSESSIVE = re.compile(r"(?<=[)\]][*+])\+")  # quantifiers, of Python 3.11: they only save time
 _STRICT = re.compile(r", strict=True(?=\))")  # of zip(), where it finds mistakes of ours
 _MAIN = """\
-import ctypes
 import os
-import struct
 
 if not hasattr(os, "eventfd"):
+    import ctypes
+    import struct
+
     _C = ctypes.CDLL(None, use_errno=True)
     os.EFD_NONBLOCK, os.EFD_CLOEXEC, os.EFD_SEMAPHORE = 0o4000, 0o2000000, 1
 
@@ -37,10 +38,8 @@ if not hasattr(os, "eventfd"):
     os.eventfd_read = lambda fd: struct.unpack("=Q", os.read(fd, 8))[0]
     os.eventfd_write = lambda fd, value: os.write(fd, struct.pack("=Q", value)) and None
 
-from mpx.serve import process
 from mpx.serve.stdio import main
 
-process.prepare()
 main(globals().get("REQUEST"))
 """
 
