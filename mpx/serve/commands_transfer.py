@@ -2,8 +2,8 @@
 
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing
 from itertools import chain
 
 from mpx.endpoints.ftp.extensions import dialing, sink, third_party
@@ -11,13 +11,13 @@ from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.wire import format_host_port, parse_extended_address, parse_host_port, reply_line
 from mpx.engine.holes import lost_from
 from mpx.engine.ranges import RangeSet
-from mpx.serve import arguments, listing
+from mpx.serve import arguments, listing, retrieves
+from mpx.serve.moving import first_missing, new_transfer, run_stream, send
 from mpx.serve.progress import TransferCounters
 from mpx.serve.receive import BlockReceiver, StreamReceiver
 from mpx.serve.replies import RefusalReply
-from mpx.serve.send import BlockSender, LineSender, StreamSender
+from mpx.serve.send import LineSender
 from mpx.serve.session import Command, Session
-from mpx.serve.transfer import Engine, Transfer
 from mpx.serve.turns import Turn, in_turns
 
 _DONE = b"226 Transfer Complete.\r\n"
@@ -105,49 +105,6 @@ def _check_family(session: Session, family: str) -> None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def _retrieve(session: Session, argument: str) -> bytes:
-    return _send_file(session, argument, 0, None)
-
-
-def _extended_retrieve(session: Session, argument: str) -> bytes:
-    kind, _, rest = argument.partition(" ")
-    found = arguments.numbers_and_name(rest, 2)
-    if kind.upper() != "P" or not found:
-        raise RefusalReply(501, "ERET takes P, an offset, a length and a name.")
-    (offset, length), name = found
-    return _send_file(session, name, offset, length)
-
-
-def _send_file(session: Session, name: str, base: int, length: int | None) -> bytes:
-    restart = session.settings.take_restart()
-    session.channel.check(blocks=session.settings.blocks, sending=True)
-    fd = session.root.open_file(session.path(name))
-    try:
-        with _sized(fd) as (sized_fd, size_bytes):
-            rest = max(0, size_bytes - base)
-            _send(session, sized_fd, base, rest if length is None else min(length, rest), restart)
-    finally:
-        os.close(fd)
-    return _DONE
-
-
-@contextmanager
-def _sized(fd: int) -> Iterator[tuple[int, int]]:
-    """Yield a file and its size; one that says 0 and has more (of /proc) is copied aside first."""
-    size_bytes = os.fstat(fd).st_size
-    if size_bytes or not os.pread(fd, 1, 0):
-        yield fd, size_bytes
-        return
-    import shutil  # neither is light, and few commands need them
-    import tempfile
-
-    with tempfile.TemporaryFile() as spool:
-        with os.fdopen(os.dup(fd), "rb") as file:
-            shutil.copyfileobj(file, spool)
-        spool.flush()
-        yield spool.fileno(), spool.tell()
-
-
 def _store(session: Session, argument: str) -> bytes:
     return _receive_file(session, argument, 0, truncate=session.settings.restart.size == 0)
 
@@ -177,13 +134,13 @@ def _receive_file(session: Session, name: str, base: int | None, *, truncate: bo
         channel.begin_receiving()
         if settings.blocks:
             engine = BlockReceiver(fd, base, progress, session.turns, session.share)
-            transfer = _transfer(session, engine, progress)
+            transfer = new_transfer(session, engine, progress)
             transfer.mark(performance_s=settings.performance_s, restart_s=settings.restart_s)
             transfer.run(channel.take_kept())
             first, last = base + progress.first, base + progress.last
         else:
-            first = base + _first_missing(restart)
-            _run_stream(session, StreamReceiver(fd, first, progress), progress)
+            first = base + first_missing(restart)
+            run_stream(session, StreamReceiver(fd, first, progress), progress)
             last = first + progress.moved_bytes
         if last - first == progress.moved_bytes:  # else there may be gaps
             _check_kept(fd, first, last)
@@ -208,7 +165,7 @@ def _sink(session: Session, _: str) -> bytes:
     fd = os.open(os.devnull, os.O_WRONLY)
     try:
         progress = TransferCounters(keep_ranges=False)
-        _run_stream(session, StreamReceiver(fd, 0, progress), progress)
+        run_stream(session, StreamReceiver(fd, 0, progress), progress)
     finally:
         os.close(fd)
     return _DONE
@@ -263,7 +220,7 @@ def _send_listing(
             first = next(raw, b"")  # what cannot be listed at all is refused before any data
             progress = TransferCounters(keep_ranges=False)
             turn = Turn(session.turns, session.share)
-            _run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
+            run_stream(session, LineSender(chain([first], raw), progress, turn), progress)
             return _DONE
         import tempfile
 
@@ -275,56 +232,8 @@ def _send_listing(
                 if session.control.interrupted():
                     raise RefusalReply(426, "Listing aborted.")
             spool.flush()
-            _send(session, spool.fileno(), 0, spool.tell(), RangeSet())
+            send(session, spool.fileno(), 0, spool.tell(), RangeSet())
     return _DONE
-
-
-# --- moving --------------------------------------------------------------------------------------
-
-
-def _send(session: Session, fd: int, base: int, length: int, restart: RangeSet) -> None:
-    settings, channel = session.settings, session.channel
-    progress = TransferCounters(keep_ranges=False)
-    if settings.blocks:
-        todo = restart.missing(0, length)
-        connections = channel.to_send_over(settings.streams, over_mptcp=settings.over_mptcp)
-        if settings.congestion:
-            for connection in connections:
-                connection.use_congestion(settings.congestion)
-        transfer = _transfer(session, BlockSender(fd, base, todo, len(connections), progress), progress)
-        transfer.mark(performance_s=settings.retrieve_marker_s, restart_s=0)
-        transfer.run(connections)
-    else:
-        start = min(_first_missing(restart), length)
-        _run_stream(session, StreamSender(fd, base + start, base + length, progress), progress)
-
-
-def _transfer(session: Session, engine: Engine, progress: TransferCounters) -> Transfer:
-    return Transfer(
-        session.control,
-        session.channel,
-        engine,
-        progress,
-        session.turn,
-        session.limits.stall_s,
-        session.check_rights,
-    )
-
-
-def _run_stream(session: Session, engine: Engine, progress: TransferCounters) -> None:
-    """Run a MODE S transfer; a listener serves just one."""
-    channel = session.channel
-    if other := channel.other_server:
-        other.begin()
-    connections = channel.outgoing(1) if channel.connects else []
-    _transfer(session, engine, progress).run(connections)
-    if not channel.connects:
-        channel.close()
-
-
-def _first_missing(restart: RangeSet) -> int:
-    """Return where a stream goes on: after what is there without a gap from the beginning."""
-    return next((end for start, end in restart if start == 0), 0)
 
 
 COMMANDS = {
@@ -336,8 +245,8 @@ COMMANDS = {
     "SPOR": Command(_striped_active, argument=True),
     dialing.VERB: Command(_data, argument=True),
     third_party.VERB: Command(_target, argument=True),
-    "RETR": Command(_retrieve, argument=True),
-    "ERET": Command(_extended_retrieve, argument=True),
+    "RETR": Command(retrieves.retrieve, argument=True),
+    "ERET": Command(retrieves.extended_retrieve, argument=True),
     "STOR": Command(_store, argument=True, writes=True),
     "ESTO": Command(_extended_store, argument=True, writes=True),
     "APPE": Command(_append, argument=True, writes=True),

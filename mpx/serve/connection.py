@@ -185,10 +185,14 @@ class Connection:
         poll.register(self._sock, event)
         poll.poll()
 
-    def rest(self) -> None:
-        """Keep open what the next transfer may use, with little memory."""
+    def go_on(self) -> None:
+        """Be ready for the next transfer."""
         self.cached = True
         self.reusable = False
+
+    def rest(self) -> None:
+        """Keep open what the next transfer may use, with little memory."""
+        self.go_on()
         if self._buffer:
             self._buffer.shrink()
 

@@ -86,6 +86,16 @@ class Control:
         """Tell whether the next command has arrived already."""
         return b"\n" in self._buffer
 
+    def line_behind(self, number: int) -> str | None:
+        """Return the command that comes after so many others, and has arrived; it stays where it is."""
+        start = 0
+        for _ in range(number):
+            start = self._buffer.find(b"\n", start) + 1
+            if not start:
+                return None
+        end = self._buffer.find(b"\n", start)
+        return _decoded(self._buffer[start:end]) if end >= 0 else None
+
     def next_line(self, timeout_s: float) -> str:
         """Return the next command line, without its end. Raises ControlClosed."""
         until_s = min(time.monotonic() + timeout_s, self._login_by_s)
@@ -98,10 +108,10 @@ class Control:
             self._receive()
         if end > self._longest_line_bytes:
             raise self._too_long()
-        line = _plain(bytes(self._buffer[:end]).rstrip(b"\r"))
+        line = _decoded(self._buffer[:end])
         del self._buffer[: end + 1]
         self._searched = max(0, self._searched - end - 1)
-        return line.decode("utf-8", "surrogateescape")
+        return line
 
     def _too_long(self) -> ControlClosed:
         return ControlClosed(f"command line exceeds {self._longest_line_bytes // 1024} KiB", _TOO_LONG)
@@ -208,6 +218,10 @@ class Control:
                 return True
             self._searched = end
         return False
+
+
+def _decoded(line: bytearray) -> str:
+    return _plain(bytes(line).rstrip(b"\r")).decode("utf-8", "surrogateescape")
 
 
 def _plain(line: bytes) -> bytes:

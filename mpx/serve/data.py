@@ -162,6 +162,15 @@ class DataChannel:
         if isinstance(self.listener, DialedConnections):
             self.listener.begin()
 
+    def can_go_on(self, count: int, wanted: int) -> bool:
+        """Tell whether the next transfer can be over the connections of the present one, `count`."""
+        return count == wanted or not isinstance(self._awaited, OtherServer)
+
+    def begin_sending(self) -> None:
+        """Note that a transfer begins that sends over connections that are open; raises RefusalReply."""
+        if isinstance(self._awaited, OtherServer):
+            self._awaited.begin()
+
     def to_send_over(self, count: int, *, over_mptcp: bool) -> list[Connection]:
         """Hand out the connections for a transfer in MODE E: those kept, or `count` that are yet to come.
 
@@ -170,7 +179,7 @@ class DataChannel:
         kept = self.take_kept()
         if not isinstance(self._awaited, OtherServer):
             return kept or self.outgoing(count, over_mptcp=over_mptcp)
-        self._awaited.begin()
+        self.begin_sending()
         for connection in kept[count:]:
             connection.finish_sending()
             connection.close()

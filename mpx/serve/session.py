@@ -16,6 +16,7 @@ from mpx.endpoints.ftp.wire import reply_line
 from mpx.errors import UsageError
 from mpx.serve import admission, audit
 from mpx.serve.admission import Room
+from mpx.serve.ahead import Ahead
 from mpx.serve.audit import Audit
 from mpx.serve.buffers import ConnectionBudget
 from mpx.serve.control import Control, ControlClosed
@@ -107,6 +108,7 @@ class Session:
         self._admit_to_echo = admit_to_echo
         tickets = access.tickets if access else None
         self.channel = DataChannel(control.local, control.peer, control.family, budget, tickets)
+        self.ahead = Ahead()
         self.settings = Settings(congestions=limits.congestion, kernels=control.congestion)
         self.directory = home
         self.user = ""
@@ -128,6 +130,7 @@ class Session:
             if error.farewell:
                 self.control.say_farewell(reply_line(*error.farewell))
         finally:
+            self.ahead.drop()
             with self.turn:
                 self.channel.close()
                 self.control.close()

@@ -2,6 +2,9 @@
 
 Data threads only move bytes. Everything else happens here, in one loop over the control connection,
 the listener and a wake-up: new connections, markers, ABOR, a client that has gone, stalls, the end.
+
+A transfer may be followed by others: a connection that has ended its part of one goes on with the next, while
+the rest still move theirs.
 """
 
 import logging
@@ -24,6 +27,7 @@ from mpx.serve.turns import LONG_PATIENCE_S, Turn
 
 _CHECK_S = 1.0
 _JOIN_AT_ONCE = 16  # connections of a transfer
+_MOST_AHEAD = 8  # transfers that follow one
 _LOOKS_FOR_ROOM = 4  # with each connection that comes: so there is no moment at which all are looked at
 # After commands came: who sends them byte by byte does not keep us busy.
 _LOOK_AGAIN_S, _RAREST_LOOK_S = 0.005, 0.1
@@ -44,6 +48,10 @@ class Engine(Protocol):
 
     def serve(self, connection: Connection) -> None:
         """Move bytes over one connection to its end; sets `reusable`. Raises what went wrong."""
+
+
+# Returns what comes so many commands behind a transfer and may begin, over so many connections; else None.
+Following = Callable[[int, int], "Transfer | None"]
 
 
 class _Mark:
@@ -89,8 +97,11 @@ class Transfer:
         self._came = 0  # connections, also those that were refused
         self._begun = False  # 125 or 150 was sent
         self._wake = -1  # a descriptor while it runs
+        self._find_next: Following | None = None
+        self._next: Transfer | None = None  # that connections go on with
         self._running = 0  # threads; this and what follows is guarded by progress.lock
-        self._connected = False
+        self._connected = 0  # connections
+        self._idle: list[Connection] = []  # those that have ended their part, and stay open
         self._failure: Exception | None = None
         self.stream_count = 0  # how many connections took part
 
@@ -102,8 +113,13 @@ class Transfer:
         if restart_s:
             self._marks.append(_Mark(self._say_restart, restart_s, now_s + restart_s))
 
+    def follow_with(self, find: "Following") -> None:
+        """Have connections that are done go on with what `find` returns; all of them take part in it."""
+        self._find_next = find
+
     def run(self, connections: list[Connection]) -> None:
-        """Do the transfer over `connections` and those that the channel's listener brings.
+        """Do the transfer over `connections`, those that the channel's listener brings, and those that are
+        at it already, as the one before has ended.
 
         Sends 125 or 150 and the markers; the caller sends the last reply. What is left open goes back
         to the channel; after a failure everything is closed, also what was not begun with. Raises
@@ -112,20 +128,23 @@ class Transfer:
         started_s, whole = time.monotonic(), False
         self._turn.end()
         try:
-            self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            if self._wake < 0:
+                self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             self._control.flush()  # the client may wait for these before it connects
             self._start_all(connections)
-            if any(connection.cached for connection in connections):
+            if any(connection.cached for connection, _ in self._streams):
                 self._begin(b"125 Beginning transfer; reusing existing data connection.\r\n")
             self._watch()
             whole = True
         finally:
-            self._stop()
-            if self._wake >= 0:
-                os.close(self._wake)
-            self._channel.keep([connection for connection, _ in self._streams if not connection.closed])
-            if not whole:
-                self._channel.close()
+            if whole and self._next:
+                self._lead_on()  # the last one, too
+            elif whole:
+                self._stop()
+                self._close_wake()
+                self._channel.keep([connection for connection, _ in self._streams if not connection.closed])
+            else:
+                self.abandon()
                 for connection in connections:
                     connection.close()
             _log.info(
@@ -138,6 +157,25 @@ class Transfer:
             )
         for mark in self._marks:
             mark.say()
+
+    def abandon(self) -> None:
+        """End it and what follows it, and close all connections."""
+        transfer: Transfer | None = self
+        while transfer:
+            transfer._stop()
+            if transfer is not self:
+                transfer._wake = -1  # it is ours
+            transfer = transfer._next
+        self._close_wake()
+        for connection, _ in self._streams:
+            connection.close()
+        self._channel.close()
+
+    def _close_wake(self) -> None:
+        """Close the descriptor, which nobody uses any more."""
+        if self._wake >= 0:
+            os.close(self._wake)
+        self._wake = -1
 
     # --- the data threads ------------------------------------------------------------------------
 
@@ -163,7 +201,8 @@ class Transfer:
         try:
             connection.connect()
             with self._progress.lock:
-                first, self._connected = not self._connected, True
+                self._connected += 1
+                first = self._connected == 1
             if first:
                 os.eventfd_write(self._wake, 1)
             self._engine.serve(connection)
@@ -174,7 +213,9 @@ class Transfer:
         with self._progress.lock:
             self._running -= 1
             self._failure = self._failure or failure
-        os.eventfd_write(self._wake, 1)
+            if connection.reusable:
+                self._idle.append(connection)
+            os.eventfd_write(self._wake, 1)
 
     def _stop(self) -> None:
         for connection, _ in self._streams:
@@ -182,6 +223,35 @@ class Transfer:
                 connection.cancel()
         for _, thread in self._streams:
             thread.join()
+
+    def _lead_on(self) -> None:
+        """Have connections that are done here, or with what follows, go on with what follows that."""
+        transfer, number = self, 0
+        while True:
+            with transfer._progress.lock:
+                idle, transfer._idle = transfer._idle, []
+            if idle and not transfer._next:
+                transfer._next = self._found(number)
+            if not transfer._next:
+                with transfer._progress.lock:
+                    transfer._idle += idle
+                return
+            for connection in idle:
+                connection.go_on()
+                transfer._next._start(connection)
+            transfer, number = transfer._next, number + 1
+
+    def _found(self, number: int) -> "Transfer | None":
+        """Return what follows this transfer and so many behind it."""
+        with self._progress.lock:
+            are_all_here = self._connected == self.stream_count  # who connects is told for what
+        if not self._find_next or not are_all_here or number >= _MOST_AHEAD:
+            return None
+        with self._turn:
+            found = self._find_next(number, self.stream_count)
+        if found:
+            found._wake = self._wake
+        return found
 
     # --- the watch -------------------------------------------------------------------------------
 
@@ -204,6 +274,8 @@ class Transfer:
                 self._begin(b"150 Beginning transfer.\r\n")
             if failure:
                 raise self._explained(failure)
+            if self._find_next and self.stream_count > 1:
+                self._lead_on()
             wanted = listener is not None and (self._engine.accepts_more or not self.stream_count)
             if complete or (not running and not wanted):
                 return
