@@ -26,7 +26,7 @@ RECORD_OVERHEAD_BYTES = 22  # header, type of content and tag, with each cipher 
 # With AES-GCM no more than 2^24.5 full records under one key (section 5.5); OpenSSL does not take a new one.
 MOST_RECORDS = 1 << 24
 _REPLACED_AT_RECORDS = MOST_RECORDS - MOST_RECORDS // 16  # what is under way then still fits
-_TICK_S = 0.1  # a receive that is to fill its buffer hands over what it has when nothing comes for so long
+_TICK_S = 0.1  # a receive that is to fill its buffer hands over what it has after so long
 _STOP_INTERVAL_S = 0.2
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "PACKET_LENGTH_TOO_LONG")
 
@@ -74,11 +74,13 @@ class TlsSocket(ssl.SSLSocket):
         """
         view = memoryview(buffer)
         wanted, got = nbytes or len(view), 0
+        until_s = 0.0
         while got < wanted:
             try:
                 size = self.read(wanted - got, view[got:])
             except ssl.SSLWantReadError:
-                if not self._more_comes(flags, has_some=got > 0):
+                until_s = until_s or time.monotonic() + _TICK_S
+                if not self._more_comes(flags, until_s, has_some=got > 0):
                     break
                 continue
             except ssl.SSLWantWriteError:  # an answer to a change of keys
@@ -100,10 +102,10 @@ class TlsSocket(ssl.SSLSocket):
                 break
         return got
 
-    def _more_comes(self, flags: int, *, has_some: bool) -> bool:
-        """Wait for more as the flags say; False if what there is suffices."""
-        if flags & socket.MSG_WAITALL and _comes(self, select.POLLIN, _TICK_S):
-            return True
+    def _more_comes(self, flags: int, until_s: float, *, has_some: bool) -> bool:
+        """Wait for more as the flags say, to fill a buffer until then; False if what there is suffices."""
+        if flags & socket.MSG_WAITALL and _comes(self, select.POLLIN, max(0.0, until_s - time.monotonic())):
+            return time.monotonic() < until_s or not has_some
         if not flags:
             self._wait(select.POLLIN)
             return True

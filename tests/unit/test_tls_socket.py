@@ -80,6 +80,25 @@ def test_a_receive_takes_what_has_come(pair: tuple[TlsSocket, TlsSocket]) -> Non
         server.recv(10)
 
 
+def test_what_comes_slowly_is_handed_over(pair: tuple[TlsSocket, TlsSocket]) -> None:
+    """Some comes all the time, and never enough to fill the buffer."""
+    client, server = pair
+    has_some = threading.Event()
+
+    def send() -> None:
+        for _ in range(500):
+            client.sendall(b"x" * 100)
+            if has_some.wait(0.02):
+                return
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    buffer = bytearray(1_000_000)
+    assert server.recv_into(buffer, len(buffer), socket.MSG_WAITALL) < 500 * 100
+    has_some.set()
+    sender.join()
+
+
 def test_what_is_held_back_of_a_record_shows(pair: tuple[TlsSocket, TlsSocket]) -> None:
     client, server = pair
     client.sendall(LARGE[:1000])
