@@ -8,6 +8,7 @@ from mpx.serve.replies import RefusalReply
 
 MOST_DIGITS = 18  # less than 2**63, where file offsets end
 _LONGEST_ADDRESS = 100  # an EPRT with an IPv6 address has 60 characters
+_INTERVAL_DIGITS = 5
 _TIME_DIGITS = 14  # YYYYMMDDhhmmss
 
 
@@ -16,6 +17,15 @@ def number(text: str, most_digits: int = MOST_DIGITS) -> int | None:
     if not 0 < len(text) <= most_digits or not text.isascii() or not text.isdigit():
         return None
     return int(text)
+
+
+def interval_s(text: str) -> float | None:
+    """Return seconds, at most 99999 and in tenths at most; None for anything else."""
+    whole, point, tenths = text.partition(".")
+    seconds = number(whole, _INTERVAL_DIGITS)
+    if seconds is None or (point and number(tenths, 1) is None):
+        return None
+    return float(text)
 
 
 def numbers_and_name(argument: str, count: int) -> tuple[list[int], str] | None:

@@ -52,13 +52,13 @@ def set_restart(settings: Settings, argument: str) -> None:
 def set_trigger(settings: Settings, argument: str) -> None:
     """TREV PERF seconds, TREV RESTART seconds: marker intervals; 0 is none. Raises RefusalReply."""
     event, _, text = argument.strip().upper().partition(" ")
-    seconds = arguments.number(text, _INTERVAL_DIGITS)
+    seconds = arguments.interval_s(text)
     if event not in ("PERF", "RESTART") or seconds is None:
-        raise RefusalReply(501, "TREV takes PERF or RESTART and whole seconds.")
+        raise RefusalReply(501, "TREV takes PERF or RESTART and seconds, as 5 or 0.5.")
     if event == "PERF":
-        settings.performance_s = float(seconds)
+        settings.performance_s = seconds
     else:
-        settings.restart_s = float(seconds)
+        settings.restart_s = seconds
 
 
 def set_options(settings: Settings, argument: str) -> str:

@@ -153,3 +153,17 @@ def test_parts_are_as_long_as_their_connections_need_however_slow(shares_blocks:
     assert part >= 24 * 2 * 256 * 1024
     if shares_blocks:
         assert ahead.most_bytes(0.06, 24) >= 2 * part  # so that one is always queued behind it
+
+
+def test_transfers_that_end_together_are_no_great_goodput() -> None:
+    """Connections go on with the next while the last of them is busy, so that one ends at once behind it."""
+    now_s = 100.0
+    ahead = PairAhead(FileQueue(threading.Event()), shares_blocks=True, clock=lambda: now_s)
+    ahead.flows()
+    for _ in range(5):
+        now_s += 0.3
+        for _ in range(3):
+            ahead.ended(1_000_000)
+            now_s += 0.001
+    assert ahead.goodput == pytest.approx(1e7, rel=0.1)
+    assert ahead.piece_bytes(1) < 2_000_000

@@ -114,3 +114,12 @@ def test_a_time_that_has_no_form_is_the_nearest_that_has(seconds: int, written: 
     entry = listing.Item("name", found)
     assert f"Modify={written};" in listing.facts_line(entry, listing.FACTS, writable=False)
     assert listing.long_line(entry).endswith(f" {written[:4]} name")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("5", 5.0), ("0", 0.0), ("0.2", 0.2), ("99999.9", 99999.9)]
+    + [(text, None) for text in ("", ".", "5.", ".5", "0.25", "1e3", "-1", "+1", "1_0", "123456", "nan")],
+)
+def test_intervals(text: str, expected: float | None) -> None:
+    assert arguments.interval_s(text) == expected

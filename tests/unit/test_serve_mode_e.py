@@ -186,9 +186,10 @@ def test_partial_stores_never_truncate_and_markers_are_relative(client, root):
     assert (root / "file").read_bytes() == b"X"
 
 
-def test_markers_come_at_the_start_at_intervals_and_at_the_end(client):
-    client.do("TREV PERF 1")
-    client.do("TREV RESTART 1")
+@pytest.mark.parametrize("interval", ["1", "0.2"])
+def test_markers_come_at_the_start_at_intervals_and_at_the_end(client, interval):
+    assert client.do(f"TREV PERF {interval}").code == 200
+    assert client.do(f"TREV RESTART {interval}").code == 200
     address = client.mode_e()
     client.send("STOR new")
     with connect(address) as sock:

@@ -2,14 +2,17 @@
 
 import math
 import time
+from collections.abc import Callable
 
+from mpx.endpoints.ftp.two_servers.server_pair import MARKER_S
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 
 PIECE_S = 0.5  # duration of one transfer of a part; a change of the number of streams waits for what is ahead
 SHORT_PIECE_S = 0.15  # the same, where a sender shares its blocks: its connections end at about one time
-MARKER_S = 1.0  # between two markers
 SMALLEST_PIECE, FIRST_PIECE, LARGEST_PIECE = 512 << 10, 4 << 20, 1 << 30
+# Goodput is measured over so long at least: what was sent ahead ends together with what was before it.
+MEASURED_S = 0.1
 TAIL = 1.5  # towards the end no pair has more ahead than this part of its share of what is left ...
 LEAST_S = 0.3  # ... nor less than it brings in this time and in round trips: it would run dry
 BLOCK_BYTES = 256 * 1024  # that Globus servers send at a time over one connection
@@ -20,7 +23,13 @@ SHARED_BLOCKS_EACH = 2  # the same, where the last blocks are small
 class PairAhead:
     """Goes by the goodput of a worker. Used by its thread, but for what says otherwise."""
 
-    def __init__(self, queue: FileQueue, *, shares_blocks: bool = False) -> None:
+    def __init__(
+        self,
+        queue: FileQueue,
+        *,
+        shares_blocks: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`shares_blocks`: see ServerPair."""
         self._shares_blocks = shares_blocks
         self._piece_s = SHORT_PIECE_S if shares_blocks else PIECE_S
@@ -29,7 +38,9 @@ class PairAhead:
         self.queued = 0  # the same at this pair; read by others
         self.goodput = 0.0  # bytes/s, smoothed; 0: not known; read by others
         self.ended_s = 0.0  # when the last transfer ended, or the first of these began; 0: none has
-        self._queue = queue
+        self._measured_s = 0.0  # since when bytes count ...
+        self._ended_bytes = 0  # ... of transfers that have ended
+        self._queue, self._clock = queue, clock
         self._latest: FileTransfer | None = None  # that something was taken of
 
     def took_of(self, file: FileTransfer) -> None:
@@ -38,14 +49,19 @@ class PairAhead:
 
     def flows(self) -> None:
         """Note that the oldest transfer has its connections."""
-        self.ended_s = self.ended_s or time.monotonic()
+        if not self.ended_s:
+            self.ended_s = self._measured_s = self._clock()
+            self._ended_bytes = 0
 
     def ended(self, size_bytes: int) -> None:
         """Learn from a transfer of so many bytes, which has ended now."""
-        now_s = time.monotonic()
-        goodput = size_bytes / max(now_s - self.ended_s, 1e-3)
-        self.goodput = 0.5 * self.goodput + 0.5 * goodput if self.goodput else goodput
+        now_s = self._clock()
         self.ended_s = now_s
+        self._ended_bytes += size_bytes
+        if (took_s := now_s - self._measured_s) >= MEASURED_S:
+            goodput = self._ended_bytes / took_s
+            self.goodput = 0.5 * self.goodput + 0.5 * goodput if self.goodput else goodput
+            self._measured_s, self._ended_bytes = now_s, 0
 
     def most_bytes(self, rtt_s: float, connections: int) -> float:
         """Return how much is to be queued: what markers do not tell yet, a part, and round trips."""

@@ -8,7 +8,7 @@ from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session_pool import give_back_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
-from mpx.endpoints.ftp.two_servers.pair_ahead import MARKER_S, PairAhead
+from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
 from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
@@ -30,7 +30,6 @@ TICK_S, MOST_AHEAD = 0.1, 64  # transfers that are queued at once
 LATE_S = 0.4  # what takes longer is left to other workers, if they have nothing to do, ...
 MUCH_FASTER, MOST_LEFT_EARLY = 2.0, 3  # ... and carry so much more; so often in a row
 STANDS_BACK_S = 0.5  # so that they take it
-SHORT_SPREAD_S = SPREAD_S / 2  # where parts are shorter
 SHOWS = 2  # times that, until what is told is all of the streams that there are now
 
 
@@ -53,7 +52,7 @@ class PairWorker(SessionWorker):
         # Written by this thread, read by others:
         self.idle_since_s: float | None = None  # it has a pair, and nothing to do
         self._pair: SessionPair | None = None  # replaced by this thread; others only cut it
-        self._spread_s = SHORT_SPREAD_S if servers.shares_blocks else SPREAD_S
+        self._spread_s = min(SPREAD_S, servers.marker_s)
         self._bytes = MarkedBytes(self._spread_s)  # guarded by `guard`
         self._shown_streams = 0  # those that `_bytes` is of; written by this thread, read by others
         self.is_changing = False  # others are to come, or what is told is not of these yet; likewise
@@ -352,7 +351,7 @@ class PairWorker(SessionWorker):
         if took_s < LATE_S:
             return False
         goodput = self.ahead.goodput or math.inf
-        if took_s > MARKER_S + LATE_S:  # before a marker is due nothing is told of what has come
+        if took_s > self._servers.marker_s + LATE_S:  # else no marker may have told of it yet
             goodput = min(goodput, pair.transfers[0].told_bytes / took_s)
         left_bytes = sum(each.size_bytes - each.told_bytes for each in pair.transfers)
         return left_bytes > goodput * LATE_S and self._idle_goodput() > MUCH_FASTER * goodput

@@ -16,6 +16,7 @@ AGAIN_S = 0.1
 OURS = ("mpx", "ssh")  # schemes at which mpx serves
 MODES = {True: command("MODE", "E"), False: command("MODE", "S")}
 MARKERS = (command("TREV", "RESTART", 1), command("TREV", "PERF", 1))
+MARKER_S, FINE_MARKER_S = 1.0, 0.2  # between two markers: of servers that take whole seconds, and of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class ServerPair:
         That is what servers of ours do; others have so many connections and no more, and large blocks.
         """
         return self.mode_e and self.destination.scheme in OURS
+
+    @property
+    def marker_s(self) -> float:
+        """How long nothing may be told of what has come."""
+        return FINE_MARKER_S if self.shares_blocks else MARKER_S
 
     @property
     def is_session_wanted(self) -> bool:
@@ -72,6 +78,8 @@ class ServerPair:
         """
         first = (MODES[self.mode_e],)
         then = (MODES[self.mode_e], *(MARKERS if self.mode_e else ()))
+        if self.shares_blocks:  # one that refuses this keeps to the others
+            then = (*then, command("TREV", "RESTART", FINE_MARKER_S))
         since_s = time.monotonic()
         while True:
             sender = open_session(self.source, self.source_options, first)
