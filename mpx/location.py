@@ -124,7 +124,7 @@ def _server(text: str, scheme: str) -> Location:
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
-            raise UsageError(f"{text}: the name contains {what}, which FTP cannot carry; rename the file")
+            raise UsageError(f"{text}: the name contains {what}, which FTP cannot carry; rename it")
     if name == "/~":
         name = "/~/"
     if name.startswith("/~/"):

@@ -269,9 +269,12 @@ def secured(
         found.close()
         if error.reason in NO_TLS:
             raise AuthenticationError(
-                f"{peer} does not answer in TLS, so nothing was sent; ftp:// is for servers in the clear"
+                f"{peer} does not answer in TLS, so nothing was sent; check host and port, and write ftp:// "
+                "for a server in the clear"
             ) from None
-        raise ConnectionLost(f"no TLS with {peer}: {error.reason or error.strerror}") from None
+        is_closed = isinstance(error, ssl.SSLEOFError)
+        why = "it closed the connection" if is_closed else error.reason or error.strerror
+        raise ConnectionLost(f"no TLS with {peer}: {why}") from None
     except TimeoutError:
         found.close()
         raise ConnectionLost(f"no TLS with {peer} within {timeout_s:g} s") from None

@@ -179,7 +179,7 @@ def _list(session: Session, argument: str) -> bytes:
 
 
 def _name_list(session: Session, argument: str) -> bytes:
-    return _send_listing(session, _shown_by_ls(session, argument), lambda item: item.name)
+    return _send_listing(session, _shown_by_ls(session, argument), lambda item: listing.in_a_line(item.name))
 
 
 def _shown_by_ls(session: Session, argument: str) -> Generator[listing.Item, None, None]:

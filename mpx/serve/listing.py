@@ -8,10 +8,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from mpx.endpoints.ftp.extensions import true_name
 from mpx.serve.root import Root, join
 from mpx.serve.times import format_time, utc
 
-FACTS = ("Type", "Modify", "Size", "Perm", "UNIX.mode", "UNIX.uid", "UNIX.gid", "Unique", "UNIX.slink")
+FACTS = (
+    *("Type", "Modify", "Size", "Perm", "UNIX.mode", "UNIX.uid", "UNIX.gid", "Unique", "UNIX.slink"),
+    true_name.FACT,
+)
 
 _SPECIAL = {stat.S_IFCHR: "OS.unix=chr", stat.S_IFBLK: "OS.unix=blk", stat.S_IFIFO: "OS.unix=pipe"}
 _log = logging.getLogger(__name__)
@@ -35,17 +39,15 @@ def item(root: Root, path: str, name: str) -> Item:
 def items(root: Root, path: str, *, follow: bool = True) -> Generator[Item, None, None]:
     """Describe what a directory holds, in no order. Raises OSError if it cannot be listed.
 
-    Names that the control channel cannot carry (CR, LF) stand there with `?` in the place of these, so that
-    whoever copies the directory learns that something cannot be had; with a line in the log.
+    A name that the control channel cannot carry (CR, LF) has a line in the log.
     """
     fd = root.open_directory(path)
     try:
         with os.scandir(fd) as entries:
             for entry in entries:
                 name = entry.name
-                shown = _in_a_line(name)
-                if shown != name:
-                    _log.warning("listed as %r, since FTP cannot carry the name: %r in %r", shown, name, path)
+                if (line := in_a_line(name)) != name:
+                    _log.warning("listed as %r, since FTP cannot carry the name: %r in %r", line, name, path)
                 try:
                     found = entry.stat(follow_symlinks=False)
                     link = os.readlink(name, dir_fd=fd) if stat.S_ISLNK(found.st_mode) else None
@@ -53,7 +55,7 @@ def items(root: Root, path: str, *, follow: bool = True) -> Generator[Item, None
                     continue  # removed since
                 if link is not None and follow:
                     found = _leads_to(root, join(path, name), found)
-                yield Item(shown, found, link)
+                yield Item(name, found, link)
     finally:
         os.close(fd)
 
@@ -90,8 +92,11 @@ def facts_line(entry: Item, wanted: tuple[str, ...], *, writable: bool) -> str:
     }
     if entry.link is not None:
         values["UNIX.slink"] = quote(entry.link, errors="surrogateescape")
-    facts = "".join(f"{name}={values[name]};" for name in wanted if name in values)
-    return f"{facts} {entry.name}"
+    name = in_a_line(entry.name)
+    if name != entry.name:
+        values[true_name.FACT] = quote(entry.name, errors="surrogateescape")
+    facts = "".join(f"{fact}={values[fact]};" for fact in wanted if fact in values)
+    return f"{facts} {name}"
 
 
 def long_line(entry: Item) -> str:
@@ -102,16 +107,17 @@ def long_line(entry: Item) -> str:
     when = f"{_MONTHS[then.tm_mon - 1]} {then.tm_mday:2} " + (
         f"{then.tm_hour:02}:{then.tm_min:02}" if recent else f" {then.tm_year}"
     )
-    arrow = f" -> {_in_a_line(entry.link or '')}" if stat.S_ISLNK(found.st_mode) else ""
+    arrow = f" -> {in_a_line(entry.link or '')}" if stat.S_ISLNK(found.st_mode) else ""
     owner = f"{found.st_uid:<8} {found.st_gid:<8}"
     mode = stat.filemode(found.st_mode)
-    return f"{mode} {found.st_nlink:3} {owner} {found.st_size:12} {when} {entry.name}{arrow}"
+    return f"{mode} {found.st_nlink:3} {owner} {found.st_size:12} {when} {in_a_line(entry.name)}{arrow}"
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def _in_a_line(name: str) -> str:
+def in_a_line(name: str) -> str:
+    """Return a name as it stands in a listing: with `?` in the place of CR and LF, which FTP cannot carry."""
     return name.replace("\n", "?").replace("\r", "?")
 
 

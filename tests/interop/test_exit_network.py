@@ -1,16 +1,23 @@
 """Exit codes 6 and 7: servers that refuse, hang or are something else; and giving up waiting for them."""
 
+import contextlib
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from grids import as_user, shared_grid
 from interop.scripted_server import Dialogue, ScriptedServer
 from mpx_command import copied, mpx, refused, running
+from sites import Site, opened, own_site
+
+from mpx.net.self_signed import self_signed
 
 pytestmark = pytest.mark.peers
 
@@ -71,7 +78,7 @@ def saying(*lines: bytes) -> Iterator[int]:
                     client, _ = listener.accept()
                 except OSError:
                     return
-                with client:
+                with client, contextlib.suppress(ConnectionResetError):
                     client.sendall(b"".join(lines))
                     client.shutdown(socket.SHUT_WR)
                     while client.recv(4096):
@@ -98,6 +105,79 @@ def test_6_something_else_answers(file: Path, line: bytes, word: str) -> None:
         ended = mpx("copy", "--timeout", "5s", file, f"ftp://127.0.0.1:{port}/x")
     refused(ended, 6, word)
     assert "\x1b" not in ended.err
+
+
+ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"  # unexpected_message
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "gsiftp"])
+@pytest.mark.parametrize(("said", "code"), [(ALERT, 5), (b"", 6)])
+def test_who_speaks_tls_at_once_is_told_to_be_of_another_scheme(
+    scheme: str, said: bytes, code: int, file: Path
+) -> None:
+    with saying(said) as port, as_user(shared_grid()):
+        ended = mpx("copy", file, f"{scheme}://localhost:{port}/x")
+    refused(ended, code, "if it is mpx serve inside TLS", f"mpx://localhost:{port}")
+    assert ("answers in TLS" in ended.err) == (said == ALERT)
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "gsiftp"])
+def test_mpx_serve_inside_tls_is_silent_towards_others(scheme: str, file: Path, tmp_path: Path) -> None:
+    with opened("mpx serve with a token", tmp_path) as far, as_user(shared_grid()):
+        url = far.url.replace("mpx", scheme)
+        ended = mpx("copy", "--connect-timeout", "500ms", file, f"{url}x")
+    assert ended.code in (6, 7), ended.err
+    assert f"write {far.url.rstrip('/')}\n" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_grid_server_and_ftp(file: Path, tmp_path: Path) -> None:
+    with opened("grid server", tmp_path) as far:
+        ended = mpx("copy", file, far.url_of("x").replace("gsiftp", "ftp"))
+    refused(ended, 5, "write gsiftp://")
+    assert "over TLS" not in ended.err
+
+
+def test_a_server_in_the_clear_and_gsiftp(far: Site, file: Path) -> None:
+    with as_user(shared_grid()):
+        ended = mpx("copy", file, far.url_of("x").replace("ftp", "gsiftp"))
+    refused(ended, 5, "does not speak GSI; if it admits clients in the clear, write ftp://; it says: 5")
+
+
+def test_no_mpx_serve_where_the_url_says(closed_port: int, file: Path, tmp_path: Path) -> None:
+    with opened("mpx serve with a token", tmp_path), own_site(tmp_path) as clear:
+        there = f"mpx://127.0.0.1:{closed_port}"
+        refused(mpx("copy", file, f"{there}/x"), 6, "refused", there, "mpx serve runs there")
+        there = "mpx://no-such-host.invalid:2811"
+        refused(mpx("copy", file, f"{there}/x"), 6, "cannot find", there, "mpx serve runs there")
+        for said in (b"SSH-2.0-OpenSSH_9.2\r\n", b"220 welcome\r\n"):
+            with saying(said) as port:
+                ended = mpx("copy", file, f"mpx://127.0.0.1:{port}/x")
+            refused(ended, 5, "does not answer in TLS", "check host and port", "ftp://")
+        with saying() as port:
+            ended = mpx("copy", file, f"mpx://127.0.0.1:{port}/x")
+        refused(ended, 6, "closed the connection", "check host and port", "mpx serve runs there")
+        refused(mpx("list", clear.url.replace("ftp", "mpx")), 5, "write ftp://")
+
+
+def test_a_tls_server_that_is_not_mpx_serve(file: Path, tmp_path: Path) -> None:
+    """As one of HTTPS: nobody is told to accept its key."""
+    certificate, key = self_signed("test", timedelta(days=1))
+    (tmp_path / "pem").write_bytes(certificate + key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "pem")
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        with client, contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as secured:
+            secured.recv(1)
+
+    with opened("mpx serve with a token", tmp_path), socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        ended = mpx("copy", file, f"mpx://127.0.0.1:{listener.getsockname()[1]}/x")
+        thread.join()
+    refused(ended, 5, "speaks TLS but is not mpx serve", "check host and port")
 
 
 def test_7_no_greeting(silent_port: int, file: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from interop.listed_tree import FAST, FILES, FILES_HERE, ONE, copy_tree
 from interop.listing_server import ListingServer
 from mpx_command import copied, mpx
-from sites import Site
+from sites import opened
 
 
 @pytest.mark.parametrize(
@@ -157,14 +157,22 @@ def test_names_that_the_locale_cannot_write_are_named(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "d") == ["one"]
 
 
-@pytest.mark.peers
-def test_names_that_ftp_cannot_carry_are_missed(far: Site, here: Path) -> None:
-    for name in ("good", "a\nb", "folder\r/inside"):
-        far.write(f"src/{name}", b"x")
-    if far.resolves_links:
-        pytest.skip("a Globus server lists such names as they are, in two lines")
-    ended = mpx("copy", "-r", far.url_of("src"), here / "dst")
+@pytest.mark.parametrize("kind", ["mpx serve", "mpx serve with a token"])
+@pytest.mark.parametrize("links", ["follow", "keep"])
+def test_what_mpx_serve_cannot_name_is_told_by_its_name(
+    kind: str, links: str, here: Path, tmp_path: Path
+) -> None:
+    with opened(kind, tmp_path) as far:
+        for name in ("a\nb", "a?b", "c\r", "folder\n/inside", "sub/caf\udce9\n", "sub/good"):
+            far.write(name, name.encode("utf-8", "surrogateescape"))
+        (far.folder / "link\n").symlink_to("a?b")
+        ended = mpx("copy", "-r", "--links", links, far.url, here / "down")
     assert ended.code == 10, ended.err
-    assert sorted(os.listdir(here / "dst")) == ["folder?", "good"]
-    assert "a?b" in ended.err
-    assert "folder?" in ended.err
+    for name in (r"/a\x0ab", r"/c\x0d", r"/folder\x0a", r"/link\x0a", r"/sub/caf\xe9\x0a"):
+        assert ended.err.count(f"the name '{name}' contains a") == 1, ended.err
+    assert "5 of 7 files were not copied" in ended.err
+    assert len(ended.err.splitlines()) == 6, ended.err
+    found = {str(path.relative_to(here / "down")) for path in (here / "down").rglob("*")}
+    assert found == {"a?b", "sub", "sub/good"}
+    assert (here / "down/a?b").read_bytes() == b"a?b"
+    assert (here / "down/sub/good").read_bytes() == b"sub/good"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpx.endpoints.ftp.extensions import true_name
 from mpx.engine.ranges import RangeSet
 from mpx.serve.checksum import checksum
 from mpx.serve.listing import FACTS, Item, facts_line, items, long_line, tree
@@ -184,12 +185,19 @@ def test_facts(root):
     outer = facts_line(found["outer; x"], ("Type", "UNIX.slink"), writable=False)
     assert outer == "Type=slink;UNIX.slink=/etc/passwd; outer; x"
     assert facts_line(found["sub"], (), writable=False) == " sub"
-    assert facts_line(found["sub"], FACTS, writable=False).count(";") == len(FACTS) - 1
+    assert facts_line(found["sub"], FACTS, writable=False).count(";") == len(FACTS) - 2
 
 
 def test_names_that_ftp_cannot_carry_are_listed_otherwise_and_logged(root, tmp_path, caplog):
-    (tmp_path / "in" / "sub" / "evil\r\n226 Done").write_bytes(b"")
-    assert set(by_name(items(root, "/sub"))) == {"c", "deep", "evil??226 Done"}
+    (tmp_path / "in" / "sub" / "evil\r\n226 Done").mkdir()
+    (tmp_path / "in" / "sub" / "evil\r\n226 Done" / "x").write_bytes(b"")
+    (evil,) = (item for item in items(root, "/sub") if item.name not in ("c", "deep"))
+    line = "Type=dir;X.mpx-name=evil%0D%0A226%20Done; evil??226 Done"
+    assert facts_line(evil, ("Type", true_name.FACT), writable=False) == line
+    assert facts_line(evil, ("Type",), writable=False) == "Type=dir; evil??226 Done"
+    assert long_line(evil).endswith(" evil??226 Done")
+    within = by_name(tree(root, "/sub"))["evil\r\n226 Done/x"]
+    assert "\n" not in facts_line(within, FACTS, writable=False)
     assert "FTP cannot carry" in caplog.text
 
 

@@ -55,9 +55,18 @@ def connect_control(
     Raises ConnectionLost, UsageError where no address of the server is of the family that is asked for,
     Interrupted, and as Security.control.
     """
+
+    def reach() -> socket.socket:
+        try:
+            return _reach(location, way, address)
+        except ConnectionLost as error:
+            server = f"{location.scheme}://{tcp.show((location.host, location.port))}"
+            runs = ", and that mpx serve runs there" if location.scheme == "mpx" else ""
+            raise ConnectionLost(f"{error}; check host and port of {server}{runs}") from None
+
     if security is None:
-        return _reach(location, way, address)
-    return security.control(lambda: _reach(location, way, address), way.timeout_s, way.stop)
+        return reach()
+    return security.control(reach, way.timeout_s, way.stop)
 
 
 def _reach(location: Location, way: ControlWay, address: tcp.Address | None) -> socket.socket:

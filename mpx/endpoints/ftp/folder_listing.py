@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from urllib.parse import unquote
 
 from mpx.endpoints.ftp.empty_folders import is_itself, stat_lists
+from mpx.endpoints.ftp.extensions import true_name
 from mpx.endpoints.ftp.facts import entry_info, kind_of, parse_time
 from mpx.endpoints.ftp.kept_lines import KeptLines
 from mpx.endpoints.ftp.list_formats import parse_list_line
@@ -249,7 +251,8 @@ class FolderListing:
             self.promised = max(self.promised, int(count) if re.fullmatch("[0-9]{1,9}", count) else 0)
             return None
         kind = kind_of(entry)
-        name = self._name(full, entry.name, kind)
+        true = unquote(entry.facts.get(true_name.FACT.lower(), ""), errors="surrogateescape")
+        name = self._name(full, true or entry.name, kind)
         if not isinstance(name, str):
             return name
         info = entry_info(entry)

@@ -19,7 +19,7 @@ def check_name(name: str) -> None:
     """
     if "\r" in name or "\n" in name or "\0" in name:
         what = next(what for char, what in _UNFIT.items() if char in name)
-        raise UsageError(f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename the file")
+        raise UsageError(f"the name {quoted(name)} contains {what}, which FTP cannot carry; rename it")
 
 
 def check_globus_name(name: str, peer: str, refusal: type[MpxError] = UsageError) -> None:

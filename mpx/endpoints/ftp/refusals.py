@@ -40,8 +40,14 @@ _ENCRYPTED = re.compile(
     r"|\bsecure (connection|session|channel)s?\b"
     r"|\b(use|send|issue|perform|with) auth\b|\bauth (command |is )?(first|required|needed)\b"
 )
+_OF_GRIDS = re.compile(r"\b(gssapi|gsi)\b")
 _OF_PROTECTION = (521, 522, 533, 534, 536)
-_NO_ENCRYPTION = "mpx speaks FTP in the clear only: have the server permit that, or run mpx serve there"
+_NO_ENCRYPTION = (
+    "mpx speaks FTP in the clear only, not over TLS: have the server permit that, or use ssh:// or mpx serve "
+    "there"
+)
+_WRITE_GSIFTP = "ftp:// is in the clear: write gsiftp:// (needs a grid proxy, as grid-proxy-init makes one)"
+_TLS_RECORD = re.compile(rb"[\x15\x16]\x03[\x00-\x04]")  # how an alert or a handshake begins
 _BROKEN_DATA = ("connect", "callback failed", "end-of-file", "broken pipe", "timed out", "econn")
 
 
@@ -65,10 +71,25 @@ def reply_error(
     return otherwise(message)
 
 
+def check_first(data: bytes, peer: str) -> None:
+    """Raise AuthenticationError where the first that `peer` says is TLS, and not FTP."""
+    if _TLS_RECORD.match(data):
+        raise AuthenticationError(f"{peer} answers in TLS{if_tls(peer)}; mpx does not speak FTP over TLS")
+
+
+def if_tls(peer: str) -> str:
+    """Return what to try at a server that says nothing, or TLS, which is meant by another scheme."""
+    scheme, _, place = peer.partition("://")
+    if scheme not in ("ftp", "gsiftp"):
+        return ""
+    return f"; if it is mpx serve inside TLS, which does not speak first, write mpx://{place}"
+
+
 def ended_by(reply: Reply, peer: str) -> MpxError:
     """Translate why `peer` ends a session (421): it may be tried again, unless it demands encryption."""
-    if _ENCRYPTED.search(reply.text.lower()):
-        return AuthenticationError(f"{peer} ends the session: {reply.reason}; {_NO_ENCRYPTION}")
+    text = reply.text.lower()
+    if _ENCRYPTED.search(text):
+        return AuthenticationError(f"{peer} ends the session: {reply.reason}; {_encrypted_by(text, peer)}")
     return SessionEnded(f"{peer} ends the session: {reply.reason}")
 
 
@@ -76,7 +97,7 @@ def not_let_in(reply: Reply, peer: str, user: str) -> MpxError:
     """Translate a refused login at `peer`: it is full, requires encryption, or rejects the password."""
     text = reply.text.lower()
     if _ENCRYPTED.search(text):
-        return AuthenticationError(f"{peer} requires encryption: {reply.reason}; {_NO_ENCRYPTION}")
+        return AuthenticationError(f"{peer} requires encryption: {reply.reason}; {_encrypted_by(text, peer)}")
     if 400 <= reply.code < 600 and _FULL.search(text) and not _WRONG_PASSWORD.search(text):
         return SessionEnded(f"{peer}: login of {user!r} refused for now (server is full): {reply.reason}")
     if reply.code in (332, 532):
@@ -153,6 +174,11 @@ def says_why(reply: Reply) -> bool:
 def says_failed(reply: Reply) -> bool:
     """Tell whether an answer says in its words that something failed, as vsftpd's 226 to LIST does."""
     return bool(_FAILED.search(_words(reply)))
+
+
+def _encrypted_by(text: str, peer: str) -> str:
+    """Return what to do about a server in the clear that demands encryption in these words."""
+    return _WRITE_GSIFTP if _OF_GRIDS.search(text) and peer.startswith("ftp://") else _NO_ENCRYPTION
 
 
 def _wants_encryption(reply: Reply) -> bool:

@@ -5,6 +5,7 @@ import socket
 import time
 from collections import deque
 
+from mpx.endpoints.ftp.refusals import check_first, if_tls
 from mpx.endpoints.ftp.wire import Reply, ReplyReader
 from mpx.errors import ConnectionLost, TransferTimeout
 from mpx.net import tcp
@@ -18,6 +19,7 @@ class ReplyQueue(deque[Reply]):
         super().__init__()
         self._connection, self._peer = connection, peer
         self._reader = ReplyReader()
+        self._has_heard = False  # something of the server
 
     @property
     def taken_bytes(self) -> int:
@@ -44,10 +46,18 @@ class ReplyQueue(deque[Reply]):
         return not all(reply.is_preliminary for reply in self)
 
     def _receive_some(self, wait_s: float) -> None:
-        """Take what comes within that; raises TransferTimeout, ConnectionLost."""
-        data = tcp.receive(self._connection, wait_s, self._peer)
-        if not data:
-            raise ConnectionLost(f"{self._peer} closed the connection")
+        """Take what comes within that; raises TransferTimeout, ConnectionLost, AuthenticationError."""
+        try:
+            data = tcp.receive(self._connection, wait_s, self._peer)
+            if not data:
+                raise ConnectionLost(f"{self._peer} closed the connection")
+        except ConnectionLost as error:
+            if self._has_heard:
+                raise
+            raise ConnectionLost(f"{error} before its greeting{if_tls(self._peer)}") from None
+        if not self._has_heard:
+            check_first(data, self._peer)
+            self._has_heard = True
         try:
             self.extend(self._reader.feed(data))
         except ValueError as error:

@@ -14,7 +14,7 @@ from mpx.endpoints.ftp.framing import MarkerProgress
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.known_servers import KnownServers
 from mpx.endpoints.ftp.names import check_globus_name, check_name
-from mpx.endpoints.ftp.refusals import ended_by
+from mpx.endpoints.ftp.refusals import ended_by, if_tls
 from mpx.endpoints.ftp.reply_queue import ReplyQueue
 from mpx.endpoints.ftp.secured import TicketedData
 from mpx.endpoints.ftp.security import security_for
@@ -182,7 +182,7 @@ class ClientSession:
         except TransferTimeout:
             raise TransferTimeout(
                 f"{self.peer} accepted the connection but sent no greeting within {wait_s:g} s; it hangs, or "
-                "is not a GridFTP or FTP server: check host and port"
+                f"is not a GridFTP or FTP server: check host and port{if_tls(self.peer)}"
             ) from None
         if banner.code not in (220, _IS_IN):
             raise SessionEnded(f"{self.peer} refused the connection: {banner.reason}")

@@ -18,7 +18,7 @@ from mpx.endpoints.ftp.openings import Openings
 from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import AuthenticationError, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.location import Location
 from mpx.net import tcp, tls
 from mpx.net.dial import Dial
@@ -55,7 +55,11 @@ class TokenSecurity(Security):
             made.load_default_certs()
             made.verify_mode, made.check_hostname = ssl.CERT_REQUIRED, True
             name = self._location.host
-        secured = tls.secured(reach(), made, self._peer, timeout_s, name=name, stop=stop)
+        connection = reach()
+        try:
+            secured = tls.secured(connection, made, self._peer, timeout_s, name=name, stop=stop)
+        except ConnectionLost as error:
+            raise ConnectionLost(f"{error}; check host and port, and that mpx serve runs there") from None
         try:
             self._key = tls.peer_key_name(secured)
             self._check(secured)
@@ -65,14 +69,16 @@ class TokenSecurity(Security):
         return secured
 
     def _check(self, secured: tls.TlsSocket) -> None:
+        if secured.selected_alpn_protocol() != CONTROL_PROTOCOL:
+            raise AuthenticationError(
+                f"{self._peer} speaks TLS but is not mpx serve; nothing was sent; check host and port"
+            )
         if self._known and self._key != self._known:
             raise AuthenticationError(
                 f"{self._peer} has the key {self._key}, and the token is for {self._known}: "
                 "it is another server, or it has a new key; the token was not sent. If its operator "
                 f"confirms the new key: mpx token accept {self._peer} {self._key}"
             )
-        if secured.selected_alpn_protocol() != CONTROL_PROTOCOL:
-            raise AuthenticationError(f"{self._peer} speaks TLS but is not mpx serve; nothing was sent")
 
     def dialer(self, ticket: Ticket, direction: Direction) -> "_TokenDialer":
         """Return what begins the data connections of one channel."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 
 from cryptography import x509
 
+from mpx.endpoints.ftp.refusals import check_first, if_tls
 from mpx.endpoints.ftp.wire import Reply, ReplyReader
 from mpx.errors import AuthenticationError, ConnectionLost, SessionEnded, TransferTimeout
 from mpx.net import tcp
@@ -55,6 +56,7 @@ class GsiHandshake:
         self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._connection, self._peer = connection, peer
         self._has_ours = False  # the server may have our certificate
+        self._has_heard = False  # something of the server
         self._until_s, self._timeout_s, self._stop = time.monotonic() + timeout_s, timeout_s, stop
 
     def begin(self, *, together: bool) -> None:
@@ -78,8 +80,8 @@ class GsiHandshake:
         chosen = self._chosen() if together else self._reply()
         if chosen.code != _CHOSEN:
             raise AuthenticationError(
-                f"{self._peer} does not speak GSI ({chosen.code} {chosen.reason}); if it admits clients "
-                "in the clear, write ftp://"
+                f"{self._peer} does not speak GSI; if it admits clients in the clear, write ftp://; it says: "
+                f"{chosen.code} {chosen.reason}"
             )
         if not together:
             self._send(hello)
@@ -207,13 +209,25 @@ class GsiHandshake:
             left_s = self._until_s - time.monotonic()
             if left_s <= 0:
                 raise TransferTimeout(f"{self._peer} did not end the handshake within {self._timeout_s:g} s")
-            data = tcp.receive(self._connection, left_s, self._peer, self._stop)
-            if not data:
-                raise ConnectionLost(f"{self._peer} closed the connection")
+            data = self._receive(left_s)
+            if not self._has_heard:
+                check_first(data, self._peer)
+                self._has_heard = True
             self.rest += data
         line = bytes(self.rest[:end])
         del self.rest[:end]
         return line
+
+    def _receive(self, left_s: float) -> bytes:
+        try:
+            data = tcp.receive(self._connection, left_s, self._peer, self._stop)
+            if not data:
+                raise ConnectionLost(f"{self._peer} closed the connection")
+        except (ConnectionLost, TransferTimeout) as error:
+            if self._has_heard:
+                raise
+            raise type(error)(f"{error}{if_tls(self._peer)}") from None
+        return data
 
 
 def _adat(records: bytes) -> bytes:
