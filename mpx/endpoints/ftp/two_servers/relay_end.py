@@ -22,7 +22,10 @@ class FtpRelayEnd:
         """See RelayEnd."""
         return self._location.host
 
-    files_at_once = 1  # see RelayEnd
+    @property
+    def files_at_once(self) -> int:
+        """See RelayEnd."""
+        return 1
 
     @property
     def pool(self) -> Sessions | None:
