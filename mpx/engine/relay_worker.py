@@ -192,11 +192,18 @@ class RelayWorker(SessionWorker):
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
-            if not (self._source.settle() and self._sink.settle()):
-                self.drop()
+            self._settle_ends()
             self._scheduler.give_up(file, error)
             return
         self._settle(file)
+
+    def _settle_ends(self) -> None:
+        """Keep the sessions that can be used for another piece, after a refusal."""
+        if not self._source.settle():
+            self.drop()
+        elif not self._sink.settle():
+            self._is_open = False
+            self._sink.close()
 
     def _settle(self, file: FileTransfer) -> None:
         if file.claim_whole():

@@ -59,12 +59,13 @@ class FtpRelaySource(FtpRelayEnd):
 
     def receive(self, piece: Piece, store: Callable[[Pull], Relayed], *, is_whole: bool) -> Relayed:
         """See RelaySource."""
-        self._is_busy = True
         if self._blocks is not None:
             self._leave()
             turn_to(self.session, self._opening)
 
         def use(connection: socket.socket, count: Callable[[int], None]) -> Relayed:
+            self._is_busy = True  # else it was refused before any data, and nothing is left of it
+
             def pull(put: Put) -> Relayed:
                 return self._receive(piece, connection, count, put, is_whole=is_whole)
 
@@ -107,9 +108,9 @@ class FtpRelaySource(FtpRelayEnd):
     def finish(self, piece: Piece, came: Relayed) -> None:
         """See RelaySource."""
         reply = self.session.final_reply() if came.is_ended else self.session.reply_to_cut()
+        self._is_busy = False
         if came.is_ended and not reply.is_ok:
             raise ConnectionLost(str(cannot_send(reply, self.session.peer, piece.file.source)))
-        self._is_busy = False
 
     def fetch(self, pieces: Sequence[Piece]) -> list[bytes | None]:
         """See RelaySource."""
@@ -139,7 +140,7 @@ class FtpRelaySource(FtpRelayEnd):
         return found
 
     def _fetch_in_turn(self, pieces: Sequence[Piece]) -> list[bytes | None]:
-        """Behind one that is refused none."""
+        """Behind one with which the session is lost none."""
         found: list[bytes | None] = []
         for piece in pieces:
             content = bytearray()
@@ -149,6 +150,9 @@ class FtpRelaySource(FtpRelayEnd):
             except (ConnectionLost, TransferTimeout, Interrupted):
                 raise
             except MpxError:
+                found.append(None)
+                if self.settle():
+                    continue
                 self.close()
                 break
             found.append(bytes(content))
