@@ -25,6 +25,7 @@ PIECE_S = 5.0  # duration of a piece, as each has a new connection, or an open f
 FIRST_PIECE, SMALLEST_PIECE = 16 << 20, 4 << 20
 AGAIN_S = 0.1
 SMALL_BYTES, TOGETHER_BYTES, MOST_FILES = 1 << 20, 8 << 20, 256  # that are under way together
+FEW_FILES = 4  # of a source that sends one after the other: other sessions have something to do, too
 
 
 class RelayWorker(SessionWorker):
@@ -96,6 +97,8 @@ class RelayWorker(SessionWorker):
         size = max(self._goodput * PIECE_S, SMALLEST_PIECE) if self._goodput else FIRST_PIECE
         several = [each.files_at_once for each in (self._source, self._sink) if each.files_at_once > 1]
         most = min(self._most_files, *several) if several else 1
+        if self._source.files_at_once == 1:
+            most = min(most, FEW_FILES)
         taken: list[Piece] = []
         while not taken or (len(taken) < most and _is_small(taken[-1]) and _sum(taken) < TOGETHER_BYTES):
             piece = take_piece(self._scheduler, int(size), parts=self._parts)
@@ -189,11 +192,18 @@ class RelayWorker(SessionWorker):
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace, OffsetsUnproven):
             raise
         except MpxError as error:
-            if not (self._source.settle() and self._sink.settle()):
-                self.drop()
+            self._settle_ends()
             self._scheduler.give_up(file, error)
             return
         self._settle(file)
+
+    def _settle_ends(self) -> None:
+        """Keep the sessions that can be used for another piece, after a refusal."""
+        if not self._source.settle():
+            self.drop()
+        elif not self._sink.settle():
+            self._is_open = False
+            self._sink.close()
 
     def _settle(self, file: FileTransfer) -> None:
         if file.claim_whole():

@@ -174,9 +174,9 @@ def _relay_source(
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
 
         return partial(SftpRelaySource, lanes, lane_options(session), context)
-    from mpx.endpoints.ftp.two_servers.relay_source import FtpRelaySource
+    from mpx.endpoints.ftp.two_servers.relay_source import FtpRelaySource, SmallFiles
 
-    return partial(FtpRelaySource, source, session, context)
+    return partial(FtpRelaySource, source, session, context, SmallFiles())
 
 
 def _relay_sink(

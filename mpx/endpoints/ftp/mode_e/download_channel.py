@@ -12,11 +12,10 @@ from collections.abc import Sequence
 
 from mpx.endpoints.ftp.data_address import DataPort
 from mpx.endpoints.ftp.framing import BlockHeader
+from mpx.endpoints.ftp.mode_e.channel_opening import Inbound
 from mpx.endpoints.ftp.mode_e.data_dialer import DataDialer
-from mpx.endpoints.ftp.mode_e.data_listener import DataListener
 from mpx.endpoints.ftp.mode_e.download_stream import DownloadStream
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
-from mpx.endpoints.ftp.mode_e.secured_listener import SecuredListener
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
@@ -45,7 +44,7 @@ class DownloadDataChannel:
         self.spoiled: FileTransfer | None = None  # the one file that is to blame for it, if one is
         self.reached = False  # a connection has come in, most likely the server's
         self._server_host = server_host
-        self._inbound: DataListener | SecuredListener | DataDialer | None = None  # once it has started
+        self._inbound: Inbound | None = None  # once it has started
         self._changed = threading.Condition()
         self._retrieves: dict[int, PartialRetrieve] = {}
         self._added = 0
@@ -61,7 +60,7 @@ class DownloadDataChannel:
             self._added += 1
             self._changed.notify_all()
 
-    def start(self, inbound: DataListener | SecuredListener | DataDialer) -> None:
+    def start(self, inbound: Inbound) -> None:
         """Let connections come about as `inbound` makes them, before the server is told."""
         self._inbound = inbound
         inbound.start()

@@ -130,12 +130,12 @@ class DownloadSession:
 
         Raises UsageError when no port is free to listen on.
         """
-        control = self._control
-        channel, tells = open_channel(control, self._context, self._path, connections)
+        channel = DownloadDataChannel(self._context, connections, self._control.peer_host, path=self._path)
+        tells = open_channel(self._control, channel, self._path)
         with self._guard:
             self._channels += (channel,)
         number = _ONE_CONNECTION if connections == 1 else _MORE_CONNECTIONS
-        self._answers.extend([number, channel if control.tickets else _OUR_PORT][: len(tells)])
+        self._answers.extend([number, channel if self._control.tickets else _OUR_PORT][: len(tells)])
         self._unsent += tells
 
     def congest(self, name: str) -> None:

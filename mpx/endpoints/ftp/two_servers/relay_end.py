@@ -6,6 +6,7 @@ from dataclasses import replace
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions, Sessions
 from mpx.endpoints.ftp.session_pool import give_back_session, is_session_wanted, open_session
 from mpx.endpoints.ftp.two_servers.server_pair import turn_to
+from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 from mpx.location import Location
 
 
@@ -15,14 +16,17 @@ class FtpRelayEnd:
     def __init__(self, location: Location, options: SessionOptions, opening: Sequence[bytes]) -> None:
         self._location, self._options, self._opening = location, options, tuple(opening)
         self._session: ClientSession | None = None  # replaced by the worker's thread only
-        self._is_busy = False  # a piece is under way, or was when it was refused
+        self._is_busy = False  # a transfer has begun, and what the server says at its end was not read
 
     @property
     def host(self) -> str:
         """See RelayEnd."""
         return self._location.host
 
-    files_at_once = 1  # see RelayEnd
+    @property
+    def files_at_once(self) -> int:
+        """See RelayEnd."""
+        return 1
 
     @property
     def pool(self) -> Sessions | None:
@@ -54,8 +58,16 @@ class FtpRelayEnd:
             self._session, self._is_busy = session, False
 
     def settle(self) -> bool:
-        """See RelayEnd."""
-        return self._session is not None and not self._is_busy
+        """See RelayEnd. In MODE S, where the end of the data connection is that of a transfer."""
+        if self._session is None:
+            return False
+        if self._is_busy:
+            try:
+                self._session.reply_to_cut()
+            except (AuthenticationError, ConnectionLost, TransferTimeout):
+                return False
+            self._is_busy = False
+        return True
 
     def give_back(self) -> None:
         """See RelayEnd."""

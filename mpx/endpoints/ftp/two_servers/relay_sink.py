@@ -34,8 +34,8 @@ class FtpRelaySink(FtpRelayEnd, ABC):
         """See RelaySink."""
 
     def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
-        """See RelaySink. One after the other; behind one that is refused none."""
-        stored = 0
+        """See RelaySink. One after the other; behind one with which the session is lost none."""
+        stored: list[bool] = []
         for piece, content in contents:
             try:
                 self.store(piece, partial(_given, memoryview(content)), is_whole=True)
@@ -43,10 +43,13 @@ class FtpRelaySink(FtpRelayEnd, ABC):
             except (ConnectionLost, TransferTimeout, Interrupted):
                 raise
             except MpxError:
+                stored.append(False)
+                if self.settle():
+                    continue
                 self.close()
                 break
-            stored += 1
-        return [index < stored for index in range(len(contents))]
+            stored.append(True)
+        return stored + [False] * (len(contents) - len(stored))
 
 
 def _given(content: memoryview, put: Put) -> Relayed:
@@ -71,12 +74,16 @@ class BlockSink(FtpRelaySink):
 
     def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:  # noqa: ARG002  PairedTransfer knows
         """See RelaySink."""
-        self._is_busy = True
         if self._store is None:
             self._store = BlockStore(self._context, self.session, self._counters)
         store, transfer = self._store, PairedTransfer(piece, parts=self._parts)
         self._transfer = transfer
-        store.begin(transfer)
+        try:
+            store.begin(transfer)
+        except MpxError:
+            self._leave()  # whether the server keeps a connection that brought nothing is not known
+            raise
+        self._is_busy = True
         return pull(lambda at, data: store.put(transfer, at, data))
 
     def finish(self, piece: Piece, *, is_whole: bool) -> None:  # noqa: ARG002  it is the one that is under way
@@ -85,11 +92,15 @@ class BlockSink(FtpRelaySink):
         self._store.end(self._transfer)
         self._is_busy = False
 
+    def settle(self) -> bool:
+        """See RelayEnd. Not behind data, as the end of a transfer is that of its blocks."""
+        return self._session is not None and not self._is_busy
+
     def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
         """See RelaySink. All are queued at the server, once there is a connection."""
         stored: list[bool] = []
-        if contents and self._counters.connection is None:
-            stored = super().store_all(contents[:1])
+        while self._session is not None and self._counters.connection is None and len(stored) < len(contents):
+            stored += super().store_all(contents[len(stored) : len(stored) + 1])
         rest = [
             (PairedTransfer(piece, parts=self._parts), content) for piece, content in contents[len(stored) :]
         ]
@@ -135,9 +146,10 @@ class StreamSink(FtpRelaySink):
 
     def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:  # noqa: ARG002  it always is
         """See RelaySink."""
-        self._is_busy = True
 
         def send(connection: socket.socket, sent: Callable[[int], None]) -> Relayed:
+            self._is_busy = True  # else it was refused before any data, and nothing is left of it
+
             def put(_at: int, data: memoryview) -> None:
                 connection.sendall(data)
                 sent(len(data))
@@ -153,9 +165,9 @@ class StreamSink(FtpRelaySink):
         """See RelaySink."""
         file = piece.file
         reply = self.session.final_reply(work_bytes=file.size_bytes)
+        self._is_busy = False
         if not reply.is_ok:
             raise cannot_store(reply, self.session.peer, file.final, file.partial)
-        self._is_busy = False
 
     def totals(self) -> StreamTotals:
         """See RelaySink."""
