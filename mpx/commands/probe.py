@@ -108,7 +108,7 @@ def probe_command(
     """Measure the round-trip time to a host, and tell what shares the path and what a copy would do about it.
 
     TARGET is a URL, HOST or HOST:PORT. Nothing is stored there, and without --mode active nothing is logged
-    in to.
+    in to but mpx:// (with its token).
     """
     context = click.get_current_context()
     given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT

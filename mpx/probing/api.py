@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mpx import ops_classifier
 from mpx.choices import ACTIVELY, CLASSIFIERS, FAIR, KNN_DTW, PASSIVELY, POLICIES, PROBE_MODES, TREES
+from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
@@ -28,12 +29,12 @@ from mpx.probing.bursts import (
 )
 from mpx.probing.result import ProbeResult, WayTaken
 from mpx.probing.sink import Sink
-from mpx.probing.target import parse_target, sink_of
+from mpx.probing.target import location_of, parse_target
 from mpx.recognition.classifier import Classifier
 from mpx.recognition.observation import PASSIVE, TRAINS, period_s
 from mpx.recognition.policy import why_not_from
 from mpx.rtt.method import Method, Noise
-from mpx.rtt.methods.choose import Chosen, choose
+from mpx.rtt.methods.choose import Chosen, LogIn, choose
 from mpx.rtt.runner import Run
 from mpx.rtt.schedule import SAMPLINGS, SINGLE_INTERVAL_S
 from mpx.rtt.series import Probe
@@ -92,12 +93,12 @@ def probe(
     asked = _Asked(target, window_s, sampling, profile if mode == ACTIVELY else "", policy, classifier)
     planned, not_permitted = permitted_bursts(asked.bursts, congestion_control.why_not_congestion)
     host, port = parse_target(target)
-    sink = sink_of(target) if asked.profile else None
+    location = location_of(target)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
-        chosen = choose(host, addresses, stop)
+        chosen = choose(host, addresses, stop, log_in=_log_in(location))
         with chosen.opened:
-            sender = _sender(planned, sink, chosen, stop) if sink else None
+            sender = _sender(planned, location, chosen, stop) if asked.profile else None
             return _probed(asked, chosen, sender, not_permitted, stop)
     except Interrupted as error:
         if error.result:
@@ -132,6 +133,13 @@ class _Asked:
     def bursts(self) -> list[Burst]:
         """The bursts that are sent meanwhile, if any."""
         return bursts(self.kind, self.whole_window_s) if self.profile else []
+
+
+def _log_in(location: Location) -> LogIn | None:
+    """Return what opens the session that the echo needs, where that is inside TLS; else it needs no login."""
+    if location.scheme != "mpx":
+        return None
+    return lambda options: log_in(ClientSession(location, options))
 
 
 def _sender(planned: Sequence[Burst], location: Location, chosen: Chosen, stop: Callable[[], bool]) -> Sender:

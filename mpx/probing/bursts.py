@@ -4,7 +4,6 @@ Section 4.2 of the paper (Anvari and Lu, Computers 10(6):76, 2021). Each burst i
 is reset at its end: off means off.
 """
 
-import contextlib
 import math
 import socket
 import struct
@@ -19,6 +18,7 @@ from typing import Protocol
 from mpx.choices import BBR, CUBIC
 from mpx.errors import Interrupted, MpxError, UsageError
 from mpx.net import tcp, tcp_info
+from mpx.net.tls import TlsSocket
 from mpx.recognition.observation import ACTIVE, ACTIVE_SHORT, PROFILES, period_s
 from mpx.recognition.policy import permitted
 
@@ -171,13 +171,20 @@ class Sender:
             connection.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, int(_LONGEST_SEND_S * 1e6))
             )
+            if isinstance(connection, TlsSocket):  # whose calls wait by themselves
+                connection.settimeout(_LONGEST_SEND_S)
             with self._lock:
                 self._open[number] = connection
             piece = bytes(_PIECE_BYTES)
             try:
                 while time.monotonic() < self._began_s + burst.until_s and not self._is_over():
-                    with contextlib.suppress(BlockingIOError):  # no room for so long
+                    try:
                         connection.send(piece)
+                    except BlockingIOError:  # no room for so long
+                        continue
+                    except TimeoutError as error:  # the same inside TLS
+                        if error.errno is not None:
+                            raise  # that of the kernel
             finally:
                 with self._lock:
                     del self._open[number]

@@ -82,6 +82,7 @@ class Sink:
         try:
             with closing(connect_data(self._session, self._port)) as connection:
                 connection.sendall(b"\0")
+                connection.shutdown(socket.SHUT_WR)  # inside TLS an end has to be said
         except (ConnectionLost, OSError) as error:
             refusal = self._session.poll_reply(tcp.STOP_INTERVAL_S)
             if refusal is None or refusal.is_preliminary:

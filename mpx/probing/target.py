@@ -5,19 +5,26 @@ import re
 
 from mpx.errors import UsageError
 from mpx.location import FTP_PORT, Location, parse_location
-from mpx.net.tcp import Address
+from mpx.net.tcp import Address, show
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
-_SCHEME = re.compile(r"(gsi)?ftp://", re.IGNORECASE)
+_SCHEME = re.compile(r"((?:gsi)?ftp|mpx|ssh)://", re.IGNORECASE)
+_SSH_PORT = 22
 
 
 def parse_target(text: str) -> Address:
     """Return host (a name or an address) and TCP port; raises UsageError.
 
-    Probes need no login, so gsiftp:// counts as ftp://.
+    Probes need no login but with mpx://, so gsiftp:// counts as ftp://.
     """
     if found := _SCHEME.match(text):
-        location = parse_location(f"ftp://{text[found.end() :]}")
+        location = parse_location(text)
+        if location.scheme == "ssh":
+            place = show((location.host, location.port or _SSH_PORT))
+            raise UsageError(
+                f"{text!r}: probes do not go through ssh; write {place}, or host and port as your settings "
+                "of ssh have them, and handshakes with its sshd are timed"
+            )
         return _reachable(location.host), location.port
     if _ipv6(text):
         return _reachable(text), FTP_PORT
@@ -27,14 +34,14 @@ def parse_target(text: str) -> Address:
         raise UsageError(f"{text!r} has no port that can be probed: ports are 1 to 65535")
     if not found or (found.group(1) and not _ipv6(found.group(1))):
         raise UsageError(
-            f"{text!r} is not a probe target; write ftp://HOST[:PORT]/, HOST or HOST:PORT, "
-            "an IPv6 address with a port as [2001:db8::7]:2811"
+            f"{text!r} is not a probe target; write ftp://HOST[:PORT]/, mpx://HOST[:PORT]/, HOST or "
+            "HOST:PORT, an IPv6 address with a port as [2001:db8::7]:2811"
         )
     return _reachable(found.group(1) or found.group(2)), port
 
 
-def sink_of(text: str) -> Location:
-    """Return where bursts go, with user and name where `text` is a URL; `parse_target` has accepted it."""
+def location_of(text: str) -> Location:
+    """Return where one logs in, and where bursts go, which `parse_target` has accepted."""
     if _SCHEME.match(text):
         return parse_location(text)
     host, port = parse_target(text)

@@ -62,6 +62,17 @@ def test_json(far: Site) -> None:
     assert told["rtt"]["min_s"] > 0
 
 
+def test_mpx_serve_inside_tls(tmp_path: Path) -> None:
+    """By its echo for who has a token, else by handshakes."""
+    with opened("mpx serve with a token", tmp_path) as far:
+        told = probed("--window", "300ms", far.url)
+        assert told["way"]["kind"] == "echo"
+        assert_all_answered(told, 3)
+        ended = mpx("probe", "--window", "300ms", far.url, environment={"MPX_TOKEN": ""})
+    copied(ended)
+    assert "TCP handshake" in ended.out and "mpx token save" in ended.out
+
+
 def test_the_sampling_of_the_paper(far: Site) -> None:
     told = probed("--window", "3s", "--sampling", "paper", far.url)
     assert_all_answered(told, 30)
@@ -121,6 +132,8 @@ def test_names_and_families(far: Site) -> None:
         (["no-such-host.invalid"], 6, "no-such-host.invalid"),
         (["255.255.255.255:9"], 6, "cannot reach"),
         (["https://example.org/"], 2, "HOST:PORT"),
+        (["ssh://me@dtn.example.org/data"], 2, "write dtn.example.org:22"),
+        (["ssh://dtn.example.org:2222/"], 2, "write dtn.example.org:2222"),
         (["--window", "10", "127.0.0.1"], 2, "unit"),
         (["--window", "0s", "127.0.0.1"], 2, "--window"),
         (["--sampling", "often", "127.0.0.1"], 2, "--sampling"),

@@ -15,6 +15,7 @@ from grids import as_user, shared_grid
 from interop.stock_server import StockServer
 from mpx_command import command, mpx, refused, running
 from raw_client import RawClient
+from sites import opened
 
 from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.wire import parse_features
@@ -52,6 +53,14 @@ def test_of_a_server_of_ours_nothing_is_stored(tmp_path: Path) -> None:
     assert 45 <= told["sent"] + told["not_sent"] <= 50  # the window is one whole period
     assert told["way"]["kind"] == "echo"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_a_server_of_ours_inside_tls(tmp_path: Path) -> None:
+    with opened("mpx serve with a token", tmp_path) as far:
+        told = probed("--window", "1s", far.url)
+    assert_bursts(told)
+    assert told["way"]["kind"] == "echo"
+    assert list(far.folder.iterdir()) == []
 
 
 def test_of_a_stock_server_the_null_device_takes_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ echo: a name often has an IPv6 address while its server listens at the IPv4 one 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpx.endpoints.ftp.extensions import echo as echo_wire
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -73,7 +73,7 @@ def choose(
             if not _answers(handshake, stop):
                 silent.append((address, f"TCP port {address[1]}: {_trouble(handshake)}"))
             elif handshake.is_open:
-                method, reason, session = _at_open_port(handshake, address, opened, stop)
+                method, reason, session = _at_open_port(handshake, address, opened, stop, log_in=log_in)
                 return Chosen(method, address, reason, opened.pop_all(), session)
             else:
                 refusing = refusing or (handshake, address)
@@ -95,7 +95,7 @@ def _at_open_port(
     try:
         options = SessionOptions(connect_timeout_s=TIMEOUT_S, timeout_s=TIMEOUT_S, stop=stop, bound=bound)
         if log_in is not None:
-            session = opened.enter_context(log_in(options))
+            session = opened.enter_context(log_in(replace(options, address=address)))
             echo, why_no_echo = _echo(session, address[0], session.features, opened, stop)
             return (echo, "the server announces it", session) if echo else (handshake, why_no_echo, None)
         session = opened.enter_context(ClientSession(Location("ftp", "/", *address), options))

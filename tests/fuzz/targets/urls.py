@@ -6,7 +6,7 @@ from mpx_controller.rest_client import RestClient
 
 from mpx.errors import UsageError
 from mpx.location import parse_location
-from mpx.probing.target import parse_target, sink_of
+from mpx.probing.target import location_of, parse_target
 from mpx.sdn_client import ControllerClient
 from mpx.text import shown
 from mpx.units import format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size
@@ -61,7 +61,7 @@ def _probed(text: str) -> None:
     host, port = parse_target(text)
     assert host
     assert 0 < port < 65536
-    sink_of(text)
+    location_of(text)
 
 
 def _duration(text: str) -> None:
