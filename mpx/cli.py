@@ -106,8 +106,8 @@ def main() -> NoReturn:
 
 
 def fail(message: str, exit_code: int) -> NoReturn:
-    """Print one line on stderr and exit, with that code even where standard output cannot take the rest."""
-    complain(message)
+    """Print one line on stderr, the last, and exit with that code even where stdout cannot take the rest."""
     with contextlib.suppress(MpxError, OSError):
         sys.stdout.flush()
+    complain(message)
     sys.exit(exit_code)

@@ -8,8 +8,8 @@ from mpx.units import format_duration, format_rate, format_size
 
 
 def say(line: str) -> None:
-    """Print a line on standard output."""
-    print(shown(line))
+    """Print a line on standard output, now: an error that follows on standard error stands behind it."""
+    print(shown(line), flush=True)
 
 
 def tell_details(report: Report, *, verbose: bool, quiet: bool) -> None:

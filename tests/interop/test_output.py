@@ -54,6 +54,28 @@ def test_a_copy_that_fails_keeps_its_exit_code(tmp_path: Path, stdout: str) -> N
     assert b"missing" in done.stderr
 
 
+def test_the_error_stands_last_where_both_outputs_go_to_one_file(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "from" / name).mkdir(parents=True)
+    os.mkfifo(tmp_path / "from/fifo")
+    (tmp_path / "from/two/x").write_bytes(b"x")
+    (tmp_path / "to/two/x").mkdir(parents=True)
+    done = run(f"{MPX} copy -r from to 2>&1", tmp_path)
+    skipped, failed, last = done.stdout.decode().splitlines()
+    assert skipped.startswith("skipped ") and "from/fifo" in skipped
+    assert failed.startswith("mpx: not copied ") and "from/two/x" in failed
+    assert last.startswith("mpx: 1 of 2 files were not copied")
+
+
+def test_the_error_of_a_list_stands_behind_what_is_listed(tmp_path: Path) -> None:
+    lines = b"type=file;size=5; one\r\nwhat is this\r\n"
+    with ListingServer({"/d/one": b"12345"}, {"/d": lines}) as server:
+        done = run(f"{MPX} list {server.url}/d 2>&1", tmp_path)
+    *lines, last = done.stdout.decode().splitlines()
+    assert "one" in lines
+    assert last.startswith("mpx: ") and "named above" in last
+
+
 @pytest.mark.parametrize(("source", "code"), [("one", 0), ("missing", 3)])
 def test_a_report_that_cannot_be_written_leaves_the_exit_code(tmp_path: Path, source: str, code: int) -> None:
     (tmp_path / "one").write_bytes(b"1" * 100_000)
