@@ -11,6 +11,7 @@ from mpx.commands.output import complain, protect
 from mpx.engine.stop import is_shortage, unexpected
 from mpx.errors import Interrupted, MpxError
 from mpx.signals import raise_again
+from mpx.text import shown
 
 
 class _Commands(click.Group):
@@ -86,7 +87,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         fail(error.format_message(), 2)
     except MpxError as error:
-        fail(str(error), error.exit_code)
+        fail(shown(str(error)), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         fail("interrupted", Interrupted.exit_code)
     except BrokenPipeError:

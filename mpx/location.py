@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from mpx.errors import UsageError
-from mpx.text import quoted, shown
+from mpx.text import named, quoted, shown
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
@@ -18,6 +18,7 @@ _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
 _SERVERS = ("ftp", "gsiftp", "mpx", "ssh")
 _SCHEMES = (*_SERVERS, "file")
+_SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 
 
@@ -54,6 +55,14 @@ class Location:
         except OSError as error:
             raise UsageError(f"{self.name}: no working directory: {error.strerror}") from None
         return replace(self, name=name + "/" if self.name.endswith("/") else name)
+
+
+def shown_place(text: str) -> str:
+    """Return what `str` makes of a location as it is shown to people: names in URLs are not encoded there.
+
+    A report has several with blanks between them.
+    """
+    return named(unquote(text, errors="surrogateescape") if _SERVER_URL.match(text) else text)
 
 
 def parse_location(text: str) -> Location:

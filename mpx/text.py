@@ -15,6 +15,11 @@ def quoted(name: str) -> str:
     return f"'{shown(name)}'"
 
 
+def named(name: str) -> str:
+    """Return a name as it is shown in a message: as it is, quoted where something in it has to be escaped."""
+    return quoted(name) if _UNSAFE.search(name) else name
+
+
 def _escape(found: re.Match[str]) -> str:
     code = ord(found.group())
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as surrogateescape keeps it

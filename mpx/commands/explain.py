@@ -100,6 +100,7 @@ def _check_png(file: str) -> None:
     try:
         import mpx.explain.plot  # noqa: F401
     except ImportError as error:
+        why = " ".join(str(error).split())  # some fill several lines
         raise UsageError(
-            f"--png needs matplotlib ({error}); install it with mpx, in its sources: pip install '.[plot]'"
+            f"--png needs matplotlib ({why}); install it with mpx, in its sources: pip install '.[plot]'"
         ) from None

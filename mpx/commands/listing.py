@@ -13,10 +13,10 @@ from mpx.commands.copy_options import with_options
 from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
-from mpx.location import Location, parse_location
+from mpx.location import Location, parse_location, shown_place
 from mpx.options import OF_GSI, OF_SSH, CopyOptions
 from mpx.signals import Signals
-from mpx.text import shown
+from mpx.text import named, shown
 from mpx.transfer.early_start import EarlyStart
 from mpx.units import counted, format_size
 
@@ -135,11 +135,12 @@ def unfinished_command(discard: bool, forget: bool) -> None:
     for leftover in leftovers():
         found = True
         files = leftover.known.files.values()
-        click.echo(shown(f"{leftover.source} -> {leftover.destination}: {_state_of(leftover.known)}"))
+        ends = f"{shown_place(leftover.source)} -> {shown_place(leftover.destination)}"
+        click.echo(f"{ends}: {_state_of(leftover.known)}")
         for file in files:
             if file.arrived:
                 known = f"at least {file.arrived.size} of {counted(file.size_bytes, 'byte')}"
-                click.echo(shown(f"    {known} in {file.partial}"))
+                click.echo(f"    {known} in {named(file.partial)}")
         if forget:
             leftover.forget()
             click.echo("    forgotten")

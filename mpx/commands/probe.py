@@ -151,8 +151,9 @@ def _check_plot(file: str) -> None:
     try:
         import mpx.probing.plot  # noqa: F401
     except ImportError as error:
+        why = " ".join(str(error).split())  # some fill several lines
         raise UsageError(
-            f"--plot needs matplotlib ({error}); install it with mpx, in its sources: pip install '.[plot]'"
+            f"--plot needs matplotlib ({why}); install it with mpx, in its sources: pip install '.[plot]'"
         ) from None
 
 

@@ -2,8 +2,9 @@
 
 from mpx.commands.output import complain
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.location import shown_place
 from mpx.report import Report, Severity
-from mpx.text import shown
+from mpx.text import named, shown
 from mpx.units import format_duration, format_rate, format_size
 
 
@@ -19,7 +20,7 @@ def tell_details(report: Report, *, verbose: bool, quiet: bool) -> None:
     if report.files.total > 1:
         for entry in report.failures:
             cause = entry["error"].removeprefix(f"{entry['name']}: ")
-            complain(f"not copied {entry['name']}: {cause}")
+            complain(f"not copied {named(entry['name'])}: {shown(cause)}")
 
 
 def tell_unverified(report: Report) -> None:
@@ -55,7 +56,7 @@ def partial_summary(report: Report) -> str:
     if files.moved + files.resumed:
         return f"{failed}; {_copied(report)}"
     left = f", {files.skipped} skipped" if files.skipped else ""
-    return f"{failed}; none was copied to {report.destination}{left}"
+    return f"{failed}; none was copied to {shown_place(report.destination)}{left}"
 
 
 def _tell_surprises(report: Report, *, verbose: bool) -> None:
@@ -77,7 +78,7 @@ def _tell_surprises(report: Report, *, verbose: bool) -> None:
         return  # it has listed what it would skip
     for entry in report.skipped:
         if verbose or entry["reason"].severity is Severity.NOTICE:
-            say(f"skipped {entry['name']}: {entry['reason']}")
+            say(f"skipped {named(entry['name'])}: {entry['reason']}")
 
 
 def _rehearsed(report: Report) -> str:
@@ -89,7 +90,8 @@ def _rehearsed(report: Report) -> str:
 def _copied(report: Report) -> str:
     files, size = report.files, report.bytes
     moved = format_size(size.moved + size.resumed)
-    line = f"copied {files.moved + files.resumed} of {files.total} files to {report.destination}, {moved} in "
+    there = shown_place(report.destination)
+    line = f"copied {files.moved + files.resumed} of {files.total} files to {there}, {moved} in "
     line += f"{format_duration(report.duration_s)}, "
     if size.resumed:
         line += f"{format_size(size.resumed)} of it by an earlier run, "

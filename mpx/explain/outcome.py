@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from mpx.choices import ACTIVELY, FAIR, NONE, PAPER
 from mpx.explain.finding import Finding, FindingKind, fact
 from mpx.explain.record import CopyRecord
+from mpx.location import shown_place
 from mpx.units import counted, format_duration, format_rate, format_size
 
 SHORT_S = 0.05  # a part of a copy that is not worth a word
@@ -19,7 +20,7 @@ def outcome(record: CopyRecord) -> Iterator[Finding]:
         )
     else:
         yield _copied(record)
-    yield fact(f"from {record.source} to {record.destination}")
+    yield fact(f"from {shown_place(record.source)} to {shown_place(record.destination)}")
     if record.status != "done" and record.error:
         how = "failed" if record.status == "failed" else "was interrupted"
         yield Finding(FindingKind.PROBLEM, f"it {how}: {record.error.removeprefix('interrupted; ')}")

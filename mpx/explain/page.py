@@ -10,6 +10,7 @@ from mpx.explain.picture import picture
 from mpx.explain.record import CopyRecord
 from mpx.explain.stretches import last_attempt
 from mpx.explain.style import STYLE
+from mpx.location import shown_place
 from mpx.report import Event
 from mpx.units import format_duration, format_rate
 
@@ -32,7 +33,7 @@ def page(record: CopyRecord, chapters: Sequence[Chapter]) -> str:
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>mpx copy: {escape(record.source)}</title>",
+            f"<title>mpx copy: {escape(shown_place(record.source))}</title>",
             f"<style>{STYLE}</style></head><body>",
             *_head(copy),
             *_drawn(record),

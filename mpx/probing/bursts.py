@@ -4,7 +4,6 @@ Section 4.2 of the paper (Anvari and Lu, Computers 10(6):76, 2021). Each burst i
 is reset at its end: off means off.
 """
 
-import contextlib
 import math
 import socket
 import struct
@@ -179,8 +178,13 @@ class Sender:
             piece = bytes(_PIECE_BYTES)
             try:
                 while time.monotonic() < self._began_s + burst.until_s and not self._is_over():
-                    with contextlib.suppress(BlockingIOError, TimeoutError):  # no room for so long
+                    try:
                         connection.send(piece)
+                    except BlockingIOError:  # no room for so long
+                        continue
+                    except TimeoutError as error:  # the same inside TLS
+                        if error.errno is not None:
+                            raise  # that of the kernel
             finally:
                 with self._lock:
                     del self._open[number]

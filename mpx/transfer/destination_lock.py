@@ -9,6 +9,7 @@ import os
 
 from mpx.errors import DestinationError
 from mpx.files.state_folder import StateFolder
+from mpx.location import shown_place
 
 
 class DestinationLock:
@@ -46,7 +47,7 @@ def _locked(folder: StateFolder, name: str, destination: str) -> int:
             holder = os.pread(fd, 100, 0).decode("ascii", "replace").strip()
             os.close(fd)
             raise DestinationError(
-                f"another copy to {destination} is running (process {holder or 'unknown'}); "
+                f"another copy to {shown_place(destination)} is running (process {holder or 'unknown'}); "
                 "wait for it or stop it"
             ) from None
         except OSError:

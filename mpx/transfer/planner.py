@@ -9,7 +9,7 @@ from typing import Protocol
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.open_descriptor import named_descriptor
-from mpx.location import Location
+from mpx.location import Location, shown_place
 from mpx.options import CopyOptions
 from mpx.report import Skip
 from mpx.text import quoted
@@ -133,8 +133,8 @@ class Placed(Protocol):
 
 
 def named_at(end: Placed, name: str) -> str:
-    """Return a name as a user would write it: at a server, its URL."""
-    return str(replace(end.location, name=name))
+    """Return a name as it is shown to people: at a server, its URL."""
+    return shown_place(str(replace(end.location, name=name)))
 
 
 def _is_within(target: str, folder: tuple[int, int] | str, end: Endpoint) -> bool:

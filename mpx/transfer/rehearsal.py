@@ -7,6 +7,7 @@ from mpx.engine.stop import Failure
 from mpx.errors import MpxError
 from mpx.options import CopyOptions
 from mpx.report import Report
+from mpx.text import named
 from mpx.transfer.destination_lookup import decide
 from mpx.transfer.ends import Ends
 from mpx.transfer.planner import grouped
@@ -45,12 +46,12 @@ def _line(task: Task, report: Report) -> str:
     if task.error:
         report.begin(size_bytes)
         report.failed(task.source, str(task.error), size_bytes)
-        return f"cannot copy {task.source}: {task.error}"
+        return f"cannot copy {named(task.source)}: {task.error}"
     if task.skip:
         report.skip(task.source, task.skip, size_bytes)
-        return f"would skip {task.source}: {task.skip}"
+        return f"would skip {named(task.source)}: {task.skip}"
     if task.info.kind is Kind.FOLDER:
-        return f"would copy the folder {task.source} to {task.target}"
+        return f"would copy the folder {named(task.source)} to {named(task.target)}"
     report.begin(size_bytes)
     size = "size unknown" if task.info.size_bytes is None else format_size(size_bytes)
-    return f"would copy {task.source} to {task.target}, {size}"
+    return f"would copy {named(task.source)} to {named(task.target)}, {size}"

@@ -69,6 +69,30 @@ def test_the_last_line(far: Site, here: Path) -> None:
     assert mpx("copy", "-r", here / "empty", far.url_of("e")).out == "nothing to copy: there are no files\n"
 
 
+def test_names_are_shown_as_they_are(far: Site, here: Path) -> None:
+    """Also in URLs, which the report has as they are typed; what would not show is escaped."""
+    make(here / "a", 10)
+    name = "x & 100%25" if far.resolves_links else "ü & 100%25"  # a Globus server takes only ASCII
+    there, typed = f"{far.url}{name}", far.url_of(name)
+    report = here / "r.json"
+    assert mpx("copy", "--report", report, here / "a", typed).out.startswith(
+        f"copied 1 of 1 files to {there}, "
+    )
+    assert json.loads(report.read_text())["destination"] == typed
+    assert f"from {here}/a to {there}\n" in mpx("explain", report).out
+    refused(mpx("copy", f"{typed}/none", here / "b"), 3, f"{there}/none does not exist")
+    (here / "up").mkdir()
+    for line in ("a\nb", "c"):
+        make(here / "up" / line, 10)
+    (here / "down/a\nb").mkdir(parents=True)
+    ended = mpx("copy", "-r", here / "up", here / "down")
+    refused(ended, 10, "1 of 2 files were not copied")
+    named = ended.err.splitlines()[0]
+    assert named.startswith(
+        f"mpx: not copied '{here}/up/a\\x0ab': cannot write '{here}/down/a\\x0ab': there is"
+    )
+
+
 def test_a_source_that_changed_since_it_was_interrupted(
     stock: Site, here: Path, eventually: Callable[..., None]
 ) -> None:

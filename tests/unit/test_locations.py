@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.errors import UsageError
-from mpx.location import Location, parse_location
+from mpx.location import Location, parse_location, shown_place
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,19 @@ def test_a_place_over_ssh_is_read_as_it_is_shown(where: str, path: str) -> None:
         return  # there is such a file
     if found.scheme == "ssh":
         assert parse_location(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/a%20b", "/a%20b"),  # a local name is not encoded
+        ("/\u00fc", "/\u00fc"),
+        ("ftp://h:2811/%C3%BC%20b%25", "ftp://h:2811/\u00fc b%"),
+        ("mpx://h:1/a%20b mpx://h:1/c", "mpx://h:1/a b mpx://h:1/c"),
+        ("ssh://h/caf%E9", "'ssh://h/caf\\xe9'"),
+        ("gsiftp://h/a%1B%0A", "'gsiftp://h/a\\x1b\\x0a'"),
+        ("/a\nb", "'/a\\x0ab'"),
+    ],
+)
+def test_places_are_shown_with_their_names_as_they_are(text: str, shown: str) -> None:
+    assert shown_place(text) == shown
