@@ -10,8 +10,9 @@ from mpx.serve.transfer import Transfer
 class BegunAhead:
     """One of them, and its file, which is closed at the end of `with`."""
 
-    def __init__(self, transfer: Transfer, fd: int) -> None:
-        self.transfer, self._fd = transfer, fd
+    def __init__(self, transfer: Transfer, fd: int, command: tuple[str, str]) -> None:
+        """`command`: its verb and argument."""
+        self.transfer, self.command, self._fd = transfer, command, fd
 
     def __enter__(self) -> None:
         pass
@@ -36,8 +37,11 @@ class Ahead:
         """Return the one whose command has come."""
         return self._begun.popleft() if self._begun else None
 
-    def drop(self) -> None:
-        """End all of them."""
+    def drop(self) -> list[tuple[str, str]]:
+        """End all of them; return their commands."""
+        dropped = []
         while begun := self.take():
             with begun:
                 begun.transfer.abandon()
+            dropped.append(begun.command)
+        return dropped

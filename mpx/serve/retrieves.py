@@ -5,9 +5,8 @@ all have, which on a path with losses takes the last one seconds, would leave th
 """
 
 import os
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -67,7 +66,7 @@ def _send_part(session: Session, part: _Part) -> bytes:
         else:
             _begin_and_send(session, part)
     except BaseException:
-        session.ahead.drop()
+        session.drop_ahead()
         raise
     return _DONE
 
@@ -86,36 +85,32 @@ def _begin_and_send(session: Session, part: _Part) -> None:
 
 def _next(session: Session, number: int, streams: int) -> Transfer | None:
     """Begin the retrieve that comes so many commands behind the present one, if it is one that can be."""
-    part = _queued(session, number)
+    verb, argument = _queued(session, number)
+    part = _Part(argument) if verb == "RETR" else _part_of(argument) if verb == "ERET" else None
     if part is None or not session.channel.can_go_on(streams, session.settings.streams):
         return None
-    try:
+    transfer: Transfer | None = None
+    fd = -1
+    # Whatever is wrong is said when its turn comes, and is no matter of the present one.
+    with suppress(OSError, ValueError, RefusalReply):
         fd = session.root.open_file(session.path(part.name))
-    except (OSError, RefusalReply):
-        return None  # it is refused when its turn comes
-    try:
-        found = os.fstat(fd)
-        if stat.S_ISREG(found.st_mode) and found.st_size:
-            todo = RangeSet().missing(0, part.size(found.st_size))
-            transfer = block_transfer(session, fd, part.base, todo, streams)
+        if size_bytes := os.fstat(fd).st_size:
             session.channel.begin_sending()
-            session.ahead.add(BegunAhead(transfer, fd))
-            return transfer
-    except RefusalReply:
-        pass
-    os.close(fd)
-    return None
+            todo = RangeSet().missing(0, part.size(size_bytes))
+            transfer = block_transfer(session, fd, part.base, todo, streams)
+            session.ahead.add(BegunAhead(transfer, fd, (verb, argument)))
+    if transfer is None and fd >= 0:
+        os.close(fd)
+    return transfer
 
 
-def _queued(session: Session, number: int) -> _Part | None:
-    """Return what the command asks for that waits behind so many others; None if it is no retrieve."""
+def _queued(session: Session, number: int) -> tuple[str, str]:
+    """Return verb and argument of the command that waits behind so many others, if it makes sense."""
     line = session.control.line_behind(number) or ""
     verb, _, argument = line.lstrip(" ").partition(" ")
     if "\r" in line or "\0" in line or not argument.strip():
-        return None
-    if verb.upper() == "RETR":
-        return _Part(argument)
-    return _part_of(argument) if verb.upper() == "ERET" else None
+        return "", ""
+    return verb.upper(), argument
 
 
 @contextmanager

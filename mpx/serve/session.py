@@ -130,7 +130,7 @@ class Session:
             if error.farewell:
                 self.control.say_farewell(reply_line(*error.farewell))
         finally:
-            self.ahead.drop()
+            self.drop_ahead()
             with self.turn:
                 self.channel.close()
                 self.control.close()
@@ -226,6 +226,11 @@ class Session:
         finally:
             self.turn.end()
 
+    def drop_ahead(self) -> None:
+        """End the retrieves that have begun before their turn. Some of them may have been sent already."""
+        for verb, argument in self.ahead.drop():
+            self._tell_audit(verb, argument, 0)
+
     def settle(self) -> None:
         """Have others go on and the replies so far leave, before something that may take long."""
         self.turn.end()
@@ -266,7 +271,7 @@ class Session:
         return reply
 
     def _tell_audit(self, verb: str, argument: str, code: int) -> None:
-        """Log a command; code 0: the session has ended before its reply."""
+        """Log a command; code 0: it has ended before its reply."""
         if self.access and self.grant and verb in audit.WORTH:
             more: dict[str, str | int] = {} if verb in _SECRET else {"argument": argument}
             if more and self.directory != "/":

@@ -22,6 +22,7 @@ _BACKLOG = 64  # of lanes
 
 def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) -> None:
     """Serve until standard input ends. Raises UsageError, and SystemExit for a signal that ends it."""
+    _check_python()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)  # else the folder of its socket would stay
     peer, local = _addresses(environment)
@@ -40,6 +41,20 @@ def serve(request: ServeRequest, environment: Mapping[str, str] = os.environ) ->
             with serving(request, listener, lanes, peer) as server:
                 server.adopt(streams.socket)
                 streams.has_input_ended.wait()  # the client has gone, or its ssh
+
+
+def _check_python() -> None:
+    """Raise UsageError where the rest cannot be loaded, as Python is often built without what it needs.
+
+    Once this has said that it serves, a client looks for nothing else at this host.
+    """
+    try:
+        import _ctypes  # noqa: F401  without what stands on it, which takes long
+        from _ssl import HAS_TLSv1_3
+    except ImportError as error:
+        raise UsageError(f"the Python at this host lacks a part: {error}") from None
+    if not HAS_TLSv1_3:
+        raise UsageError("the Python at this host has no TLS 1.3; another one is needed")
 
 
 def _end(number: int, _: object) -> None:

@@ -137,16 +137,14 @@ class Transfer:
             self._watch()
             whole = True
         finally:
-            if whole and self._next:
-                self._lead_on()  # the last one, too
-            elif whole:
-                self._stop()
-                self._close_wake()
-                self._channel.keep([connection for connection, _ in self._streams if not connection.closed])
-            else:
+            if not whole:
                 self.abandon()
                 for connection in connections:
                     connection.close()
+            elif not self._next:  # else all of them are there already
+                self._stop()
+                self._close_wake()
+                self._channel.keep([connection for connection, _ in self._streams if not connection.closed])
             _log.info(
                 "%s: %d bytes in %.3f s over %d data connections%s",
                 self._control.peer,

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 from mpx_command import command, mpx
-from raw_client import CONTENT, RawClient, connect
+from raw_client import CONTENT, RawClient, connect, read_blocks
 from secure_client import SecureClient
 from sites import make
+
+from mpx.endpoints.ftp import wire
 
 HALF_OPEN = 1500  # connections that never say a word; 1024 of an address may be under way at a time
 
@@ -149,3 +151,28 @@ def test_many_half_open_handshakes_keep_nobody_out(tmp_path: Path, token: str) -
         finally:
             for sock in silent:
                 sock.close()
+
+
+def test_a_name_that_the_locale_cannot_write_does_no_harm_to_what_precedes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is queued behind a retrieve of which one connection is done, so that it is looked at."""
+    for name, value in (("LC_ALL", "C"), ("PYTHONUTF8", "0"), ("PYTHONCOERCECLOCALE", "0")):
+        monkeypatch.setenv(name, value)
+    size = 48 << 20  # more than the kernel holds of one connection that nobody reads
+    source = make(tmp_path / "large", size)
+    with (
+        serving(tmp_path) as (_, url),
+        RawClient(port_of(url)) as client,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
+        for line in ("MODE E", "OPTS RETR Parallelism=2,2,2;"):
+            assert client.do(line).code == 200
+        assert client.do(f"PORT {wire.format_host_port(listener.getsockname())}").code == 200
+        client.send("RETR large", "RETR \u6f22", "NOOP")
+        connections = [listener.accept()[0] for _ in range(2)]
+        blocks = [block for connection in connections for block in read_blocks(connection)[0]]
+        assert [client.reply().code for _ in range(4)] == [150, 226, 500, 200]
+        for connection in connections:
+            connection.close()
+    assert b"".join(data for _, data in sorted(blocks)) == source.read_bytes()

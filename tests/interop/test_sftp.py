@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,6 +47,19 @@ def test_a_file_goes_both_ways(sshd: PrivateSshd, tmp_path: Path, size: int) -> 
         assert copy.read_bytes() == source.read_bytes()
         assert (copy.stat().st_mtime, copy.stat().st_mode & 0o777) == (1_234_567_890, 0o640)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["back", "far", "source"]
+
+
+def test_an_mpx_that_cannot_serve_is_as_none(tmp_path: Path) -> None:
+    """Its Python was built without TLS, which shows once its server is loaded."""
+    (tmp_path / "bin").mkdir()
+    without = "import runpy, sys; sys.modules['_ssl'] = None; runpy.run_module('mpx', None, '__main__')"
+    script = f'#!/bin/sh\ncd {Path(__file__).parents[2]}\nexec {sys.executable} -c "{without}" "$@"\n'
+    (tmp_path / "bin" / "mpx").write_text(script)
+    (tmp_path / "bin" / "mpx").chmod(0o755)
+    source = make(tmp_path / "source", 1000)
+    with private_sshd(f"SetEnv PATH={tmp_path}/bin:/usr/bin:/bin"):
+        assert f"note: {HOST} has no mpx, so SFTP is used" in copied(source, there(tmp_path / "far"))
+    assert (tmp_path / "far").read_bytes() == source.read_bytes()
 
 
 def test_a_file_with_holes_goes_both_ways(sshd: PrivateSshd, tmp_path: Path) -> None:

@@ -351,6 +351,23 @@ def test_a_missing_python_is_told(sshd: PrivateSshd, tmp_path: Path) -> None:
     assert "--remote-python" in refused(2, tmp_path / "source", there(tmp_path / "far"), *words)
 
 
+def lacking(tmp_path: Path, module: str) -> str:
+    """A Python at the other end that was built without a module."""
+    path = tmp_path / "lacking"
+    without = f"import sys; sys.modules['{module}'] = None; exec(sys.argv.pop(1))"
+    path.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} -I -c "{without}" "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("module", ["_ssl", "_ctypes", "logging"])
+def test_what_python_lacks_is_told(sshd: PrivateSshd, tmp_path: Path, module: str) -> None:
+    """Also what shows only after the other end has answered."""
+    words = ("--bootstrap-once", "--remote-python", lacking(tmp_path, module), "--retries", "0")
+    said = refused(6, make(tmp_path / "source"), there(tmp_path / "far"), *words)
+    assert f"import of {module} halted" in said
+
+
 def test_python_39_runs_it(sshd: PrivateSshd, tmp_path: Path) -> None:
     python = os.environ.get("MPX_TEST_PYTHON39") or older_python()
     if not python:

@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,13 @@ from raw_client import CONTENT, RawClient, drain, read_blocks
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.framing import BlockHeader
-from mpx.serve import Server
+from mpx.serve import Server, retrieves
+from mpx.serve.session import Session
+from mpx.serve.transfer import Transfer
 
 LARGE = 48 << 20  # more than the kernel holds of one connection that nobody reads
 STREAMS = 2
+Connect = Callable[[RawClient, str], list[socket.socket]]
 
 
 @pytest.fixture
@@ -25,21 +28,32 @@ def large(root: Path) -> bytes:
 
 
 @pytest.fixture
-def connections(client: RawClient, large: bytes) -> Iterator[list[socket.socket]]:
-    """Those of a retrieve of `large` that has begun; the client reads none of them yet."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(30)
-        client.do("MODE E")
-        client.do(f"OPTS RETR Parallelism={STREAMS},{STREAMS},{STREAMS};")
-        client.do(f"PORT {wire.format_host_port(listener.getsockname())}")
-        client.send("RETR large")
-        made = [listener.accept()[0] for _ in range(STREAMS)]
+def connect_all() -> Iterator[Connect]:
+    """Returns those of a retrieve that has begun; the client reads none of them yet."""
+    made: list[socket.socket] = []
+
+    def connected(client: RawClient, name: str) -> list[socket.socket]:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(30)
+            client.do("MODE E")
+            client.do(f"OPTS RETR Parallelism={STREAMS},{STREAMS},{STREAMS};")
+            client.do(f"PORT {wire.format_host_port(listener.getsockname())}")
+            client.send(f"RETR {name}")
+            made.extend(listener.accept()[0] for _ in range(STREAMS))
         for connection in made:
             connection.settimeout(30)
         assert client.reply().code == 150
-        yield made
-        for connection in made:
-            connection.close()
+        return made
+
+    yield connected
+    for connection in made:
+        connection.close()
+
+
+@pytest.fixture
+def connections(client: RawClient, large: bytes, connect_all: Connect) -> list[socket.socket]:
+    """Those of a retrieve of `large`."""
+    return connect_all(client, "large")
 
 
 Part = tuple[list[tuple[int, bytes]], BlockHeader]
@@ -81,6 +95,45 @@ def test_what_comes_while_the_last_connection_is_busy(
     for part, content in zip(fast_parts, (large, CONTENT, CONTENT), strict=True):
         assert_whole([part, read_blocks(slow)], content)
     assert [client.reply().code for _ in range(5)] == [226, 125, 226, 125, 226]
+
+
+def test_no_more_than_a_few_are_open_before_their_turn(
+    client: RawClient, large: bytes, connect_all: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, begin = [], retrieves._next
+
+    def next_one(session: Session, number: int, streams: int) -> Transfer | None:
+        found = begin(session, number, streams)
+        if found:
+            begun.append(number)
+        return found
+
+    monkeypatch.setattr(retrieves, "_next", next_one)
+    fast, slow = connect_all(client, "large")
+    client.send(*["RETR file"] * 12)
+    fast_parts = [read_blocks(fast) for _ in range(9)]
+    assert begun == list(range(8))
+    rest = threading.Thread(target=lambda: fast_parts.extend(read_blocks(fast) for _ in range(4)))
+    rest.start()
+    slow_parts = [read_blocks(slow) for _ in range(13)]
+    rest.join()
+    assert max(begun) == 7
+    expected = (large, *[CONTENT] * 12)
+    for fast_part, slow_part, content in zip(fast_parts, slow_parts, expected, strict=True):
+        assert_whole([fast_part, slow_part], content)
+
+
+def test_a_file_that_does_not_tell_its_size_waits_for_its_turn(
+    root: Path, large: bytes, connect_all: Connect
+) -> None:
+    with Server("/") as server, RawClient(server.port) as client:
+        connections = connect_all(client, f"{root}/large")
+        client.send("RETR /proc/version")
+        fast, slow = connections
+        parts = [read_blocks(fast), read_blocks(slow)]
+        assert_whole(parts, large)
+        assert_whole([read_blocks(fast), read_blocks(slow)], Path("/proc/version").read_bytes())
+        assert [client.reply().code for _ in range(3)] == [226, 125, 226]
 
 
 @pytest.mark.parametrize("behind", ["RETR none", "RETR .", "ERET X 1 2 file", "STAT", "REST 0-5"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from raw_client import CONTENT
+from raw_client import CONTENT, read_blocks
 from secure_client import SecureClient, is_refused, secure_server, token_of
 
 from mpx.endpoints.ftp.extensions.dialing import Direction, Ticket
@@ -276,6 +276,36 @@ def test_a_transfer_whose_client_leaves_is_logged(
             data.recv(1)
             client.sock.close()
             eventually(lambda: '"RETR"' in (tmp_path / "audit").read_text())
+
+
+@pytest.mark.parametrize("how", ["leaves", "ends it"])
+def test_what_was_sent_before_its_turn_is_logged(
+    serving: tuple[Server, TokenServing],
+    root: Path,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+    how: str,
+) -> None:
+    """A client may have all of a file before its command is done, and see to it that this never comes."""
+    server, secure = serving
+    (root / "big").write_bytes(os.urandom(1 << 20) * 48)
+    with token_of(secure), SecureClient(server.port) as client:
+        for line in ("MODE E", "OPTS RETR Parallelism=2,2,2;"):
+            assert client.do(line).code == 200
+        ticket = client.ticket(DOWN)
+        client.send("RETR big", "RETR file", "ERET P 0 10 file")
+        dialed = [client.dial(ticket.opening(DOWN, number, 0.0)) for number in range(2)]
+        fast = [read_blocks(dialed[0])[0] for _ in range(3)]
+        assert b"".join(data for _, data in fast[1]) == CONTENT
+        if how == "ends it":
+            client.send("ABOR")
+            assert [client.reply().code for _ in range(5)] == [150, 426, 425, 425, 226]
+        client.sock.close()
+        eventually(lambda: '"big"' in (tmp_path / "audit").read_text())
+        events = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    sent = [(event["argument"], event["reply"]) for event in events if event["event"] in ("RETR", "ERET")]
+    for expected in (("big", 0 if how == "leaves" else 426), ("file", 0), ("P 0 10 file", 0)):
+        assert expected in sent
 
 
 def test_a_revoked_token_ends_a_transfer(serving: tuple[Server, TokenServing], root: Path) -> None:

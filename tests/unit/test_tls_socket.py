@@ -92,6 +92,7 @@ def test_what_comes_slowly_is_handed_over(pair: tuple[TlsSocket, TlsSocket]) -> 
                 return
 
     sender = threading.Thread(target=send)
+    client.sendall(b"x")  # else there may be nothing for as long as a receive waits
     sender.start()
     buffer = bytearray(1_000_000)
     assert server.recv_into(buffer, len(buffer), socket.MSG_WAITALL) < 500 * 100

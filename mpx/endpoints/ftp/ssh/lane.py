@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.endpoints.ssh.process import SshProcess
+from mpx.endpoints.ssh.process import CommandEnded, SshProcess
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -127,15 +127,46 @@ class Lanes:
         threading.Thread(target=process.close, args=(_ENDS_S,), name="mpx-ssh-end", daemon=True).start()
 
 
-def first_session(through: socket.socket) -> socket.socket:
-    """Return a socket for the first session of a server that lives as long as `through` is open.
+class FirstSessionSocket(socket.socket):
+    """That of the first session; its server may end before it has said a word, as it loads meanwhile."""
+
+    def __init__(self, end: socket.socket, process: SshProcess) -> None:
+        """Takes `end` over."""
+        super().__init__(fileno=end.detach())
+        self._process = process
+        self._is_to_tell = True
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        """See socket.recv; raises CommandEnded where the server has ended and said nothing."""
+        data = super().recv(bufsize, flags)
+        if not data and self._is_to_tell:
+            self._tell()
+        self._is_to_tell = False
+        return data
+
+    def _tell(self) -> None:
+        why = None
+        with contextlib.suppress(ValueError, OSError):  # it was closed meanwhile
+            why = self._process.ended()
+        if isinstance(why, CommandEnded):
+            raise why
+
+    def shutdown(self, how: int, /) -> None:
+        """See socket.shutdown."""
+        self._is_to_tell = False
+        super().shutdown(how)
+
+
+def first_session(process: SshProcess) -> FirstSessionSocket:
+    """Return a socket for the first session of a server that lives as long as that of `process` is open.
 
     Whoever cuts that session is not to end the server, which others use.
     """
     ours, theirs = socket.socketpair()
     for run in (_pass_up, _pass_down):
-        threading.Thread(target=run, args=(theirs, through), name="mpx-first-session", daemon=True).start()
-    return ours
+        words = theirs, process.socket
+        threading.Thread(target=run, args=words, name="mpx-first-session", daemon=True).start()
+    return FirstSessionSocket(ours, process)
 
 
 def _pass_up(session: socket.socket, through: socket.socket) -> None:

@@ -184,7 +184,7 @@ class RemoteServer:
         self._first, self._path = process, ready.path
         self._direct = DirectWay(self.name, self.login.host, self._shown, ready)
         self._direct.start(timeout_s)
-        return first_session(process.socket)  # the server ends with that
+        return first_session(process)  # the server ends with that
 
     def _end_first(self) -> None:
         """End the server; the lock is held."""
