@@ -5,6 +5,7 @@ MpxError (1)
 ├── SourceError (3)              the source is not there or cannot be read
 ├── DestinationError (4)         the destination refuses, or another copy holds it
 ├── AuthenticationError (5)      login failed, or the server requires encryption
+│   └── TokenRefused             a server of ours no longer takes our token: no other try can help
 ├── ConnectionLost (6)           cannot reach, or lost and not reached again     may be retried
 ├── TransferTimeout (7)          no answer, no banner, or no progress            may be retried
 ├── IntegrityError (8)           checksum mismatch, or the source changed while it was copied
@@ -59,6 +60,10 @@ class AuthenticationError(MpxError):
     """The server rejected our credentials, or requires encryption or an account."""
 
     exit_code = 5
+
+
+class TokenRefused(AuthenticationError):
+    """A server says of our token that it holds no more; whoever has no session gets none again."""
 
 
 class ConnectionLost(MpxError):

@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from man_in_the_middle import Bend, ManInTheMiddle, cut, flipped
 from secure_client import secure_server, token_of
+from sites import make
 
 import mpx
 from mpx.endpoints.ftp.extensions.dialing import CONTROL_PROTOCOL, DATA_PROTOCOL
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.token import saved_file, token_for
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused, TransferTimeout
 from mpx.location import parse_location
 from mpx.net import tls
 from mpx.net.dial import Dial
@@ -248,3 +249,23 @@ def test_a_token_that_holds_no_more_is_told(tmp_path: Path) -> None:
         secure.tokens.revoke(rights.id)
         with pytest.raises(AuthenticationError, match="does not accept the token: it was revoked"):
             log_in(ClientSession(parse_location(f"mpx://127.0.0.1:{server.port}/"), QUICK))
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_token_that_is_revoked_in_the_middle_ends_the_copy(tmp_path: Path, way: str) -> None:
+    """It is told once, and nothing is tried again, as nothing else can come of it."""
+    (tmp_path / "served").mkdir()
+    for folder in ("served", "here"):
+        make(tmp_path / folder / "source", 30_000_000)
+    with secure_server(tmp_path / "served") as (server, secure), token_of(secure) as rights:
+
+        def revoke(progress: mpx.Progress) -> None:
+            if progress.bytes_done and secure.tokens.still_holds(rights):
+                secure.tokens.revoke(rights.id)
+
+        ends = [str(tmp_path / "here/source"), f"{server.url}target"]
+        if way == "down":
+            ends = [f"{server.url}source", str(tmp_path / "here/target")]
+        with pytest.raises(TokenRefused, match="does not accept the token: it was revoked") as caught:
+            mpx.copy(*ends, mpx.CopyOptions(rate_bps=40e6), on_progress=revoke)
+    assert not any("a further session" in note for note in caught.value.report.notes)

@@ -81,6 +81,23 @@ def test_servers_of_a_grid_send_to_each_other(
     assert_copied(folders)
 
 
+def test_a_name_with_an_escape_of_telnet_is_asked_about_between_transfers(folders: tuple[Path, Path]) -> None:
+    """Not while others are under way: the refusal of the question was taken for that of one of them."""
+    for i in range(40):
+        make(folders[0] / f"tree/many/{i}", 1000)
+    make(folders[0] / "tree/large", 64 * MIB)
+    make(Path(os.fsdecode(os.fsencode(folders[0]) + b"/tree/z\xff")), 1000)
+    grid = shared_grid()
+    with (
+        as_user(grid),
+        StockServer(folders[0], grid=grid) as sender,
+        StockServer(folders[1], grid=grid) as receiver,
+    ):
+        report = mpx.copy(sender.url + "tree", receiver.url + "tree", ONLY)
+    assert said(report, STRAIGHT) and report.files.moved == 42
+    assert_copied(folders)
+
+
 # --- plain FTP -------------------------------------------------------------------------------------
 
 PLAIN = {"vsftpd": VsFtpd, "proftpd": ProFtpd, "pureftpd": PureFtpd, "stock": StockServer}

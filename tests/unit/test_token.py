@@ -70,6 +70,11 @@ def test_a_token_that_others_may_read_is_refused(mode: int) -> None:
         token_for(HERE, {})
 
 
+def test_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(UsageError, match="no file /nowhere, which MPX_TOKEN_FILE names"):
+        token_for(HERE, {"MPX_TOKEN_FILE": "/nowhere"})
+
+
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo", 0o600)
     with pytest.raises(UsageError, match="not a regular file"):

@@ -24,6 +24,7 @@ from mpx.errors import (
     Interrupted,
     MpxError,
     SessionEnded,
+    TokenRefused,
     TransferTimeout,
 )
 from mpx.location import Location
@@ -159,7 +160,8 @@ class SessionPool(TurnsForSessions[ClientSession, tuple[ClientSession, float]]):
             with self._changed:
                 self._opening -= 1
                 self._changed.notify_all()
-            if not isinstance(error, (AuthenticationError, ConnectionLost, TransferTimeout)):
+            lost = AuthenticationError, ConnectionLost, TransferTimeout
+            if not isinstance(error, lost) or isinstance(error, TokenRefused):
                 raise
             return _Refusal(error, session is not None, time.monotonic() - began_s)
         with self._changed:

@@ -16,14 +16,23 @@ def has_to_be_learnt(name: str) -> bool:
     return _ESCAPE in name
 
 
+def asks(session: ClientSession, name: str) -> bool:
+    """Whether `learn` asks the server something for a name, so that nothing may be under way."""
+    return has_to_be_learnt(name) and not session.tickets and _key(session) not in _known
+
+
 def learn(session: ClientSession, name: str) -> None:
     """Have a session that is idle send 0xFF as its server reads it, if the name holds any."""
-    if not has_to_be_learnt(name):
+    if not has_to_be_learnt(name) or session.tickets:  # those are servers of ours, which know no Telnet there
         return
-    key = (session.peer_host, session.location.port, session.banner)
+    key = _key(session)
     if key not in _known:
         _known[key] = _ask(session)
     session.doubles_escapes = _known[key]
+
+
+def _key(session: ClientSession) -> tuple[str, int, str]:
+    return session.peer_host, session.location.port, session.banner
 
 
 def _ask(session: ClientSession) -> bool:

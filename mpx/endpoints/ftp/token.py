@@ -55,7 +55,10 @@ def token_for(location: Location, environment: Mapping[str, str] = os.environ) -
     if text := environment.get("MPX_TOKEN"):
         return parse_token(text, "MPX_TOKEN")
     if name := environment.get("MPX_TOKEN_FILE"):
-        return parse_token(_secret_file(Path(name)), f"the file {quoted(name)}")
+        try:
+            return parse_token(_secret_file(Path(name)), f"the file {quoted(name)}")
+        except FileNotFoundError:
+            raise UsageError(f"there is no file {quoted(name)}, which MPX_TOKEN_FILE names") from None
     path = saved_file(location, "token")
     try:
         return parse_token(_secret_file(path), f"the file {path}")

@@ -18,7 +18,7 @@ from mpx.endpoints.ftp.openings import Openings
 from mpx.endpoints.ftp.secured import Security
 from mpx.endpoints.ftp.token import accepted_key, place, token_for
 from mpx.endpoints.ftp.wire import Reply
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused
 from mpx.location import Location
 from mpx.net import tcp, tls
 from mpx.net.dial import Dial
@@ -112,7 +112,7 @@ def token_refused(reply: Reply, peer: str) -> MpxError | None:
             f"{peer} takes the token, but the folder that it is for does not exist there; ask the operator "
             "to make it"
         )
-    return AuthenticationError(
+    return TokenRefused(
         f"{peer} does not accept the token: it was revoked, has expired, or is of another "
         "server; ask the operator for another one (mpx token create)"
     )

@@ -65,8 +65,9 @@ class PairWorker(SessionWorker):
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
         self._flows_s: float | None = None  # since when the present streams carry data
-        self._landed_bytes = 0  # for the first time; more than that is progress
-        self._before_bytes = 0  # the same, when the session was opened or lost
+        self._landed_bytes = self._before_bytes = (
+            0  # for the first time; until the session was opened or lost
+        )
         self._observer = StoredObserver(servers.destination, servers.destination_options)
 
     # --- for the carrier, from any thread ------------------------------------------------------------
@@ -186,6 +187,8 @@ class PairWorker(SessionWorker):
         queued = False
         try:
             pair = self.open_session()
+            if pair.has_to_rest_for(fresh):
+                return  # they come again
             if pair.connections != target or not pair.takes(target):
                 self.is_changing, self._flows_s = True, None
             if not pair.transfers and not pair.takes(target):

@@ -41,6 +41,11 @@ class PairedTransfer:
         """What a server said that did not do its part; the receiver's, where both did not."""
         return next((reply for reply in (self.stored, self.sent) if reply and not reply.is_ok), None)
 
+    def asks_first(self, sender: ClientSession, receiver: ClientSession) -> bool:
+        """Whether one of both is asked something before it is told, so that nothing may be under way."""
+        names = (sender, self.file.source), (receiver, self.file.partial)
+        return any(telnet_escape.asks(session, name) for session, name in names)
+
     def store_command(self, session: ClientSession) -> bytes:
         """Return what the receiver is told."""
         telnet_escape.learn(session, self.file.partial)

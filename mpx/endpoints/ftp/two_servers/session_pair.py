@@ -63,6 +63,10 @@ class SessionPair:
         self.connections = connections if all(reply.is_ok for reply in replies[:1]) else 1
         self._since_bytes = self._since_transfers = 0
 
+    def has_to_rest_for(self, transfers: Sequence[PairedTransfer]) -> bool:
+        """Tell whether these can be queued only once nothing is under way."""
+        return bool(self.transfers) and any(each.asks_first(self.sender, self.receiver) for each in transfers)
+
     def queue(self, transfers: Sequence[PairedTransfer], connections: int) -> None:
         """Have both servers carry these, behind what is queued; raises ConnectionLost, UsageError.
 
