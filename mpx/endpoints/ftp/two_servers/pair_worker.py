@@ -344,10 +344,7 @@ class PairWorker(SessionWorker):
         )
 
     def _is_late(self, pair: SessionPair) -> bool:
-        """Tell whether others would bring much sooner what is under way: it is the last, and they are idle.
-
-        Their connections may carry far more: one that was lost from for longer than others is slow for long.
-        """
+        """Tell whether others would bring much sooner what is under way: as the last, when they are idle."""
         if not self._servers.parts or self._scheduler.has_more or self._left_early >= MOST_LEFT_EARLY:
             return False
         took_s = time.monotonic() - max(self.ahead.ended_s, self._flows_s or math.inf)
