@@ -1,6 +1,6 @@
 """A real sftp-server whose answers are bent on their way: `python bent_sftp.py HOW PROGRAM`.
 
-Stands for an ssh that has logged in; the packets of the client pass as they are.
+Stands for an ssh that has logged in; the packets of the client pass as they are, and are listened to.
 """
 
 import os
@@ -8,14 +8,46 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+CLOSE, WRITE = 4, 6
 STATUS, HANDLE, DATA, ATTRS, EXTENDED = 101, 102, 103, 105, 201
-UNSUPPORTED = struct.pack(">I", 8)
+FAILURE, UNSUPPORTED = struct.pack(">I", 4), struct.pack(">I", 8)
 MANY = 40_000  # bytes of data, beyond which a file is no small one
 
+CLOSE_FAILS_ONCE = "BENT_CLOSE"  # names a file that is made by who has done it, and one to wait for
+LONGEST_CLOSE_S = 3.0
+
 Bend = Callable[[int, bytes], bytes | None]  # of a kind and the rest of a packet; None: the end
+
+written: set[bytes] = set()  # handles
+closing: set[bytes] = set()  # requests that close one of those
+
+
+def heard(kind: int, rest: bytes) -> None:
+    """Take note of a request."""
+    number, field = rest[:4], rest[4:8] + rest[8 : 8 + int.from_bytes(rest[4:8], "big")]
+    if kind == WRITE:
+        written.add(field)
+    elif kind == CLOSE and field in written:
+        closing.add(number)
+
+
+def close_fails(kind: int, rest: bytes) -> bytes:
+    """One file cannot be stored, of all sessions, as it is closed; that takes until others have all of it."""
+    if kind != STATUS or rest[:4] not in closing:
+        return _packet(kind, rest)
+    done, final = os.environ[CLOSE_FAILS_ONCE].split(":")
+    try:
+        os.close(os.open(done, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return _packet(kind, rest)
+    until_s = time.monotonic() + LONGEST_CLOSE_S
+    while not os.path.exists(final) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    return _packet(kind, rest[:4] + FAILURE + rest[8:])
 
 
 def wrong_number(kind: int, rest: bytes) -> bytes:
@@ -112,8 +144,9 @@ def main(how: str, program: str) -> None:
 
         def ask() -> None:
             assert server.stdin
-            while data := os.read(0, 65536):
-                server.stdin.write(data)
+            for kind, rest in _packets(sys.stdin.buffer):
+                heard(kind, rest)
+                server.stdin.write(_packet(kind, rest))
                 server.stdin.flush()
             server.stdin.close()
 

@@ -1,5 +1,7 @@
 """Files that servers of FTP refuse while others pass through this host: they cost no session."""
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from interop.vsftpd import VsFtpd
 from sites import make
 
 import mpx
-from mpx.errors import PartialFailure
+from mpx.errors import DestinationError, PartialFailure
 from mpx.serve import Server
 
 pytestmark = pytest.mark.peers
@@ -39,6 +41,48 @@ def heard(server: StockServer | ForeignServer | Server) -> Iterator[tuple[Contro
     port = int(server.url.split(":")[2].split("/")[0])
     with ControlRelay(port) as relay:
         yield relay, server.url.replace(f":{port}/", f":{relay.port}/")
+
+
+class FailsLast:
+    """Answers in place of a server, once, that the part of a file that was stored is not stored after all.
+
+    That takes until the other parts are there, and so the file, if that is believed before; else some time.
+    """
+
+    def __init__(self, final: Path) -> None:
+        self._final = final
+        self.is_storing, self.has_failed = threading.Event(), threading.Event()
+
+    def to_server(self, line: bytes) -> bytes:
+        if line.startswith(b"ESTO"):
+            self.is_storing.set()
+        return line
+
+    def to_client(self, line: bytes) -> bytes:
+        if not line.startswith(b"226") or not self.is_storing.is_set() or self.has_failed.is_set():
+            return line
+        self.has_failed.set()
+        until_s = time.monotonic() + 3.0
+        while not self._final.exists() and time.monotonic() < until_s:
+            time.sleep(0.01)
+        return b"451 The disk has failed.\r\n"
+
+
+def test_a_part_that_is_refused_after_all_its_bytes_were_acknowledged(folders: tuple[Path, Path]) -> None:
+    make(folders[0] / "file", 24 << 20)
+    fails = FailsLast(folders[1] / "file")
+    with (
+        Server(folders[0]) as sender,
+        Server(folders[1], writable=True) as receiver,
+        ControlRelay(receiver.port, to_server=fails.to_server, to_client=fails.to_client) as relay,
+    ):
+        ends = f"{sender.url}file", receiver.url.replace(f":{receiver.port}/", f":{relay.port}/") + "file"
+        options = mpx.CopyOptions(third_party="never", streams=3)
+        with pytest.raises(DestinationError, match="The disk has failed"):
+            mpx.copy(*ends, options)
+        assert fails.has_failed.is_set() and not (folders[1] / "file").exists()
+        mpx.copy(*ends, options)
+    assert (folders[1] / "file").read_bytes() == (folders[0] / "file").read_bytes()
 
 
 def logins(relay: ControlRelay) -> int:

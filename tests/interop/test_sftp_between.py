@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from interop.bent_sftp import CLOSE_FAILS_ONCE
 from interop.foreign_servers import ProFtpd
 from interop.ssh_copies import SFTP_SERVER, copied, lanes_of, stand_in
 from interop.sshd import HOST, private_sshd
@@ -204,11 +205,12 @@ def test_a_rate_is_kept(folders: tuple[Path, Path]) -> None:
     assert (folders[1] / "file").read_bytes() == (folders[0] / "file").read_bytes()
 
 
-def test_a_rate_is_kept_by_small_files(folders: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("kinds", [("sftp", "sftp"), ("mpx", "sftp")], ids="-".join)
+def test_a_rate_is_kept_by_small_files(folders: tuple[Path, Path], kinds: tuple[str, str]) -> None:
     """Each is larger than what passes at once at that rate."""
     for number in range(9):
         make(folders[0] / f"tree/{number}", 500_000)
-    with between(("sftp", "sftp"), folders) as urls:
+    with between(kinds, folders) as urls:
         report = mpx.copy(urls[0] + "tree", urls[1] + "tree", replace(TREE, rate_bps=40e6))
     assert report.goodput_bps < 45e6
     assert_copied(folders)
@@ -319,6 +321,25 @@ def test_a_server_that_lies_is_not_believed(
     with pytest.raises(mpx.MpxError):
         through_bent(how, folders, monkeypatch)
     assert not (folders[1] / "file").exists()
+
+
+@pytest.mark.parametrize("source", ["here", "sftp"])
+def test_a_part_that_cannot_be_stored_as_it_is_closed_is_told(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """While other sessions bring the rest, of which none fails: all bytes were acknowledged by then."""
+    make(folders[0] / "file", 24 * MIB)
+    stand_in(folders[0].parent, monkeypatch, "close_fails", Path(SFTP_SERVER))
+    once = folders[0].parent / "closed"
+    monkeypatch.setenv(CLOSE_FAILS_ONCE, f"{once}:{folders[1]}/file")
+    with contextlib.ExitStack() as stack:
+        near = f"{folders[0]}/" if source == "here" else stack.enter_context(served(source, folders[0]))
+        ends = f"{near}file", f"ssh://root@{HOST}{folders[1]}/file"
+        with pytest.raises(DestinationError, match="cannot store"):
+            mpx.copy(*ends, mpx.CopyOptions(streams=3))
+        assert once.exists() and not (folders[1] / "file").exists()
+        mpx.copy(*ends, mpx.CopyOptions(streams=3))
+    assert (folders[1] / "file").read_bytes() == (folders[0] / "file").read_bytes()
 
 
 @pytest.mark.parametrize("how", ["longer", "shorter", "no_data"])

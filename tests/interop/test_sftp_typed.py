@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from interop.ssh_copies import contents, copied, there
 from interop.sshd import PrivateSshd, private_sshd
+from interop.test_sftp_between import served
 from mpx_command import running
 from sites import make
 
@@ -97,4 +98,32 @@ def test_a_connection_that_is_lost_is_told_and_the_same_command_goes_on(
         copied(*words[1:], "--report", tmp_path / "report.json")
         assert (tmp_path / "new").read_bytes() == source.read_bytes()
         assert json.loads((tmp_path / "report.json").read_text())["bytes"]["resumed"] > 0
+        assert (typist.times, typist.failed_logins) == (2, [])
+
+
+@pytest.mark.parametrize("kinds", [("sftp", "mpx"), ("mpx", "sftp")], ids="-".join)
+def test_a_connection_for_which_somebody_would_have_to_type_is_not_made_anew(
+    typed: Typed, tmp_path: Path, eventually: Callable[..., None], kinds: tuple[str, str]
+) -> None:
+    """Between two servers it ends as between a server and this host, and the same command goes on."""
+    folders = tmp_path / "from", tmp_path / "to"
+    for folder in folders:
+        folder.mkdir()
+    source = make(folders[0] / "file", 5 * MIB)
+    with typed() as (sshd, typist), ExitStack() as stack:
+        ends = [
+            stack.enter_context(served(kind, folder)) + "file"
+            for kind, folder in zip(kinds, folders, strict=True)
+        ]
+        with running("copy", *ends, "--rate", "10Mbit/s", "--streams", "2") as copy:
+            eventually(lambda: any(part.stat().st_blocks for part in folders[1].glob(".file*.part")), 60)
+            for session in sshd.sessions():
+                os.kill(session, signal.SIGKILL)
+            told = copy.communicate(60)[1].decode()
+            assert copy.returncode == 6, told
+        assert "is lost, and to log in again somebody would have to type" in told.splitlines()[-1]
+        assert not (folders[1] / "file").exists()
+        assert (typist.times, typist.failed_logins) == (1, [])
+        copied(*ends)
+        assert (folders[1] / "file").read_bytes() == source.read_bytes()
         assert (typist.times, typist.failed_logins) == (2, [])

@@ -35,9 +35,9 @@ class SftpRelaySink(SftpRelayEnd):
         if (refusal := self.open_file(file.partial, flags)) is not None:
             raise self._refused(file, refusal)
         # Of a file that is stored whole nothing counts before its end.
-        return pull(partial(self._put, None if is_whole else file, file))
+        return pull(partial(self._put, None if is_whole else piece, file))
 
-    def _put(self, landing: FileTransfer | None, file: FileTransfer, at: int, data: memoryview) -> None:
+    def _put(self, landing: Piece | None, file: FileTransfer, at: int, data: memoryview) -> None:
         session = self.session
         while data:
             while not session.is_clear or not self._has_room:
@@ -56,14 +56,17 @@ class SftpRelaySink(SftpRelayEnd):
     def _has_room(self) -> bool:
         return self._asked_bytes < WINDOW_BYTES and self.session.outstanding < MOST_OUTSTANDING
 
-    def _written(self, landing: FileTransfer | None, start: int, end: int, reply: Reply) -> None:
+    def _written(self, landing: Piece | None, start: int, end: int, reply: Reply) -> None:
+        """Take an answer. The last bytes of a piece count once it is closed, so that no other session finds
+        the file whole before.
+        """
         self._asked_bytes -= end - start
         if not is_ok(reply):
             self._refusal = self._refusal or reply
             return
         self._written_bytes += end - start
-        if landing is not None:
-            landing.landed(start, end)
+        if landing is not None and end < landing.end:
+            landing.file.landed(start, end)
 
     def finish(self, piece: Piece, *, is_whole: bool) -> None:
         """See RelaySink. What a longer file of that name has left is cut off."""

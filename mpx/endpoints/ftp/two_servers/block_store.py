@@ -88,8 +88,13 @@ class BlockStore:
 
     @staticmethod
     def _take(transfer: PairedTransfer, reply: Reply) -> None:
-        if reply.is_marker and transfer.take_marker(reply) and not transfer.is_whole:
-            for start, end in transfer.marked:
+        """Take a marker. The last byte counts once the server has confirmed the transfer, so that no other
+        session finds the file whole before.
+        """
+        if reply.is_marker:
+            transfer.take_marker(reply)
+        if not transfer.is_whole:
+            for start, end in transfer.marked.within(transfer.start, transfer.end - 1):
                 transfer.file.landed(start, end)
 
     def end(self, transfer: PairedTransfer) -> None:
