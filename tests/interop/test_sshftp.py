@@ -236,4 +236,4 @@ def test_other_commands_and_copies_between_servers(account: SshftpAccount, tmp_p
         account.enable("-disable-command-list DCSC")
         source.touch()
         assert "SFTP is used, as its GridFTP server cannot be" in copied(*ends)
-    assert "is not a probe target" in mpx("probe", f"ssh://{HOST}/").err
+    assert "probes do not go through ssh" in mpx("probe", f"ssh://{HOST}/").err

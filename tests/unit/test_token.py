@@ -71,7 +71,7 @@ def test_a_token_that_others_may_read_is_refused(mode: int) -> None:
 
 
 def test_a_file_that_is_not_there_is_told() -> None:
-    with pytest.raises(UsageError, match="no file /nowhere, which MPX_TOKEN_FILE names"):
+    with pytest.raises(UsageError, match="no file '/nowhere', which MPX_TOKEN_FILE names"):
         token_for(HERE, {"MPX_TOKEN_FILE": "/nowhere"})
 
 
