@@ -137,15 +137,20 @@ def test_signals_are_handed_on(number: signal.Signals, book: tuple[Book, str], t
 
 SENDER = """
 import os, socket, sys
-low = int(os.environ["GLOBUS_TCP_SOURCE_RANGE"].partition(",")[0])
+low, high = map(int, os.environ["GLOBUS_TCP_SOURCE_RANGE"].split(","))
+left = iter(range(low, high + 1))
+def connected(listening):
+    for port in left:  # other tests may have one of them meanwhile
+        try:
+            return socket.create_connection(listening.getsockname(), 5, ("127.0.0.1", port))
+        except OSError:
+            continue
 listening = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
 control, data = sorted(listening, key=lambda each: each.getsockname()[1])
 with control, data:
-    first = socket.create_connection(control.getsockname(), 5, ("127.0.0.1", low + 9))
-    kept = []
-    for n in range(int(sys.argv[1])):
-        kept.append(socket.create_connection(data.getsockname(), 5, ("127.0.0.1", low + n)))
-    print(*(low + n for n in range(int(sys.argv[1]))), flush=True)
+    first = connected(control)
+    kept = [connected(data) for _ in range(int(sys.argv[1]))]
+    print(*(each.getsockname()[1] for each in kept), flush=True)
     sys.stdin.readline()
     kept.pop().close()
     print("closed", flush=True)
@@ -157,7 +162,7 @@ def test_streams_are_placed_as_they_come_and_go(
     book: tuple[Book, str], eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of its 2048 ports others may take one, as all is between this host and itself.
-    monkeypatch.setenv(SENDS, "{},{}".format(*free_ports(10)))
+    monkeypatch.setenv(SENDS, "{},{}".format(*free_ports(30)))
     words = command("controller", "run", "--url", book[1], *OURS, 0, "--")
     words += [sys.executable, "-c", SENDER, "{streams}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
