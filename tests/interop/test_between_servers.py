@@ -32,15 +32,6 @@ STRAIGHT, THROUGH_US = "data go straight", "data pass through this host"
 ELSEWHERE = "127.0.0.3"  # another address of this host
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    made = tmp_path / "one/from", tmp_path / "other/to"
-    for folder in made:
-        folder.mkdir(parents=True)
-        folder.parent.chmod(0o755)
-    return made
-
-
 def a_tree(folder: Path) -> None:
     for size in (0, 1, 999, 70_001, 9 * MIB + 5):
         make(folder / "tree/sub" / f"{size}", size)

@@ -26,15 +26,6 @@ ONE_SESSION = mpx.CopyOptions(recursive=True, third_party="never", streams=1)
 IN_TURN = "small files come one after the other"
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    made = tmp_path / "one/from", tmp_path / "other/to"
-    for folder in made:
-        folder.mkdir(parents=True)
-        folder.parent.chmod(0o755)
-    return made
-
-
 def many(folder: Path, count: int = 100) -> None:
     for number in range(count):
         make(folder / f"tree/{number}", number * 997)

@@ -26,15 +26,6 @@ LARGE_BYTES = 1_200_000  # so that each is passed on by itself
 MOST_LOGINS = 4  # scan, committer and one that moves data, and one more for whoever comes in between
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    made = tmp_path / "one/from", tmp_path / "other/to"
-    for folder in made:
-        folder.mkdir(parents=True)
-        folder.parent.chmod(0o755)
-    return made
-
-
 @contextmanager
 def heard(server: StockServer | ForeignServer | Server) -> Iterator[tuple[ControlRelay, str]]:
     """A server, and the URL of its folder by which it is overheard."""

@@ -46,15 +46,6 @@ def served(kind: str, folder: Path, user: str = "") -> Iterator[str]:
             yield server.url
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    made = tmp_path / "one/from", tmp_path / "other/to"
-    for folder in made:
-        folder.mkdir(parents=True)
-        folder.parent.chmod(0o755)
-    return made
-
-
 @contextlib.contextmanager
 def between(kinds: tuple[str, str], folders: tuple[Path, Path], *settings: str) -> Iterator[tuple[str, str]]:
     with private_sshd(*settings), contextlib.ExitStack() as stack:

@@ -47,6 +47,18 @@ def test_a_fifo_is_copied_to_its_end(there: Site, here: Path, checksum: str) -> 
     assert (report.files.moved, report.bytes.moved) == (1, len(CONTENT))
 
 
+def test_a_rate_is_kept_by_what_comes_from_a_fifo(there: Site, here: Path) -> None:
+    """What is read at once is more than what may pass at once."""
+    there.hand_over()
+    writer = written_to(here / "fifo", CONTENT)
+    try:
+        report = api.copy(str(here / "fifo"), there.url_of("out"), api.CopyOptions(rate_bps=20e6))
+    finally:
+        writer.join()
+    assert (there.folder / "out").read_bytes() == CONTENT
+    assert report.goodput_bps < 22.5e6
+
+
 def test_what_a_shell_gives_for_the_output_of_a_command(there: Site, here: Path) -> None:
     there.hand_over()
     with subprocess.Popen(["seq", "300000"], stdout=subprocess.PIPE) as made:

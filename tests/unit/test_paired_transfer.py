@@ -1,6 +1,7 @@
 """What servers tell of a transfer between them: ranges of the file, and a count that grows smoothly."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from mpx.endpoints.ftp.two_servers.carrier import shares_of
 from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
+from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
 from mpx.endpoints.ftp.wire import Reply, ReplyReader
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
@@ -167,3 +169,26 @@ def test_transfers_that_end_together_are_no_great_goodput() -> None:
             now_s += 0.001
     assert ahead.goodput == pytest.approx(1e7, rel=0.1)
     assert ahead.piece_bytes(1) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "tickets", "is_busy", "expected"),
+    [
+        ("x\udcff", None, True, True),
+        ("x\udcff", None, False, False),  # it can be asked at once
+        ("x\udcff", object(), True, False),  # a server of ours is not asked
+        ("x", None, True, False),
+    ],
+)
+def test_who_is_asked_something_first_is_not_told_behind_others(
+    name: str, tickets: object, is_busy: bool, expected: bool
+) -> None:
+    """How a server reads 0xFF: its refusal of the question would be taken for that of a transfer."""
+    session = SimpleNamespace(
+        peer_host="192.0.2.7", location=SimpleNamespace(port=1), banner="unheard of", tickets=tickets
+    )
+    pair = SessionPair(session, session, mode_e=True, marked=lambda _, __: None)
+    if is_busy:
+        pair.transfers.append(a_transfer(0, 10))
+    file = FileTransfer(name, "b", ".b.part", FileInfo(Kind.FILE, 10))
+    assert pair.has_to_rest_for([PairedTransfer(Piece(file, 0, 10), parts=True)]) is expected

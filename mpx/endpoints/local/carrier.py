@@ -128,10 +128,13 @@ class LocalCarrier:
         with _writing(file):
             os.ftruncate(target, 0)
         buffer = memoryview(bytearray(BLOCK_BYTES))
-        stream = SourceStream(file, source, self._context.failure.cancel.is_set)
-        while piece := stream.read(buffer):
+        stream, limiter = (
+            SourceStream(file, source, self._context.failure.cancel.is_set),
+            self._context.limiter,
+        )
+        while piece := stream.read(buffer[: limiter.piece(BLOCK_BYTES)]):
             start, end = piece
-            self._context.limiter.wait(end - start)
+            limiter.wait(end - start)
             self._write(file, target, buffer[: end - start], start)
 
     def _blocks(self, file: FileTransfer, source: int, target: int) -> None:

@@ -106,12 +106,12 @@ class Upload:
 
     def _send_stream(self, session: SftpSession, job: Job) -> None:
         """Send what is read in order to its end: nothing else begins meanwhile."""
-        block = self._buffer[: session.write_bytes]
+        limiter, block = self._moving.context.limiter, self._buffer[: session.write_bytes]
         try:
             stream = SourceStream(job.file, job.fd, session.stop)
-            while not job.has_failed and (piece := stream.read(block)):
+            while not job.has_failed and (piece := stream.read(block[: limiter.piece(len(block))])):
                 start, end = piece
-                self._moving.context.limiter.wait(end - start)
+                limiter.wait(end - start)
                 self._write(session, job, start, block[: end - start])
                 while not session.is_clear or not self._moving.has_room:
                     session.pump()

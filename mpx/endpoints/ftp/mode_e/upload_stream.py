@@ -198,12 +198,13 @@ class UploadStream(Stream):
 
     def _send_next(self, transfer: Store, source: SourceStream) -> bool:
         """Send what comes next of a file of unknown size; return whether there was anything."""
-        piece = source.read(self._buffer)
+        limiter = self._control.limiter
+        piece = source.read(self._buffer[: limiter.piece(len(self._buffer))])
         if piece is None:
             return False
         start, end = piece
         data = self._buffer[: end - start]
-        self._control.limiter.wait(len(data))
+        limiter.wait(len(data))
         self._write([BlockHeader(0, end - start, start).pack(), data])
         self.passed_bytes += len(data)
         transfer.sent(len(data))

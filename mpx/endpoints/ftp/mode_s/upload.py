@@ -57,7 +57,7 @@ def send_piece(
 
     if file.is_streamed:
         source = SourceStream(file, fd, context.failure.cancel.is_set)
-        while came := source.read(buffer):
+        while came := source.read(buffer[: limiter.piece(len(buffer))]):
             send(*came)
         await_taken(connection, context.failure.cancel.is_set)
         return
