@@ -13,7 +13,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry, SessionsFull
 from mpx.engine.stream import StreamTotals, summed
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import lost_pipe
 
 BEGUN_S = 0.2  # before there is any file
@@ -131,8 +131,6 @@ class SessionWorker(threading.Thread):
                         self.context.events.reconnecting.end(self.name)
                         self.pause()
                         queue.wait_settled(IDLE_S)
-                except TokenRefused:
-                    raise
                 except self.retried as error:
                     self._go_on(error)
         self.context.events.reconnecting.end(self.name)
