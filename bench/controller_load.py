@@ -182,7 +182,7 @@ def steered(graph: Graph, hosts: dict[str, int]) -> Iterator[tuple[Running, dict
         while (seen := running.get("topology"))["edges"] != edges or len(seen["links"]) < len(graph.links):
             if time.monotonic() > until_s:
                 sys.exit(f"the controller has not found the network within {FOUND_S:g} s")
-            time.sleep(TICK_S)
+            time.sleep(TICK_S)  # REST tells of no event
         for host, switch in hosts.items():
             switches[switch].frame_in(1000, arp_from(host))
         yield running, switches
@@ -207,7 +207,7 @@ def packets(running: Running, switches: dict[int, WireSwitch]) -> list[Step]:
             while sent < (now_s - began_s) * rate:
                 order[sent % len(order)].frame_in(1000, frame)
                 sent += 1
-            time.sleep(TICK_S / 10)
+            time.sleep(TICK_S / 10)  # the rate of frames is the load
         took_s = time.monotonic() - began_s
         answered = threading.Event()
         for switch in order:  # who has answered the last has taken all before it
@@ -272,7 +272,7 @@ def asked(url: str, seconds: float) -> list[float]:
     until_s, waits_s = time.monotonic() + seconds, []
     while time.monotonic() < until_s:
         waits_s.append(timed(lambda: client.ask("GET", "/healthz"))[1])
-        time.sleep(TICK_S)
+        time.sleep(TICK_S)  # so often it is asked, beside the load
     return waits_s
 
 
@@ -296,7 +296,7 @@ def churn(running: Running, seconds: float) -> Churn:
         client.remove(known.number, [first], "source")
         client.release(known.number)
         rounds += 1
-        time.sleep(max(0.0, began_s + rounds / ROUNDS_PER_S - time.monotonic()))
+        time.sleep(max(0.0, began_s + rounds / ROUNDS_PER_S - time.monotonic()))  # the rate is the load
     memory.append(memory_bytes(running))
     left = len(running.get("path-sets"))
     print(

@@ -112,7 +112,7 @@ def lost(lab: Lab, *, upload: bool, is_silent: bool) -> tuple[float, float]:
             before = crossed(lab)
             process = copying(lab, folder, words)
             while crossed(lab) - before < UNTIL_BYTES and process.poll() is None:
-                time.sleep(LOOK_S)
+                time.sleep(LOOK_S)  # a link has no event for what it has carried
             ports = inside(switches, streams_by_port)
             if is_silent:
                 link.change(loss=1.0)
@@ -155,7 +155,7 @@ def watched(lab: Lab, paths: dict[int, int], *, upload: bool) -> list[StreamProg
             if port in paths:
                 stream = streams.setdefault(each.cookie, StreamProgress(paths[port]))
                 stream.look(now_s, each.sample)
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # the interval of the samples
     table.close()
     return [stream for stream in streams.values() if stream.bytes > ASKED_BYTES]
 

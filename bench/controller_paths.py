@@ -134,7 +134,7 @@ def wait_found(links: int) -> None:
     while len(ask("GET", "/topology")["links"]) < links:
         if time.monotonic() > until_s:
             raise RuntimeError(f"the controller has not found all links again within {FOUND_S:g} s")
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # REST tells of no event
 
 
 def ask(method: str, what: str, body: object = None) -> Any:
@@ -169,7 +169,7 @@ def gap_s(lab: Lab, source_port: int, sink_port: int, link: str) -> float:
         while not ended.is_set():
             raw[0].sendto(segment, (ends[1], 0))
             due_s += PACKET_S
-            time.sleep(max(0.0, due_s - time.monotonic()))
+            time.sleep(max(0.0, due_s - time.monotonic()))  # the rate of the probes
 
     def receive() -> None:
         raw[1].settimeout(0.1)
@@ -182,7 +182,7 @@ def gap_s(lab: Lab, source_port: int, sink_port: int, link: str) -> float:
     threads = [threading.Thread(target=each) for each in (send, receive)]
     for thread in threads:
         thread.start()
-    time.sleep(STEADY_S)
+    time.sleep(STEADY_S)  # packets pass for so long before the link is cut
     before = len(arrived)
     lab.link(link).set_up(False)
     time.sleep(AFTER_S)

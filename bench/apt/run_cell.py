@@ -145,7 +145,7 @@ def _come_up(lab: Lab, rate_bps: int) -> None:
     wan, began_s = lab.link("wan"), time.monotonic()
     until_s, before = began_s, wan.stats().a_to_b.delivered.bytes
     while until_s - began_s < COMES_UP_WITHIN_S:
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # a link has no event for what it has carried
         from_s, until_s = until_s, time.monotonic()
         carried = wan.stats().a_to_b.delivered.bytes - before
         if carried * 8 / (until_s - from_s) >= FULL_SHARE * rate_bps:

@@ -64,7 +64,7 @@ class Plain:
 
     def wait_until(self, time_s: float) -> None:
         """Let it send until a time of the monotonic clock; raises ToolFailed if it has ended before."""
-        time.sleep(max(0.0, time_s - time.monotonic()))
+        time.sleep(max(0.0, time_s - time.monotonic()))  # the schedule of the experiment
         if not self._flow.running:
             raise ToolFailed("the plain stream has ended")
 
