@@ -5,7 +5,7 @@ Plain names are taken as they are, byte for byte; only URLs are percent-decoded.
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -16,21 +16,25 @@ FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
-_SERVERS = ("ftp", "gsiftp", "mpx", "ssh")
+WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
+_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", *WEB_PORTS)
 _SCHEMES = (*_SERVERS, "file")
 _SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
+_SECRET = re.compile(r"sig|token|key|secret|password|credential|auth|policy", re.IGNORECASE)
+_LONGEST_SHOWN = 64  # characters of a value in a query; longer ones may be signed
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file", "ftp", "gsiftp", "mpx" (mpx serve inside TLS) or "ssh"
+    scheme: str  # "file", "ftp", "gsiftp", "mpx" (mpx serve inside TLS), "ssh", or one of WEB_PORTS
     name: str
     host: str = ""
     port: int = 0  # 0: as the settings of ssh say
     user: str = ""
+    query: str = field(default="", repr=False)  # of a URL of the web, as it is sent; it may hold a secret
 
     def __str__(self) -> str:
         if self.scheme == "file":
@@ -38,8 +42,14 @@ class Location:
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
         path = self.name if self.name.startswith("/") else f"/~/{self.name}"
-        port = f":{self.port}" if self.port else ""
-        return f"{self.scheme}://{user}{host}{port}{quote(path, errors='surrogateescape')}"
+        port = f":{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else ""
+        query = f"?{shown_query(self.query)}" if self.query else ""
+        return f"{self.scheme}://{user}{host}{port}{quote(path, errors='surrogateescape')}{query}"
+
+    @property
+    def is_web(self) -> bool:
+        """Whether it is reached by HTTP."""
+        return self.scheme in WEB_PORTS
 
     @property
     def endpoint(self) -> tuple[str, str, str, int]:
@@ -55,6 +65,16 @@ class Location:
         except OSError as error:
             raise UsageError(f"{self.name}: no working directory: {error.strerror}") from None
         return replace(self, name=name + "/" if self.name.endswith("/") else name)
+
+
+def shown_query(query: str) -> str:
+    """Return a query without what may be a secret in it: signatures, tokens, and whatever is long."""
+    shown = []
+    for pair in query.split("&"):
+        name, equals, value = pair.partition("=")
+        is_secret = _SECRET.search(name) or len(value) > _LONGEST_SHOWN or (not equals and len(name) > 64)
+        shown.append(f"{name[:_LONGEST_SHOWN]}{equals}..." if is_secret else pair)
+    return "&".join(shown)
 
 
 def shown_place(text: str) -> str:
@@ -121,15 +141,20 @@ def _server(text: str, scheme: str) -> Location:
             f"a URL with {len(authority)} characters before its path, which no host and port have; "
             f"write {scheme}://HOST:PORT/NAME"
         )
+    if scheme in WEB_PORTS and not slash:  # nothing stands between host and query
+        authority, question, query = authority.partition("?")
+        path = question + query
     try:
         parts = urlsplit(f"ftp://{authority}")
-        host, port = parts.hostname or "", parts.port or FTP_PORT
+        host, port = parts.hostname or "", parts.port or WEB_PORTS.get(scheme, FTP_PORT)
     except ValueError as error:
         raise UsageError(f"{text}: {error}; write {scheme}://HOST:PORT/NAME") from None
     if not host or re.search(r"[?#\s\x00-\x1f]", authority):
         raise UsageError(f"{text}: no host that can be read; write {scheme}://HOST:PORT/NAME")
     if scheme == "mpx" and parts.username:
         raise UsageError(f"mpx://{host}: a token says who you are; leave what stands before @ out of the URL")
+    if scheme in WEB_PORTS:
+        return _of_the_web(Location(scheme, "/", host, port, _user(parts.username)), path)
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
@@ -140,11 +165,29 @@ def _server(text: str, scheme: str) -> Location:
         name = name[3:]
     elif not name:
         name = "/"
-    user = unquote(parts.username or "", errors="surrogateescape")
+    user = _user(parts.username)
     if scheme == "ssh":
         at = authority.lower().rfind(host)
         return _over_ssh(text, user, authority[at : at + len(host)], parts.port or 0, name)
     return Location(scheme, name, host, port, user)
+
+
+def _user(text: str | None) -> str:
+    return unquote(text or "", errors="surrogateescape")
+
+
+def _of_the_web(server: Location, path: str) -> Location:
+    """Read what stands behind the host of a URL of the web; raises UsageError."""
+    path, hash_sign, _ = path.partition("#")
+    if hash_sign:
+        raise UsageError(f"{server}: what follows # is not sent to a server; write %23 for a # in a name")
+    path, _, query = path.partition("?")
+    name = unquote("/" + path, errors="surrogateescape")
+    if "\0" in name:
+        raise UsageError(f"{server}: the name contains a NUL byte; no file can have it")
+    if re.search(r"[^\x21-\x7e]", query):
+        raise UsageError(f"{server}: write blanks and letters beyond ASCII in the query as %20 and the like")
+    return replace(server, name=name, query=query)
 
 
 def _of_scp(text: str) -> Location | None:

@@ -41,6 +41,7 @@ class FileInfo:
     identity: tuple[int, int] | str | None = None
     other_size_bytes: int | None = None  # that the server tells as well, in answer to another question
     hole_bytes: int = 0  # of its size that take no room on a disk of this host
+    tag: str = ""  # another one means other content (the ETag of HTTP); empty: none
 
     @property
     def known_bytes(self) -> int:

@@ -50,6 +50,7 @@ class FileTransfer:
         self.listed_bytes = info.size_bytes  # None: unknown
         self.modified_s = info.modified_s
         self.mode = info.mode
+        self.tag = info.tag
         self.hole_bytes = hole_bytes  # of its size that take no room at the destination
         self.was_begun = False  # by an earlier run
         self.replaces: FileInfo | None = None  # what had its final name when it was listed

@@ -9,15 +9,14 @@ END_DECIDES = "the end of the data decides"
 AGAIN = "copy the same SRC to the same DST again"
 
 
-def changed(
-    now: FileInfo | None, *, listed_bytes: int | None, arrived_bytes: int, modified_s: float | None
-) -> str:
+def changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> str:
     """Say how a source differs from what it was when it was listed; empty if it does not.
 
     Its size may be the one that was listed or the one that came: where the two differ the end of the data
     has decided. One whose size nobody knows (a pipe, a file of /proc) is only looked for: its time says
     nothing.
     """
+    listed_bytes, modified_s = file.listed_bytes, file.modified_s
     if now is None:
         return "it is gone"
     if listed_bytes is None or (now.size_bytes == 0 and not listed_bytes):
@@ -27,14 +26,14 @@ def changed(
         return f"it had {counted(listed_bytes, 'byte')} and has {now.size_bytes} now"
     if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
         return "it was modified"
+    if file.tag and now.tag and now.tag != file.tag:
+        return f"its ETag was {file.tag} and is {now.tag} now"
     return ""
 
 
 def why_changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> IntegrityError | None:
     """Return how a source differs from what it was when it was listed; None if it does not."""
-    how = changed(
-        now, listed_bytes=file.listed_bytes, arrived_bytes=arrived_bytes, modified_s=file.modified_s
-    )
+    how = changed(now, file, arrived_bytes)
     return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}") if how else None
 
 
@@ -65,9 +64,7 @@ def why_elsewhere(now: FileInfo | None, file: FileTransfer, what: str) -> Integr
         and now.modified_s is not None
         and now.modified_s == file.modified_s
     )
-    how = changed(
-        now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
-    )
+    how = changed(now, file, file.size_bytes)
     if was_wrong or not how:
         return OffsetsUnproven(f"{file.source}: {what}")
     return IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")

@@ -261,7 +261,7 @@ class CommitSession(threading.Thread):
         for file, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
                 errors[file] = now
-            elif how := self._changed(file, now):
+            elif how := changed(now, file, file.size_bytes):
                 errors[file] = IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
         misfits = self._misfits([file for file in files if file not in errors], destination)
         again = [file for file in misfits if not file.was_misfit and self._shared.retries]
@@ -351,12 +351,6 @@ class CommitSession(threading.Thread):
         if not destination.stores_faithfully() and file.partial != file.final:
             with contextlib.suppress(DestinationError):
                 destination.remove(aside_name(file.partial, file.final))
-
-    @staticmethod
-    def _changed(file: FileTransfer, now: FileInfo | None) -> str:
-        return changed(
-            now, listed_bytes=file.listed_bytes, arrived_bytes=file.size_bytes, modified_s=file.modified_s
-        )
 
 
 def _lost(file: FileTransfer, stored_bytes: int | None) -> IntegrityError:

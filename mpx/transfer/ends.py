@@ -23,11 +23,13 @@ from mpx.transfer.registry import (
     open_endpoint,
     session_options,
     shared_certificate,
+    web_access,
 )
 from mpx.transfer.ssh_protocol import find_protocol, turn_to_sftp
 
 if TYPE_CHECKING:
     from mpx.endpoints.sftp.lane_pool import LanePool
+    from mpx.endpoints.web.access import WebAccess
     from mpx.rtt.methods.choose import LogIn
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -69,6 +71,13 @@ class Ends:
             self.source_sessions.gsi_memory = self.sessions.gsi_memory
         # Of SFTP, by endpoint, where nothing better is at the other end of an ssh:
         self._lanes: dict[tuple[str, str, str, int], LanePool] = {}
+        # Of web servers, by endpoint:
+        self._web: dict[tuple[str, str, str, int], WebAccess] = {}
+        for location in (sources[0], destination):
+            named = [each for each in (*sources, destination) if each.endpoint == location.endpoint]
+            queries = {each.name: each.query for each in named if each.query}
+            if web := web_access(location, options, stop, queries, note):
+                self._web[location.endpoint] = web
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
@@ -108,6 +117,10 @@ class Ends:
     def lanes_of(self, end: Endpoint) -> "LanePool | None":
         """Return the sessions of SFTP with the host of an endpoint, where nothing better serves that."""
         return self._lanes.get(end.location.endpoint)
+
+    def web_of(self, end: Endpoint) -> "WebAccess | None":
+        """Return what connections to a web server share."""
+        return self._web.get(end.location.endpoint)
 
     def _use(self, source: Endpoint, destination: Endpoint) -> None:
         self.source, self.destination = source, destination
@@ -216,6 +229,7 @@ class Ends:
             folders=folders,
             trees=trees,
             lanes=self._lanes.get(location.endpoint),
+            web=self._web.get(location.endpoint),
         )
 
     def describe(self, name: str) -> FileInfo | None:

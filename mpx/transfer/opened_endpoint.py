@@ -9,7 +9,7 @@ from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart
-from mpx.transfer.registry import endpoint_at, session_options
+from mpx.transfer.registry import endpoint_at, session_options, web_access
 from mpx.transfer.ssh_protocol import find_protocol
 
 
@@ -35,5 +35,6 @@ def opened_endpoint(
         if lanes is not None:
             stack.enter_context(contextlib.closing(lanes))
         session = session_options(options, stop, pool=pool)
-        end = endpoint_at(location, session, writing=writing, note=note, lanes=lanes)
+        web = web_access(location, options, stop, {location.name: location.query}, note)
+        end = endpoint_at(location, session, writing=writing, note=note, lanes=lanes, web=web)
         yield stack.enter_context(contextlib.closing(end))

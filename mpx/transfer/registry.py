@@ -4,7 +4,7 @@ Carriers are imported once they are needed: those of files within this host and 
 """
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+    from mpx.endpoints.web.access import WebAccess
     from mpx.engine.relay import RelaySink, RelaySource
 
 
@@ -44,11 +45,10 @@ def session_options(
 
     `servers`: those that were started for it, where there is no pool to have them.
     """
-    family = socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
     return SessionOptions(
         options.connect_timeout_s,
         options.timeout_s,
-        family,
+        _family(options),
         source_ports=port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE"),
         data_address=options.data_address,
         data_address_from_server=options.data_address_from_server,
@@ -61,6 +61,10 @@ def session_options(
         gsi=gsi_options(options, pool),
         gsi_memory=GsiMemory() if pool is None else pool.gsi_memory,
     )
+
+
+def _family(options: CopyOptions) -> int:
+    return socket.AF_INET if options.ipv4 else socket.AF_INET6 if options.ipv6 else socket.AF_UNSPEC
 
 
 def ssh_options(options: CopyOptions, servers: RemoteServers | None) -> SshOptions:
@@ -83,11 +87,41 @@ def shared_certificate(source: Location, destination: Location) -> str:
     return data_certificate()
 
 
+def web_access(
+    location: Location,
+    options: CopyOptions,
+    stop: Callable[[], bool],
+    queries: Mapping[str, str],
+    note: OnNote = no_note,
+) -> "WebAccess | None":
+    """Return what connections to a web server share; None for another scheme. `queries`: of URLs, by name."""
+    if not location.is_web:
+        return None
+    from mpx.endpoints.web.access import WebAccess
+    from mpx.endpoints.web.options import WebOptions
+
+    ports = port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
+    web = WebOptions(
+        options.connect_timeout_s,
+        options.timeout_s,
+        _family(options),
+        ports,
+        options.data_address,
+        options.ca,
+        options.certificate,
+        options.key,
+        options.token_files,
+        options.send_token_to,
+        stop,
+    )
+    return WebAccess(location, web, queries, note)
+
+
 def log_in_to_probe(
     location: Location, options: CopyOptions, pool: SessionPool
 ) -> Callable[[SessionOptions], ClientSession] | None:
     """Return what opens a session for probes, where that is not in the clear."""
-    if location.scheme in ("file", "ftp"):
+    if location.scheme in ("file", "ftp") or location.is_web:
         return None
     ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options, pool)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
@@ -120,14 +154,19 @@ def endpoint_at(
     folders: LocalFolders | None = None,
     trees: SourceTrees = ANYWHERE,
     lanes: "LanePool | None" = None,
+    web: "WebAccess | None" = None,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used.
 
     `note` takes lines for the report; `folders` has the folders that a copy writes to on this host, and
-    `trees` those that it reads; `lanes`: see sftp_lanes.
+    `trees` those that it reads; `lanes`: see sftp_lanes; `web`: see web_access.
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
+    if web is not None:
+        from mpx.endpoints.web.endpoint import WebEndpoint
+
+        return WebEndpoint(location, web, writing=writing, stop=session.stop)
     if lanes is not None:
         from mpx.endpoints.sftp.endpoint import SftpEndpoint
 
@@ -223,16 +262,21 @@ def carrier_for(
     restarts: bool,
     congestions: Sequence[str],
     lanes: "LanePool | None" = None,
+    web: "WebAccess | None" = None,
 ) -> Carrier:
     """Return what moves the bytes to or from `far`: in MODE E if `mode_e`, else in MODE S.
 
     `pool` has the sessions with the server. `restarts`: the server understands REST.
-    `congestions` are those that the server can be told to send with. `lanes`: see sftp_lanes.
+    `congestions` are those that the server can be told to send with. `lanes`, `web`: see endpoint_at.
     """
     if far.scheme == "file":
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(context)
+    if web is not None:
+        from mpx.endpoints.web.carrier import WebDownloadCarrier
+
+        return WebDownloadCarrier(web, context, whole_files=not restarts)
     options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
     if lanes is not None:
         from mpx.endpoints.sftp.carrier import SftpCarrier

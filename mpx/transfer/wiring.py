@@ -251,6 +251,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
         restarts=transport.parts and ends.far.can_restart(),
         congestions=ends.far.congestions(),
         lanes=ends.lanes_of(ends.far),
+        web=ends.web_of(ends.far),
     )
 
 

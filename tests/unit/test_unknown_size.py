@@ -58,8 +58,9 @@ def test_it_is_never_skipped_as_the_same() -> None:
 
 
 def test_a_new_time_says_nothing_of_it() -> None:
-    assert changed(FileInfo(Kind.FILE, None, 2.0), listed_bytes=None, arrived_bytes=5, modified_s=1.0) == ""
-    assert changed(None, listed_bytes=None, arrived_bytes=5, modified_s=1.0)
+    file = FileTransfer("/s", "/d", "/d.part", FileInfo(Kind.FILE, None, 1.0))
+    assert changed(FileInfo(Kind.FILE, None, 2.0), file, 5) == ""
+    assert changed(None, file, 5)
 
 
 def test_the_report_counts_what_came() -> None:

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from mpx.errors import UsageError
+from mpx.errors import AuthenticationError, UsageError
 from mpx.location import Location
 
 ANONYMOUS = "mpx@"  # the password of who has none
@@ -27,6 +27,21 @@ def credentials(location: Location) -> tuple[str, str]:
                 "was it read from a file together with the end of its line?"
             )
     return user, password
+
+
+def password_for(location: Location) -> tuple[str, str] | None:
+    """Return user and password where the user has named some for this host; None where nobody has.
+
+    Raises UsageError as `credentials`, and AuthenticationError for a user of the URL without a password.
+    """
+    user, password = credentials(location)
+    if password != ANONYMOUS:
+        return user, password
+    if location.user:
+        raise AuthenticationError(
+            f"no password for {location.user!r} at {location.host}: put it into ~/.netrc or MPX_PASSWORD"
+        )
+    return None
 
 
 def check_one_password(source: Location, destination: Location) -> None:

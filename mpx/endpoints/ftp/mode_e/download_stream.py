@@ -6,7 +6,6 @@ another in one call.
 """
 
 import contextlib
-import math
 import os
 import select
 import socket
@@ -19,12 +18,11 @@ from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve, SentTooMuch
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
-from mpx.engine.stream import BUFFER_BYTES, Stream, StreamTotals
+from mpx.engine.receiving import ReceivingCounters
+from mpx.engine.stream import BUFFER_BYTES, Stream
 from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.files.local_error import local_error
-from mpx.net.tcp_info import tcp_info
 
-RTT_STEP_S = 0.001  # of the kernel's round trips of what it receives
 BLOCKS_AT_ONCE = {True: 4, False: 2}  # of a Globus server, by whether the connection is alone
 MOST_VIEWS = 64  # written at once; a kernel takes 1024, and blocks may be of single bytes
 _TICK = struct.pack("ll", 0, 50_000)  # a receive hands over what has come after 50 ms
@@ -50,11 +48,12 @@ class Feeding(Protocol):
         ...
 
 
-class DownloadStream(Stream):
+class DownloadStream(ReceivingCounters, Stream):
     """One connection of a channel."""
 
     def __init__(self, channel: Feeding, connection: socket.socket, *, first: int) -> None:
-        super().__init__(
+        Stream.__init__(
+            self,
             "mpx-download-stream",
             channel.context.supervisor.stream_ended if channel.context.streams.over_mptcp else None,
         )
@@ -67,8 +66,6 @@ class DownloadStream(Stream):
         self._views: list[memoryview] = []  # of it, that belong behind one another in the file ...
         self._place = self._place_end = 0  # ... from here to there
         self._is_over = False  # the connection has ended
-        self._new_bytes = 0  # that had not come before
-        self._shortest_s = math.inf  # of the round trips of what came
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
         self.opened(connection)
 
@@ -89,21 +86,6 @@ class DownloadStream(Stream):
         finally:
             self.closed(clean=False)
             channel.left(self)
-
-    def totals(self) -> StreamTotals:
-        """Return the counters; what arrived is counted by us, since the kernel counts only what we send."""
-        with self._guard:
-            self._count_subflows()
-            totals = StreamTotals(bytes=self.passed_bytes, new_bytes=self._new_bytes)
-            if self.connection is None:
-                return totals
-            totals.streams = 1
-            info = tcp_info(self.connection)
-            if info is not None and info.received_rtt_s:
-                self._shortest_s = min(self._shortest_s, info.received_rtt_s)
-                totals.rtts_s = (info.received_rtt_s,)
-                totals.least_rtt_s = min(info.least_rtt_s or math.inf, self._shortest_s + RTT_STEP_S)
-            return totals
 
     # --- receiving -----------------------------------------------------------------------------------
 
@@ -217,7 +199,7 @@ class DownloadStream(Stream):
                 )
         except OSError as error:
             raise local_error(error, file.final, writing=True) from None
-        self._new_bytes += stop - start
+        self.new_bytes += stop - start
         for view in views:
             file.sums.passed(start, view)
             start += len(view)

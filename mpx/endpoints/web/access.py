@@ -1,0 +1,227 @@
+"""What all connections of a copy with one web server share: how they are opened, and what lets us in.
+
+Credentials go to the server that the user has named and to no other: after a redirect to another host or port
+only where `--send-token-to` names it. They never leave TLS.
+"""
+
+import base64
+import functools
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from mpx.endpoints.ftp.credentials import password_for
+from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.proxy import Proxy, proxy_for
+from mpx.endpoints.web.trust import client_context
+from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.errors import AuthenticationError, ConnectionLost
+from mpx.hosts import parse_hosts
+from mpx.location import Location
+from mpx.net import tcp
+from mpx.net.dial import Dial
+from mpx.net.tls import secured
+from mpx.report import OnNote, no_note
+
+_MOST_MOVED = 10_000  # redirects that are remembered
+_REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
+
+
+class WebAccess:
+    """For any thread. `queries`: of names that the user has given with one; `note` takes lines for the report."""
+
+    def __init__(
+        self,
+        location: Location,
+        options: WebOptions,
+        queries: Mapping[str, str] | None = None,
+        note: OnNote = no_note,
+    ) -> None:
+        self.location = location
+        self.origin = origin_of(location)
+        self.options = options
+        self.note = note
+        self.tokens = BearerTokens(options.token_files)
+        self._queries = dict(queries or {})
+        self._trusted = parse_hosts(options.send_token_to, "--send-token-to")
+        self._lock = threading.Lock()
+        self._contexts: dict[
+            bool, ssl.SSLContext
+        ] = {}  # by whether our certificate is shown; with `_lock` held
+        self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether grid certificates count."""
+        return self.location.scheme == "davs"
+
+    def url_of(self, name: str) -> WebUrl:
+        """Return the URL of a name."""
+        return url_of(self.origin, name, self._queries.get(name, ""))
+
+    # --- what lets us in -----------------------------------------------------------------------------
+
+    def authorization(self, origin: Origin) -> dict[str, str]:
+        """Return the header that lets us in at a server: a token, else user and password; none in the clear.
+
+        Raises AuthenticationError for a token that does not hold, UsageError for a ~/.netrc that is no use.
+        """
+        if not self.may_have_credentials(origin):
+            return {}
+        if not self.location.user:
+            token = self.tokens.check(self.origin.host, self.origin.port, time.time())
+            if token:
+                return {"Authorization": token.authorization}
+        if self._password is None:
+            return {}
+        pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
+        return {"Authorization": f"Basic {pair.decode('ascii')}"}
+
+    @property
+    def how_to_log_in(self) -> str:
+        """What to do where a server asks for credentials and there are none."""
+        if not self.origin.is_secure:
+            return "credentials are not sent in the clear; use https:// or davs://"
+        return self.tokens.how_to_give_one(self.origin.host)
+
+    @property
+    def token_expires_s(self) -> float | None:
+        """Unix time until when the token lets us in; None: there is none, or it says nothing of that."""
+        token = self.tokens.for_host(self.origin.host, self.origin.port)
+        return token.claims.expires_s if token else None
+
+    def may_have_credentials(self, origin: Origin) -> bool:
+        """Tell whether what lets us in may be shown to a server."""
+        if not origin.is_secure:
+            return False
+        return origin == self.origin or any(each.covers(origin.host, origin.port) for each in self._trusted)
+
+    @functools.cached_property
+    def _password(self) -> tuple[str, str] | None:
+        return password_for(self.location)
+
+    # --- redirects -----------------------------------------------------------------------------------
+
+    def moved(self, url: WebUrl, to: WebUrl) -> None:
+        """Remember where a URL leads."""
+        with self._lock:
+            if len(self._moved) >= _MOST_MOVED:
+                self._moved.clear()
+            self._moved[url] = to, time.monotonic()
+
+    def forget_moved(self, url: WebUrl) -> bool:
+        """Ask the server anew where a URL leads; tell whether that was known."""
+        with self._lock:
+            return self._moved.pop(url, None) is not None
+
+    def leads_to(self, url: WebUrl) -> WebUrl:
+        """Return where a URL leads, as far as it is known: else itself."""
+        with self._lock:
+            found = self._moved.get(url)
+            if found is None or time.monotonic() - found[1] > _REMEMBERED_S:
+                return url
+            return found[0]
+
+    # --- connections ---------------------------------------------------------------------------------
+
+    def connect(
+        self,
+        origin: Origin,
+        *,
+        congestion: str | None = None,
+        bound: Callable[[int], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> HttpConnection:
+        """Open a connection; raises ConnectionLost, AuthenticationError, UsageError, Interrupted."""
+        options, stop = self.options, stop or self.options.stop
+        proxy = proxy_for(origin)
+        place = (proxy.host, proxy.port) if proxy else (origin.host, origin.port)
+        dial = Dial(
+            options.connect_timeout_s,
+            options.source_ports,
+            options.source_host,
+            congestion,
+            bound=bound,
+            stop=stop,
+        )
+        began_s = time.monotonic()
+        connection = _first_that_answers(dial, tcp.resolve(*place, options.family, stop), str(origin))
+        connected_s = time.monotonic() - began_s
+        try:
+            if proxy:
+                self.note(f"{origin.authority} is reached through the proxy {proxy}")
+                if origin.is_secure:
+                    _tunnel(connection, proxy, origin, options, stop)
+            if origin.is_secure:
+                shows = self.may_have_credentials(origin)
+                connection = secured(
+                    connection,
+                    self._context(shows_certificate=shows),
+                    str(origin),
+                    options.connect_timeout_s,
+                    name=origin.host,
+                    stop=stop,
+                )
+                connection.settimeout(options.timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        return HttpConnection(
+            connection,
+            origin,
+            options.timeout_s,
+            stop,
+            is_proxied=proxy is not None and not origin.is_secure,
+            connected_s=connected_s,
+        )
+
+    def _context(self, *, shows_certificate: bool) -> ssl.SSLContext:
+        """Return what is trusted, and what is shown: our certificate to no other server than our token."""
+        options = self.options
+        with self._lock:
+            if shows_certificate not in self._contexts:
+                certificate = (options.certificate, options.key) if shows_certificate else (None, None)
+                made, notes = client_context(
+                    ca=options.ca,
+                    grid=self.is_grid,
+                    shows_certificate=shows_certificate,
+                    certificate=certificate[0],
+                    key=certificate[1],
+                )
+                for text in notes:
+                    self.note(text)
+                self._contexts[shows_certificate] = made
+            return self._contexts[shows_certificate]
+
+
+def _first_that_answers(dial: Dial, addresses: Sequence[tuple[int, tcp.Address]], peer: str) -> socket.socket:
+    failures: list[ConnectionLost] = []
+    for _, address in addresses:
+        try:
+            return dial.connect(address)
+        except ConnectionLost as error:
+            failures.append(error)
+    if not failures:
+        raise ConnectionLost(f"{peer} has no address")
+    raise failures[0]
+
+
+def _tunnel(
+    connection: socket.socket, proxy: Proxy, origin: Origin, options: WebOptions, stop: Callable[[], bool]
+) -> None:
+    """Have a proxy pass everything on to a server; raises ConnectionLost, AuthenticationError."""
+    place = f"{origin.host}:{origin.port}" if ":" not in origin.host else f"[{origin.host}]:{origin.port}"
+    through = HttpConnection(connection, Origin(False, proxy.host, proxy.port), options.timeout_s, stop)
+    headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+    through.send(WebRequest("CONNECT", WebUrl(origin, place), headers))
+    reply = through.reply("CONNECT")
+    if reply.status == 407:
+        raise AuthenticationError(
+            f"the proxy {proxy} asks for a user and a password; write http://USER:PASSWORD@HOST:PORT in https_proxy"
+        )
+    if not 200 <= reply.status < 300 or through.incoming.has_some:
+        raise ConnectionLost(f"the proxy {proxy} does not connect to {place}: {reply.status} {reply.reason}")

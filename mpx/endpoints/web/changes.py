@@ -1,0 +1,97 @@
+"""Making folders, removing and renaming by WebDAV: several questions at once, where the server takes them."""
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.endpoint import Commit, FileInfo, Kind
+from mpx.errors import MpxError
+from mpx.report import OnNote
+
+TIMES = "modification times are not kept: WebDAV has no way to set them that this server understands"
+_NO_PARENT = 409
+
+
+class WebChanges:
+    """Changes at one server. For one thread.
+
+    `refused(reply, url, what)` makes the error of a refusal; `stat` describes a name.
+    """
+
+    def __init__(
+        self,
+        dialogue: WebDialogue,
+        url_of: Callable[[str], WebUrl],
+        refused: Callable[[Reply, WebUrl, str], MpxError],
+        stat: Callable[[str], FileInfo | None],
+    ) -> None:
+        self._dialogue, self._url_of, self._refused, self._stat = dialogue, url_of, refused, stat
+
+    def make_folders(self, names: Sequence[str]) -> list[bool | MpxError]:
+        """See Endpoint. All are asked for together, in their order; what is refused is looked at alone."""
+        urls = [self._url_of(name.rstrip("/") + "/") for name in names]
+        answers = self._dialogue.ask_all("MKCOL", urls)
+        made: list[bool | None] = []
+        for answer in answers:  # whoever asks another thing meanwhile would read what belongs to these
+            made.append(True if answer and answer[0].status == 201 else None)
+        return [
+            self._make_folder(name) if done is None else done for name, done in zip(names, made, strict=True)
+        ]
+
+    def _make_folder(self, name: str) -> bool | MpxError:
+        """Make a folder alone, and its missing parents; False where it is there."""
+        found = self._stat(name)
+        if found is not None:
+            if found.kind is Kind.FOLDER:
+                return False
+        url = self._url_of(name.rstrip("/") + "/")
+        with self._dialogue.ask("MKCOL", url) as (reply, at):
+            if is_success(reply):
+                return True
+            error = self._refused(reply, at, "make the folder")
+            may_lack_parent = reply.status == _NO_PARENT or reply.status in MISSING
+        parent = posixpath.dirname(name.rstrip("/"))
+        if found is not None or not may_lack_parent or parent in ("", "/") or self._stat(parent) is not None:
+            return error
+        above = self._make_folder(parent)
+        if isinstance(above, MpxError):
+            return above
+        with self._dialogue.ask("MKCOL", url) as (reply, at):
+            return True if is_success(reply) else self._refused(reply, at, "make the folder")
+
+    def remove(self, name: str) -> None:
+        """See Endpoint."""
+        url = self._url_of(name)
+        with self._dialogue.ask("DELETE", url) as (reply, at):
+            if not is_success(reply) and reply.status not in MISSING:
+                raise self._refused(reply, at, "remove")
+
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
+        """See Endpoint. What is stored is renamed; when it is synced is the server's affair."""
+        if any(file.modified_s is not None for file in files):
+            note(TIMES)
+        return [self._move(file.partial, file.final) for file in files]
+
+    def _move(self, name: str, other: str) -> MpxError | None:
+        """Give a file another name, replacing what has it; return what kept it from that."""
+        if name == other:
+            return None
+        url, to = self._url_of(name), self._url_of(other)
+        how: Mapping[str, str] = {"Destination": f"{to.origin}{to.target}", "Overwrite": "T"}
+        with self._dialogue.ask("MOVE", url, how) as (reply, at):
+            if is_success(reply) and reply.status != 207:
+                return None
+            what = f"rename to {to.path}"
+            return self._refused(reply, at, what)
+
+    def can_rename(self, name: str) -> bool:
+        """Tell whether files can be renamed, by what the server says that it can do."""
+        with self._dialogue.ask("OPTIONS", self._url_of(name)) as (reply, _):
+            if reply.status in NOT_SUPPORTED:
+                return False
+            return "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or bool(
+                reply.header("DAV")
+            )

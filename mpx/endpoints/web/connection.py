@@ -1,0 +1,105 @@
+"""One connection to an HTTP server: requests go out, answers come in their order."""
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mpx.endpoints.web.incoming import Incoming
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import Origin, WebUrl
+from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.net import tcp
+from mpx.net.tcp_info import tcp_info
+
+AGENT = "mpx"
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """What is asked for: method, URL, and headers beside those that every request has."""
+
+    method: str
+    url: WebUrl
+    headers: Mapping[str, str]
+
+    def head(self, *, is_absolute: bool = False) -> bytes:
+        """Return it as it is sent; `is_absolute`: to a proxy."""
+        url = self.url
+        target = f"{url.origin}{url.target}" if is_absolute else url.target
+        lines = [
+            f"{self.method} {target} HTTP/1.1",
+            f"Host: {url.origin.authority}",
+            f"User-Agent: {AGENT}",
+            "Accept-Encoding: identity",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+        ]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+class HttpConnection:
+    """Used by one thread; `cut` by any."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        origin: Origin,
+        timeout_s: float,
+        stop: Callable[[], bool],
+        *,
+        is_proxied: bool = False,
+        connected_s: float = 0.0,
+    ) -> None:
+        """`is_proxied`: requests are sent to a proxy in the clear; `connected_s`: how long a handshake took."""
+        self.socket = connection
+        self.origin = origin
+        self.peer = str(origin)
+        self.incoming = Incoming(connection, self.peer, timeout_s, stop)
+        self.connected_s = connected_s
+        self.answered = 0  # requests
+        self._is_proxied = is_proxied
+        self._timeout_s = timeout_s
+
+    def send(self, request: WebRequest, body: bytes = b"") -> None:
+        """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
+        head = request.head(is_absolute=self._is_proxied)
+        self.send_all(memoryview(head + body))
+
+    def send_all_of(self, requests: Sequence[WebRequest], body: bytes) -> None:
+        """Send several requests in one write, each with the same short body; raises as `send`."""
+        heads = (request.head(is_absolute=self._is_proxied) + body for request in requests)
+        self.send_all(memoryview(b"".join(heads)))
+
+    def send_all(self, data: memoryview) -> None:
+        """Send some bytes; raises ConnectionLost, TransferTimeout."""
+        try:
+            self.socket.sendall(data)
+        except TimeoutError:
+            raise TransferTimeout(f"{self.peer} takes nothing for {self._timeout_s:g} s") from None
+        except OSError as error:
+            raise ConnectionLost(
+                f"the connection to {self.peer} was lost: {error.strerror or error}"
+            ) from None
+
+    def reply(self, method: str, *, wants_continue: bool = False) -> Reply:
+        """Read the head of the next answer; raises as Incoming does."""
+        found = Reply(self.incoming, self.peer, method, wants_continue=wants_continue)
+        self.answered += 1
+        return found
+
+    @property
+    def kernel_rtt_s(self) -> float | None:
+        """The round-trip time that the kernel has measured."""
+        info = tcp_info(self.socket)
+        return info.rtt_s if info and info.rtt_s else None
+
+    def close(self) -> None:
+        """Close it."""
+        self.socket.close()
+
+    def cut(self) -> None:
+        """Reset it; who reads or sends gets ConnectionLost."""
+        try:
+            tcp.reset(self.socket)
+        except (OSError, ssl.SSLError, ValueError):
+            pass

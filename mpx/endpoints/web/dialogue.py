@@ -1,0 +1,161 @@
+"""Questions to a web server, one after the other or several at once, over connections that are kept."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from mpx.endpoints.web import headers
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.refusals import REDIRECTS
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import Origin, WebUrl, parse_url
+from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.text import shown
+
+MOST_REDIRECTS = 10
+AT_ONCE = 32  # questions that are sent before the first is answered
+_DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
+_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")  # may be asked once more where a kept connection has ended
+
+
+class WebDialogue:
+    """Asks over one connection to each origin. For one thread."""
+
+    def __init__(self, access: WebAccess, stop: Callable[[], bool] | None = None) -> None:
+        self.access = access
+        self._stop = stop
+        self._kept: dict[Origin, HttpConnection] = {}
+        self._at_once = AT_ONCE
+
+    @contextlib.contextmanager
+    def ask(
+        self, method: str, url: WebUrl, extra: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Iterator[tuple[Reply, WebUrl]]:
+        """Ask, and follow redirects; give the answer, whose body may be read within, and whose URL it is.
+
+        Raises ConnectionLost, TransferTimeout, AuthenticationError, Interrupted.
+        """
+        asked = url
+        for _ in range(MOST_REDIRECTS + 1):
+            request = self._request(method, url, extra or {}, body)
+            with self._answer(request, body) as reply:
+                to = redirected(reply, url)
+                if to is None:
+                    yield reply, url
+                    return
+            url = to
+        raise ConnectionLost(f"{asked}: the server leads from one URL to the next, {MOST_REDIRECTS} times")
+
+    def ask_all(
+        self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Iterator[tuple[Reply, bytes] | None]:
+        """Ask the same about several URLs of one server at once; give each answer and its body, in their order.
+
+        None for one that is to be asked about alone: the server ended the connection before, or leads
+        elsewhere.
+        """
+        done = 0
+        while done < len(urls):
+            some, came = urls[done : done + self._at_once], 0
+            for reply, content in self._pipelined(method, some, extra or {}, body):
+                yield None if reply.status in REDIRECTS else (reply, content)
+                came += 1
+            done += came
+            if came < len(some):
+                self._at_once = max(1, came)  # as many as it takes
+                yield None
+                done += 1
+
+    def _pipelined(
+        self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str], body: bytes
+    ) -> Iterator[tuple[Reply, bytes]]:
+        """Give answers as long as the connection lasts."""
+        origin = urls[0].origin
+        connection = self.connection(origin)
+        try:
+            requests = [self._request(method, url, extra, body) for url in urls]
+            connection.send_all_of(requests, body)
+            for left in range(len(urls), 0, -1):
+                reply = connection.reply(method)
+                content = reply.read(_DRAINED_BYTES)
+                yield reply, content
+                if left == 1 and reply.is_reusable:
+                    return
+                if not reply.is_reusable:
+                    break
+        except (ConnectionLost, TransferTimeout):
+            pass
+        except BaseException:
+            self._drop(origin)
+            raise
+        self._drop(origin)
+
+    def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
+        length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
+        return WebRequest(method, url, {**self.access.authorization(url.origin), **extra, **length})
+
+    @contextlib.contextmanager
+    def _answer(self, request: WebRequest, body: bytes) -> Iterator[Reply]:
+        origin = request.url.origin
+        try:
+            reply = self._sent(request, body)
+            yield reply
+            if not reply.is_ended and (reply.size_bytes or 0) <= _DRAINED_BYTES:
+                reply.read(_DRAINED_BYTES)
+            if not reply.is_reusable:
+                self._drop(origin)
+        except BaseException:
+            self._drop(origin)
+            raise
+
+    def _sent(self, request: WebRequest, body: bytes) -> Reply:
+        """Send a request and read the head of its answer; once more where a kept connection had ended."""
+        origin = request.url.origin
+        connection = self.connection(origin)
+        was_used = connection.answered > 0
+        try:
+            connection.send(request, body)
+            return connection.reply(request.method)
+        except ConnectionLost:
+            if not was_used or connection.incoming.has_some or request.method not in _SAFE:
+                raise
+        self._drop(origin)
+        connection = self.connection(origin)
+        connection.send(request, body)
+        return connection.reply(request.method)
+
+    def connection(self, origin: Origin) -> HttpConnection:
+        """Return the connection to a server, opened if there is none."""
+        if origin not in self._kept:
+            if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
+                self.close()
+            self._kept[origin] = self.access.connect(origin, stop=self._stop)
+        return self._kept[origin]
+
+    def _drop(self, origin: Origin) -> None:
+        if connection := self._kept.pop(origin, None):
+            connection.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for origin in list(self._kept):
+            self._drop(origin)
+
+
+def redirected(reply: Reply, url: WebUrl) -> WebUrl | None:
+    """Return where an answer leads, None where it leads nowhere.
+
+    Raises ConnectionLost where that is no URL, AuthenticationError where others could read what passes there.
+    """
+    if reply.status not in REDIRECTS:
+        return None
+    location = reply.header("Location")
+    try:
+        to = parse_url(headers.redirect_target(location, f"{url.origin}{url.target}"))
+    except ValueError as error:
+        raise ConnectionLost(f"{url} leads to a place that is no URL of the web: {error}") from None
+    if url.origin.is_secure and not to.origin.is_secure:
+        raise AuthenticationError(
+            f"{url} leads to {shown(str(to))}, in the clear; nothing was asked for there"
+        )
+    return to

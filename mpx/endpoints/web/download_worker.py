@@ -1,0 +1,349 @@
+"""Downloads over HTTP, one worker: ranges of files, one after the other over a connection that is kept.
+
+The next range is asked for before the last one has come, so that the server always has something to send.
+What comes says which part of the file it is, and is believed only where that is what was asked for.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.answers import Answers
+from mpx.endpoints.web.fetch import WebFetch
+from mpx.endpoints.web.lanes import LaneSet, Pipelining
+from mpx.endpoints.web.receiving import Receiver
+from mpx.endpoints.web.refusals import ServerBusy
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
+from mpx.engine.retry import LONGEST_WAIT_S, SessionsFull
+from mpx.engine.session_worker import Lost, SessionWorker
+from mpx.engine.stream import StreamTotals
+from mpx.errors import ConnectionLost, MpxError
+from mpx.files.local_error import local_error
+
+PIECE_S = 1.0  # of the goodput: a piece lasts so long
+FIRST_PIECE, LARGEST_PIECE = 1 << 20, 64 << 20
+AHEAD_S = 0.25  # of the goodput, and two round trips, are asked for ahead
+MOST_AHEAD = 16  # requests
+AT_FIRST = 1e6  # bytes/s that a worker is taken to bring as long as nothing is known
+GOODPUT_S = 0.25  # over which it is measured
+WORTH_DROPPING = 256 * 1024  # bytes that come in vain, where nothing else is to be done
+
+
+class WebDownloadWorker(SessionWorker):
+    """Brings piece after piece."""
+
+    def __init__(
+        self,
+        number: int,
+        path: str,
+        access: WebAccess,
+        context: CarrierContext,
+        scheduler: RangeScheduler,
+        answers: Answers,
+        pipelining: Pipelining,
+        others: "Callable[[WebDownloadWorker], Sequence[WebDownloadWorker]]",
+        *,
+        whole_files: bool,
+    ) -> None:
+        """`others` returns the other workers; with `whole_files` no parts are asked for."""
+        super().__init__("web", number, access.origin.host, context)
+        self.path = path
+        self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
+        self._lanes = LaneSet(access, context, path, "sink", self.guard, self.retire)
+        # This thread's own:
+        self._access = access
+        self._scheduler, self._answers, self._pipelining, self._others = (
+            scheduler,
+            answers,
+            pipelining,
+            others,
+        )
+        self._whole_files = whole_files
+        self._control = context.controls[path]
+        self._receiver = Receiver(self._control.limiter, scheduler, context.supervisor)
+        self._fetches: list[WebFetch] = []  # asked for, in the order of their answers; others read it, too
+        self._new_bytes = 0  # that had not arrived before
+        self._before_bytes = 0  # the same, when progress was last noted
+        self._goodput = 0.0  # bytes/s; 0: not known. Others read it, too
+        self._measured = (0, 0.0)  # bytes received, and when
+        self._received_bytes = 0
+        self._came_s = 0.0  # when something came last
+        self._is_to_renew = False
+
+    # --- for the carrier, and other workers, from any thread -----------------------------------------
+
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker."""
+        return self._lanes.totals(is_busy=bool(self._fetches))
+
+    def silent_s(self, path: str) -> float | None:
+        """See SessionWorker."""
+        return time.monotonic() - self._came_s if path == self.path and self._fetches else None
+
+    def renew(self, path: str) -> None:
+        """See SessionWorker."""
+        if path == self.path:
+            self._is_to_renew = True
+
+    def cut(self) -> None:
+        """See SessionWorker."""
+        self._lanes.cut()
+
+    def connections(self) -> list[socket.socket]:
+        """Return those that are open."""
+        with self.guard:
+            return self._lanes.sockets()
+
+    def under_way(self) -> list[Pending]:
+        """Return what this worker has asked for, and when it will have come."""
+        goodput, bytes_before, found = self._goodput or AT_FIRST, 0, []
+        for fetch in list(self._fetches):
+            if fetch.file.is_streamed:
+                continue
+            bytes_before += fetch.left_bytes
+            found.append(Pending(fetch, bytes_before / goodput, goodput))
+        return found
+
+    # --- the loop ------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """See SessionWorker."""
+        if not self._fetches:
+            if self._is_to_renew:
+                self._is_to_renew = False
+                self._lanes.drop_all()
+            return self._ask_next()
+        fetch = self._fetches[0]
+        if fetch.reply is None:
+            self._begin_answer(fetch)
+        elif not self._is_overtaken(fetch):
+            self._receive(fetch)
+            self._ask_ahead(fetch)
+        if self._new_bytes > self._before_bytes:
+            self._before_bytes = self._new_bytes
+            self.retry.progressed()
+        return True
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def _ask_next(self) -> bool:
+        """Ask for one piece more; False where there is none."""
+        if not self.target or (piece := self._next_piece()) is None:
+            return False
+        file = piece.file
+        if piece.start == piece.end and not file.is_streamed:
+            self._scheduler.make_empty(file)
+            return True
+        try:
+            fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            if not file.is_claimed:  # else another worker has brought what this one was to take over
+                self._scheduler.give_up(file, local_error(error, file.final, writing=True))
+            return True
+        is_all = file.is_streamed or (piece.start == 0 and piece.end == file.size_bytes)
+        url = self._access.url_of(file.source)
+        fetch = WebFetch(file, piece.start, piece.end, fd, url, is_whole=is_all)
+        fetch.at = self._access.leads_to(url)
+        self._fetches.append(fetch)
+        if len(self._fetches) == 1:
+            self._came_s = time.monotonic()
+        self._lanes.ask(fetch)
+        return True
+
+    def _next_piece(self) -> Piece | None:
+        if self._whole_files:
+            return self._scheduler.take_file()
+        gate = self._control.gate
+        limit = int(min(max(self._goodput * PIECE_S, FIRST_PIECE), LARGEST_PIECE))
+        allowed = gate.take(limit)
+        if not allowed:
+            return None
+        piece = self._scheduler.take(allowed)
+        if piece is None and not gate.is_shut:
+            piece = self._take_over(allowed)
+        gate.give_back(allowed - (piece.end - piece.start if piece else 0))
+        return piece
+
+    def _take_over(self, limit: int) -> Piece | None:
+        """Return a part of what comes later at other workers than it would here; None if there is none."""
+        goodput = self._goodput or AT_FIRST
+        left_s = sum(fetch.left_bytes for fetch in self._fetches) / goodput
+        if self._fetches and (left_s > AHEAD_S or not self.context.queue.is_listed):
+            return None
+        late = [each for other in self._others(self) for each in other.under_way()]
+        taker = Taker(left_s + self._lanes.connected_s, goodput, not self._fetches)
+        return self._scheduler.take_over(late, limit, taker)
+
+    def _ask_ahead(self, fetch: WebFetch) -> None:
+        """Ask for more as long as the rest of what was asked for comes, so that the server never waits."""
+        while (
+            self._fetches
+            and len(self._fetches) < MOST_AHEAD
+            and not self._is_to_renew
+            and (fetch.reply is None or fetch.reply.may_have_followers)
+            and self._pipelining.is_possible(fetch.at.origin)
+        ):
+            ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
+            lasts_s = 2 * self._lanes.connected_s + AHEAD_S
+            if ahead_bytes > (self._goodput or AT_FIRST) * lasts_s or not self._ask_next():
+                return
+
+    # --- answers -------------------------------------------------------------------------------------
+
+    def _begin_answer(self, fetch: WebFetch) -> None:
+        """Read the head of an answer, and decide what it means."""
+        lane = self._lanes.get(fetch.at.origin)
+        if lane is None:  # it was dropped, with what was asked behind
+            self._lanes.ask(fetch)
+            return
+        was_used, http = lane.http.answered > 0, lane.http
+        try:
+            reply = http.reply("GET")
+        except ConnectionLost:
+            if not was_used or http.incoming.has_some:
+                raise
+            self._ask_again(fetch)  # a connection that was kept had ended
+            return
+        self._came_s = time.monotonic()
+        try:
+            fate = self._answers.judge(fetch, reply)
+        except ServerBusy as error:
+            if self._number and error.wait_s is None:  # there are too many of us
+                raise SessionsFull(str(error)) from None
+            raise
+        if fate is None:
+            fetch.reply = reply
+            self.opened()
+            return
+        self._fetches.remove(fetch)
+        if not reply.is_ended:
+            reply.read(WORTH_DROPPING)
+        if not reply.is_reusable:
+            self._lost_lane(fetch)
+        if isinstance(fate, MpxError):
+            fetch.file.close()
+            self._scheduler.give_up(fetch.file, fate)
+        else:
+            fetch.at = fate
+            self._fetches.append(fetch)
+            self._lanes.ask(fetch)
+
+    def _ask_again(self, fetch: WebFetch) -> None:
+        """Ask anew for all that a connection was to answer which has ended."""
+        self._lanes.drop(fetch.at.origin)
+        for each in self._fetches:
+            if each.at.origin == fetch.at.origin:
+                self._lanes.ask(each)
+
+    def _lost_lane(self, fetch: WebFetch) -> None:
+        """Close a connection after its last answer; what was asked behind it is asked for anew."""
+        lane = self._lanes.get(fetch.at.origin)
+        behind = [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
+        if lane is not None and behind:
+            self._pipelining.broken(lane)
+        self._lanes.drop(fetch.at.origin)
+        for each in behind:
+            self._lanes.ask(each)
+
+    # --- bodies --------------------------------------------------------------------------------------
+
+    def _receive(self, fetch: WebFetch) -> None:
+        lane = self._lanes.get(fetch.at.origin)
+        assert lane is not None and fetch.reply is not None
+        size, new_bytes = self._receiver.receive(fetch, fetch.reply)
+        lane.passed_bytes += size
+        lane.new_bytes += new_bytes
+        self._received_bytes += size
+        self._new_bytes += new_bytes
+        self._came_s = time.monotonic()
+        self._measure()
+        if fetch.reply.is_ended:
+            self._end(fetch)
+
+    def _end(self, fetch: WebFetch) -> None:
+        """Settle what a fetch has brought; raises what its end means, where it came too soon."""
+        assert fetch.reply is not None
+        self._fetches.remove(fetch)
+        if not fetch.reply.is_reusable:
+            self._lost_lane(fetch)
+        error = self._receiver.ended(fetch)
+        if error is not None:
+            fetch.file.close()
+            self._scheduler.give_up(fetch.file, error)
+        elif not self._scheduler.let_go(fetch.file):
+            self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
+
+    def _is_overtaken(self, fetch: WebFetch) -> bool:
+        """Leave a connection that brings what others have brought, where nothing else is to be done."""
+        if fetch.left_bytes < WORTH_DROPPING or fetch.file.is_streamed or len(self._fetches) > 1:
+            return False
+        if not fetch.file.is_claimed and fetch.file.missing_within(fetch.position, fetch.end).size:
+            return False
+        self._fetches.remove(fetch)
+        self._lanes.drop(fetch.at.origin)
+        self._scheduler.let_go(fetch.file)
+        return True
+
+    def _measure(self) -> None:
+        before_bytes, since_s = self._measured
+        now_s = time.monotonic()
+        if now_s - since_s < GOODPUT_S:
+            return
+        if since_s and self._received_bytes > before_bytes and now_s - since_s < 10 * GOODPUT_S:
+            self._goodput = (self._received_bytes - before_bytes) / (now_s - since_s)
+        self._measured = self._received_bytes, now_s
+
+    # --- what becomes of it when the connection is lost -----------------------------------------------
+
+    def pause(self) -> None:
+        """See SessionWorker. A stream that is not wanted any more is closed."""
+        if not self.target:
+            self._lanes.drop_all()
+
+    def lost(self, error: MpxError, /) -> Lost:
+        """See SessionWorker."""
+        del error
+        self.drop()
+        self._goodput = 0.0
+        files = list(dict.fromkeys(fetch.file for fetch in self._fetches))
+        return Lost(files, self._new_bytes > self._before_bytes)
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        for fetch in [each for each in self._fetches if each.file is file]:
+            self._fetches.remove(fetch)
+            file.close()
+        self._scheduler.give_up(file, error)
+
+    def hand_back(self, error: MpxError) -> None:
+        """See SessionWorker. A whole file is asked for again only as often as --retries allows."""
+        fetches, self._fetches = self._fetches, []
+        for fetch in fetches:
+            file = fetch.file
+            file.close()
+            if file.is_claimed:
+                continue
+            if not self._whole_files and not file.is_streamed:
+                self._scheduler.give_back(file, fetch.start, fetch.asked_end)
+                continue
+            file.failures += 1
+            if file.failures > self.context.options.retries:
+                self._scheduler.give_up(file, error)
+            else:
+                self.context.queue.put_again(file, last=file.failures > 1)
+        if isinstance(error, ServerBusy) and error.wait_s:
+            self.context.failure.cancel.wait(min(error.wait_s, LONGEST_WAIT_S))
+
+    def open_session(self) -> object:
+        """See SessionWorker."""
+        lane = self._lanes.to(self._access.origin)
+        self.opened()
+        return lane
+
+    def drop(self) -> None:
+        """See SessionWorker."""
+        self._lanes.drop_all()

@@ -1,0 +1,74 @@
+"""One range of a file that a server is asked for, and what its answers say of the file as a whole."""
+
+import threading
+import time
+from weakref import WeakKeyDictionary
+
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import Origin, WebUrl
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.ranges import RangeSet
+from mpx.engine.source_change import AGAIN
+from mpx.errors import IntegrityError
+
+
+class WebFetch:
+    """[start, end) of a file, asked for by one GET; all of one, whatever its size, where it is `is_whole`.
+
+    See range_scheduler.Fetch. Used by its worker, but for `missing`.
+    """
+
+    def __init__(
+        self, file: FileTransfer, start: int, end: int, fd: int, url: WebUrl, *, is_whole: bool
+    ) -> None:
+        """`url`: of the file, before redirects; `fd`: of the partial file, which FileTransfer.close closes."""
+        self.file, self.start, self.end, self.fd = file, start, end, fd
+        self.url = url
+        self.at = url  # where it is asked for, after redirects
+        self.is_whole = is_whole
+        self.asked_end = end  # a server may send less at once: then `end` is where that ends
+        self.hops = 0  # redirects so far
+        self.sent_s = time.monotonic()
+        self.reply: Reply | None = None  # once its head has come
+        self.position = start  # of what comes next
+
+    def missing(self) -> RangeSet:
+        """Return what of it has not come, whoever was to bring it."""
+        return self.file.not_here(self.start, self.end)
+
+    @property
+    def left_bytes(self) -> int:
+        """How many bytes the server still has to send; 0 where that is not known."""
+        return max(0, self.end - self.position)
+
+    def headers(self) -> dict[str, str]:
+        """Return what is asked for; no Range where that is all, as not every server knows it."""
+        return {} if self.is_whole else {"Range": f"bytes={self.start}-{self.end - 1}"}
+
+
+class FileTags:
+    """What answers have said of each file: whoever says otherwise sends another file. For any thread.
+
+    By origin, as redirects may lead to several mirrors, of which each has tags of its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: WeakKeyDictionary[FileTransfer, dict[Origin, tuple[str, str]]] = WeakKeyDictionary()
+
+    def why_another(self, file: FileTransfer, origin: Origin, reply: Reply) -> IntegrityError | None:
+        """Return why an answer belongs to another content than one before; None where it does not."""
+        tag, modified = reply.header("ETag"), reply.header("Last-Modified")
+        with self._lock:
+            before = self._told.setdefault(file, {}).setdefault(origin, (tag, modified))
+        for what, then, now in zip(("ETag", "Last-Modified"), before, (tag, modified), strict=True):
+            if then and now and opaque(then) != opaque(now):
+                return IntegrityError(
+                    f"{file.named()} changed while it was copied: its {what} was {then} and is {now} now; {AGAIN}"
+                )
+        return None
+
+
+def opaque(tag: str) -> str:
+    """Return an entity tag without the mark of a weak one, which some servers set for a second only."""
+    return tag.removeprefix("W/")

@@ -1,0 +1,83 @@
+"""Listing a folder by WebDAV (PROPFIND), and describing what is in it."""
+
+import zlib
+from collections.abc import Iterator
+
+from mpx.endpoints.web.describe import info_of_entry
+from mpx.endpoints.web.multistatus import Entry, MultiStatus, MultiStatusError
+from mpx.endpoints.web.names import HrefError, child_name
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.endpoint import FileInfo
+from mpx.errors import ConnectionLost, MpxError, PartialFailure
+from mpx.text import shown
+
+PROPERTIES = (
+    b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/>'
+    b"<getlastmodified/><getetag/></prop></propfind>"
+)
+ROOM = b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><quota-available-bytes/></prop></propfind>'
+ASKED_AS = {"Content-Type": "application/xml; charset=utf-8"}
+_BLOCK_BYTES = 256 * 1024
+_LARGEST_BYTES = 1 << 33  # of a listing: ten million names and more
+
+
+class KeptBody:
+    """A body that has come whole, compressed: a folder may have a million names.
+
+    So nobody at the server waits for us while we do something with the first of them.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+
+    @classmethod
+    def read(cls, reply: Reply, peer: str) -> "KeptBody":
+        """Read all of it; raises as Reply.read_into, ConnectionLost where it has no end."""
+        made, view, came = cls(), memoryview(bytearray(_BLOCK_BYTES)), 0
+        while size := reply.read_into(view):
+            came += size
+            if came > _LARGEST_BYTES:
+                raise ConnectionLost(f"{peer} sends a listing of more than {_LARGEST_BYTES} bytes")
+            made._blocks.append(zlib.compress(view[:size], 1))
+        return made
+
+    @classmethod
+    def of(cls, content: bytes) -> "KeptBody":
+        """Return one that was read already."""
+        made = cls()
+        made._blocks.append(zlib.compress(content, 1))
+        return made
+
+    def take(self) -> Iterator[bytes]:
+        """Yield it in pieces; what was yielded is not kept any longer."""
+        self._blocks.reverse()
+        while self._blocks:
+            yield zlib.decompress(self._blocks.pop())
+
+
+def listed(body: KeptBody, url: WebUrl) -> Iterator[Entry]:
+    """Yield what a multi-status answer holds; raises ConnectionLost where it cannot be read."""
+    parser = MultiStatus()
+    try:
+        for piece in body.take():
+            yield from parser.feed(piece)
+        parser.close()
+    except MultiStatusError as error:
+        raise ConnectionLost(f"{url}: the answer to PROPFIND cannot be read: {shown(str(error))}") from None
+
+
+def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxError]]:
+    """Yield what is in the folder of a URL; see Endpoint.entries."""
+    for entry in listed(body, url):
+        try:
+            name = child_name(entry.href, url.path)
+        except HrefError as error:
+            yield "", PartialFailure(f"{url}: the server lists {error}, which is not a name in this folder")
+            continue
+        if name is None:
+            continue
+        if entry.status is not None and not 200 <= entry.status < 300:
+            yield name, PartialFailure(f"{url}: the server does not describe {shown(name)}: {entry.status}")
+        else:
+            yield name, info_of_entry(entry)

@@ -1,0 +1,129 @@
+"""The connections of one worker: to the server that it asks, and to the one that redirects lead to."""
+
+import socket
+import threading
+from collections.abc import Callable
+
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.fetch import WebFetch
+from mpx.endpoints.web.url import Origin
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.path_set import Side
+from mpx.engine.receiving import ReceivingCounters
+from mpx.engine.stream import StreamTotals, summed
+
+_MOST_KEPT = 2
+_PROVEN_ANSWERS = 10  # a server that ends a connection before so many takes no requests ahead
+
+
+class WebLane(ReceivingCounters):
+    """One connection with its counters."""
+
+    def __init__(self, http: HttpConnection) -> None:
+        super().__init__()
+        self.http = http
+        self.port = int(http.socket.getsockname()[1])
+        self.opened(http.socket)
+
+
+class Pipelining:
+    """Which servers take requests ahead of the answers to those before. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._refusing: set[Origin] = set()
+
+    def is_possible(self, origin: Origin) -> bool:
+        """Tell whether requests may be sent ahead."""
+        return origin not in self._refusing
+
+    def broken(self, lane: WebLane) -> None:
+        """Note that a connection ended with requests that were not answered."""
+        if lane.http.answered < _PROVEN_ANSWERS:
+            with self._lock:
+                self._refusing.add(lane.http.origin)
+
+
+class LaneSet:
+    """The lanes of one worker. Used by its thread, but for `cut` and `totals`."""
+
+    def __init__(
+        self,
+        access: WebAccess,
+        context: CarrierContext,
+        path: str,
+        side: Side,
+        guard: threading.Lock,
+        retire: Callable[[dict[str, StreamTotals]], None],
+    ) -> None:
+        """`side`: where this host is; `guard` is held while lanes change, `retire` keeps counters of one that ends."""
+        self._access, self._context, self._path, self._side = access, context, path, side
+        self._guard, self._retire = guard, retire
+        self._lanes: dict[Origin, WebLane] = {}  # the last used is the last
+        self.connected_s = 0.0  # how long the last handshake took
+
+    def to(self, origin: Origin) -> WebLane:
+        """Return the lane to a server, opened if there is none; raises as WebAccess.connect."""
+        lane = self._lanes.get(origin)
+        if lane is None:
+            streams = self._context.streams
+            http = self._access.connect(
+                origin,
+                congestion=streams.congestion_of(self._path),
+                bound=streams.paths.register(self._path, self._side),
+                stop=self._context.failure.cancel.is_set,
+            )
+            self.connected_s = http.connected_s
+            lane = WebLane(http)
+            with self._guard:
+                self._lanes[origin] = lane
+        else:
+            with self._guard:
+                self._lanes[origin] = self._lanes.pop(origin)
+        while len(self._lanes) > _MOST_KEPT:
+            self.drop(next(iter(self._lanes)))
+        return lane
+
+    def get(self, origin: Origin) -> WebLane | None:
+        """Return the lane to a server if there is one."""
+        return self._lanes.get(origin)
+
+    def ask(self, fetch: WebFetch) -> None:
+        """Send the request of a fetch; raises ConnectionLost and the like."""
+        origin = fetch.at.origin
+        self.to(origin).http.send(
+            WebRequest("GET", fetch.at, {**self._access.authorization(origin), **fetch.headers()})
+        )
+
+    def drop(self, origin: Origin) -> None:
+        """Close the lane to a server."""
+        with self._guard:
+            lane = self._lanes.pop(origin, None)
+            if lane is None:
+                return
+            lane.closed(clean=False)
+            self._retire({self._path: lane.totals()})
+        self._context.streams.paths.ended(lane.port, self._side)
+
+    def drop_all(self) -> None:
+        """Close all."""
+        for origin in list(self._lanes):
+            self.drop(origin)
+
+    def cut(self) -> None:
+        """Reset all, from any thread."""
+        with self._guard:
+            for lane in self._lanes.values():
+                lane.cut()
+
+    def totals(self, *, is_busy: bool) -> dict[str, StreamTotals]:
+        """Return the counters of those that are open, of which one is a stream; called with the guard held."""
+        sums = summed(*({self._path: lane.totals()} for lane in self._lanes.values()))
+        for each in sums.values():
+            each.streams = int(is_busy)
+        return sums
+
+    def sockets(self) -> list[socket.socket]:
+        """Return the connections that are open; called with the guard held."""
+        return [lane.connection for lane in self._lanes.values() if lane.connection]

@@ -1,0 +1,76 @@
+"""What the statuses of HTTP mean to a copy. Pure, but for the time of a date in Retry-After."""
+
+import time
+
+from mpx.endpoints.web.headers import retry_after
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    DestinationError,
+    IntegrityError,
+    MpxError,
+    NoSpace,
+    TransferTimeout,
+)
+from mpx.text import shown
+
+MISSING = (404, 410)
+NOT_SUPPORTED = (405, 501)
+REDIRECTS = (301, 302, 303, 307, 308)
+BUSY = (429, 503)
+_MOST_SHOWN = 200
+_NO_ROOM = (507, 509)
+
+
+class ServerBusy(ConnectionLost):
+    """The server takes no more requests for now; `wait_s`: for how long, None if it does not say."""
+
+    def __init__(self, text: str, wait_s: float | None) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
+def is_success(reply: Reply) -> bool:
+    """Tell whether the server did what it was asked for."""
+    return 200 <= reply.status < 300
+
+
+def refused(
+    reply: Reply, url: WebUrl, what: str, kind: type[MpxError], *, has_credentials: bool, help_text: str = ""
+) -> MpxError:
+    """Return the error for an answer that is no success. `what` was tried: "read", "list", "store".
+
+    `has_credentials`: a token, a password or a certificate was shown; `help_text`: how to give one.
+    """
+    status, said = reply.status, shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
+    tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
+    if status == 401:
+        return AuthenticationError(
+            f"{tried}; it does not accept the credentials that were sent"
+            if has_credentials
+            else f"{tried}; {help_text}"
+        )
+    if status == 403:
+        why = "what was sent does not permit this" if has_credentials else help_text
+        return kind(f"{tried}; {why}" if why else tried)
+    if status in MISSING:
+        return kind(f"{shown(str(url))} does not exist ({said})")
+    if status == 407:
+        return AuthenticationError(f"{tried}; a proxy asks for credentials: put them into https_proxy")
+    if status == 408:
+        return TransferTimeout(tried)
+    if status == 409 and kind is DestinationError:
+        return kind(f"{tried}; the folder that it is in does not exist, or something is in its way")
+    if status == 412:
+        return IntegrityError(f"{tried}; it changed meanwhile")
+    if status == 423:
+        return kind(f"{tried}; another program has locked it")
+    if status in _NO_ROOM:
+        return NoSpace(f"{tried}; there is no room left, or the quota is used up")
+    if status in BUSY:
+        return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
+    if status >= 500 and status not in NOT_SUPPORTED:
+        return ConnectionLost(tried)
+    return kind(tried)

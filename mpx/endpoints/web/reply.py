@@ -1,0 +1,142 @@
+"""Answers of an HTTP server: status, headers, and a body whose end is known for sure (RFC 9112, section 6)."""
+
+import http.client
+import re
+from email.message import Message
+
+from mpx.endpoints.web import headers
+from mpx.endpoints.web.incoming import Incoming
+from mpx.errors import ConnectionLost
+from mpx.units import counted
+
+_STATUS = re.compile(rb"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([^\r\n]*))?\r?\n")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_MOST_INTERIM = 100  # 102 Processing and the like, which may come as often as a server likes
+_MOST_TRAILERS = 100
+_DRAINED_AT_ONCE = 64 * 1024
+EXPECT_CONTINUE = 100
+SWITCHING_PROTOCOLS = 101
+
+
+class Reply:
+    """One answer. Its body is to be read to its end before the connection is used again."""
+
+    def __init__(self, incoming: Incoming, peer: str, method: str, *, wants_continue: bool = False) -> None:
+        """Read the head; with `wants_continue` a 100 is an answer. Raises as Incoming does."""
+        self._incoming, self._peer = incoming, peer
+        version = self._read_head(wants_continue=wants_continue)
+        self._chunk_bytes = 0  # left of the chunk that is read
+        self._is_chunked = False
+        self._left: int | None = 0  # bytes of the body; None: not known
+        if not self._has_no_body(method):
+            self._find_body()
+        self.size_bytes = self._left  # of the whole body; None: not known
+        self.is_ended = self._left == 0
+        wishes = self.header("Connection").lower()
+        keeps = "close" not in wishes and (version > 0 or "keep-alive" in wishes)
+        self._keeps = keeps and (self._left is not None or self._is_chunked)
+
+    def _read_head(self, *, wants_continue: bool) -> int:
+        for _ in range(_MOST_INTERIM):
+            line = self._incoming.readline()
+            found = _STATUS.fullmatch(line)
+            if not found:
+                raise self._lost("it closed the connection" if not line else "it does not speak HTTP/1.1")
+            self.status = int(found[2])
+            self.reason = (found[3] or b"").decode("latin-1").strip()
+            try:
+                self.headers: Message = http.client.parse_headers(self._incoming)  # type: ignore[arg-type]
+            except http.client.HTTPException as error:
+                raise self._lost(f"its headers cannot be read: {error}") from None
+            if self.status >= 200 or self.status == SWITCHING_PROTOCOLS:
+                return int(found[1])
+            if wants_continue and self.status == EXPECT_CONTINUE:
+                return int(found[1])
+        raise self._lost("it sends interim answers without end")
+
+    def _has_no_body(self, method: str) -> bool:
+        is_tunnel = method == "CONNECT" and 200 <= self.status < 300
+        return method == "HEAD" or self.status < 200 or self.status in (204, 304) or is_tunnel
+
+    def _find_body(self) -> None:
+        if encoding := self.header("Transfer-Encoding").lower():
+            if encoding != "chunked":
+                raise self._lost(f"it encodes what it sends ({encoding}), which nobody asked for")
+            self._is_chunked, self._left = True, None
+            return
+        try:
+            self._left = headers.content_length(self.headers.get_all("Content-Length", []))
+        except headers.HeaderError as error:
+            raise self._lost(str(error)) from None
+
+    def header(self, name: str) -> str:
+        """Return a header, empty where there is none."""
+        return str(self.headers.get(name, "")).strip()
+
+    @property
+    def told_bytes(self) -> int | None:
+        """The size that its headers tell, also where no body follows (HEAD); None: none, or nonsense."""
+        try:
+            return headers.content_length(self.headers.get_all("Content-Length", []))
+        except headers.HeaderError:
+            return None
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request may follow on the connection."""
+        return self._keeps and self.is_ended
+
+    @property
+    def may_have_followers(self) -> bool:
+        """Whether the connection lasts beyond this answer, as far as it says."""
+        return self._keeps
+
+    def read_into(self, view: memoryview) -> int:
+        """Receive some of the body, as much as comes soon; 0 at its end.
+
+        Raises ConnectionLost where the connection ends before the body does.
+        """
+        if self.is_ended:
+            return 0
+        if self._is_chunked and not self._chunk_bytes:
+            self._begin_chunk()
+            if self.is_ended:
+                return 0
+        limit = self._chunk_bytes if self._is_chunked else self._left
+        size = self._incoming.read_into(view if limit is None else view[:limit])
+        if self._left is not None:
+            self._left -= size
+        if self._is_chunked:
+            self._chunk_bytes -= size
+            if size and not self._chunk_bytes and self._incoming.readline() not in (b"\r\n", b"\n"):
+                raise self._lost("a chunk of its body has another length than it says")
+        if not size:
+            if limit is not None:
+                raise self._lost(f"it ended in the middle of a body, {counted(limit, 'byte')} before its end")
+            self.is_ended = True
+        elif self._left == 0:
+            self.is_ended = True
+        return size
+
+    def _begin_chunk(self) -> None:
+        found = _CHUNK.fullmatch(self._incoming.readline())
+        if not found:
+            raise self._lost("its body is cut into chunks that cannot be read")
+        self._chunk_bytes = int(found[1], 16)
+        if self._chunk_bytes:
+            return
+        for _ in range(_MOST_TRAILERS):
+            if self._incoming.readline() in (b"\r\n", b"\n"):
+                self.is_ended = True
+                return
+        raise self._lost("its body does not end")
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return the body, of which `most_bytes` are read at most; then the connection cannot be used again."""
+        body, view = bytearray(), memoryview(bytearray(_DRAINED_AT_ONCE))
+        while len(body) < most_bytes and (size := self.read_into(view[: most_bytes - len(body)])):
+            body += view[:size]
+        return bytes(body)
+
+    def _lost(self, why: str) -> ConnectionLost:
+        return ConnectionLost(f"{self._peer}: {why}")
