@@ -1,0 +1,1 @@
+"""`http://`, `https://`, `dav://` and `davs://`: servers of HTTP and WebDAV."""
