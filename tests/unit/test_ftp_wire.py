@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.framing import marker_bytes, range_marker
+from mpx.engine.whole_number import parse_whole
 from mpx.errors import UsageError
 
 FEAT = (
@@ -268,7 +269,7 @@ def test_ports_as_servers_write_them(text):
 
 
 PARSERS = [
-    wire.parse_whole,
+    parse_whole,
     wire.parse_host_port,
     wire.parse_extended_address,
     wire.parse_ranges,
@@ -292,20 +293,6 @@ def test_what_is_read_from_any_reply_raises_nothing(text):
     assert isinstance(reply.reason, str)
     assert marker_bytes(reply) >= 0
     assert marker_bytes(wire.Reply(111, (text,))) >= 0
-
-
-@pytest.mark.parametrize(
-    "text", ["", "-1", "+1", " 1", "1_0", "\u00b2", "\u0663", "9" * 19, "1" * 10_000, "0x1"]
-)
-def test_what_is_no_whole_number(text):
-    with pytest.raises(ValueError, match="not a number"):
-        wire.parse_whole(text)
-
-
-def test_whole_numbers():
-    assert wire.parse_whole("0") == 0
-    assert wire.parse_whole("007") == 7
-    assert wire.parse_whole(str((1 << 63) - 1)) == (1 << 63) - 1
 
 
 def test_facts_end_at_the_first_blank_because_names_are_raw():

@@ -18,6 +18,10 @@ from mpx.endpoints.ftp.framing import marker_bytes
 from mpx.endpoints.ftp.refusals import reply_error, cannot_send, is_missing
 from mpx.endpoints.ftp.facts import parse_time, entry_info
 from mpx.endpoints.ftp.list_formats import parse_list_line
+from mpx.endpoints.web.dates import iso_date
+from mpx.endpoints.web.headers import content_length, content_range, digests, etag, retry_after
+from mpx.endpoints.web.names import child_name
+from mpx.endpoints.web.redirects import redirect_target
 from mpx.location import parse_location
 from mpx.probing.target import parse_target
 from mpx.units import parse_rate
@@ -42,6 +46,13 @@ def read(text):
     is_missing(reply), cannot_send(reply, "peer", "name"), reply_error(reply, "what", SourceError)
     choose._MAIL.search(text)
     parse_features(Reply(211, ("a", text, "b")))
+    retry_after(text, 0.0), iso_date(text), etag(text), etag('"' + text), digests(text), digests("md5=" + text)
+    for read_header in (content_range, lambda each: content_length([each]), lambda each: child_name(each, "/")):
+        try: read_header(text)
+        except ValueError: pass
+    for some in (text, text[:16000], "//" + text[:16000]):
+        try: redirect_target(some, "http://h/")
+        except ValueError: pass
 
 """
 

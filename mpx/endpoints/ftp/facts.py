@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-from mpx.endpoints.ftp.sizes import read_size
 from mpx.endpoints.ftp.wire import Entry
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.whole_number import read_size
 
 _KINDS = {"file": Kind.FILE, "dir": Kind.FOLDER, "cdir": Kind.FOLDER, "pdir": Kind.FOLDER, "slink": Kind.LINK}
 _SPECIAL = re.compile(r"os\.unix=(chr|blk|pipe|fifo|sock|other|dev|door|whiteout)")  # and what follows these

@@ -11,8 +11,9 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpx.endpoints.ftp.wire import Reply, format_ranges, parse_ranges, parse_whole, reply_line
+from mpx.endpoints.ftp.wire import Reply, format_ranges, parse_ranges, reply_line
 from mpx.engine.ranges import Range
+from mpx.engine.whole_number import parse_whole
 
 EOF = 0x40  # the offset field holds the number of connections this transfer used
 EOD = 0x08  # no more data on this connection in this transfer

@@ -7,8 +7,8 @@ stand there to the minute or the day, in a time zone that nobody tells. Linear i
 import re
 from itertools import islice
 
-from mpx.endpoints.ftp.sizes import read_size
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.whole_number import read_size
 
 _KINDS = {"-": Kind.FILE, "d": Kind.FOLDER, "l": Kind.LINK, **dict.fromkeys("bcpsD", Kind.OTHER)}
 _PERMISSIONS = re.compile(r"[-dlbcpsD][-r][-w][-xsS][-r][-w][-xsSlL][-r][-w][-xtT]")

@@ -5,19 +5,12 @@ from dataclasses import replace
 
 from mpx.endpoints.ftp.asked_ahead import AskedAhead
 from mpx.endpoints.ftp.session import ClientSession
-from mpx.endpoints.ftp.wire import Reply, command, parse_whole
+from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.source_change import END_DECIDES
+from mpx.engine.whole_number import read_size
 from mpx.errors import MpxError
 from mpx.report import OnNote, Severity
-
-
-def read_size(text: str) -> int | None:
-    """Read a size as servers write it; None for what no file can have: no number, negative, too large."""
-    try:
-        return parse_whole(text)
-    except ValueError:
-        return None
 
 
 def size_of(reply: Reply) -> int | None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.session import ClientSession
-from mpx.endpoints.ftp.sizes import read_size, size_of
+from mpx.endpoints.ftp.sizes import size_of
 from mpx.endpoints.ftp.wire import Reply, command
+from mpx.engine.whole_number import read_size
 
 
 def stores_faithfully(features: dict[str, str]) -> bool:

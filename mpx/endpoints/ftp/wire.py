@@ -14,18 +14,11 @@ from types import MappingProxyType
 
 from mpx.endpoints.ftp.names import check_name
 from mpx.engine.ranges import Range
+from mpx.engine.whole_number import parse_whole
 
 Address = tuple[str, int]
-_MOST_DIGITS = 19  # of a number below 2**63
 _LONGEST_ADDRESS = 512  # characters of a reply or command in which an address is looked for
 _LONGEST_REASON = 1000  # characters that a person is told
-
-
-def parse_whole(text: str) -> int:
-    """Read a whole number in ASCII digits, from 0 to below 2**63; raises ValueError for all else."""
-    if len(text) > _MOST_DIGITS or not (text.isascii() and text.isdigit()) or int(text) >= 1 << 63:
-        raise ValueError(f"not a number: {text[:80]!r}")
-    return int(text)
 
 
 # --- commands and replies ------------------------------------------------------------------------

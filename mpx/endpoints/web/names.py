@@ -1,0 +1,63 @@
+"""Names of files as paths of URLs, and back. Pure.
+
+A name is what the rest of mpx uses: decoded, with bytes that are not UTF-8 as surrogateescape keeps them.
+"""
+
+import re
+from urllib.parse import quote, unquote_to_bytes
+
+from mpx.text import quoted
+
+_BEFORE_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")  # scheme and host of an absolute URL
+_MOST_SHOWN = 200  # characters of an href in a message
+
+
+class HrefError(ValueError):
+    """A server lists what is no name in the folder that was asked for; the message begins with the href."""
+
+
+def encoded(name: str) -> str:
+    """Return a name as the path of a URL: all is percent-encoded but `/`, letters, digits and `-._~`.
+
+    A segment `.` or `..` stays as it is, and servers resolve it: no encoding hides it from them.
+    """
+    return quote(name.encode("utf-8", "surrogateescape"), safe="/")
+
+
+def decoded(path: str) -> str:
+    """Return the name that the path of a URL stands for, or a part of one; what is not encoded stays."""
+    return unquote_to_bytes(path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def child_name(href: str, folder_path: str) -> str | None:
+    """Return the name in a folder that an href of its listing stands for, None for the folder itself.
+
+    `folder_path` is the path of the URL that was asked, as it was sent. An href is a path, or a URL, of which
+    the path alone counts: behind a proxy a server knows itself by another host. How either is encoded does
+    not matter, nor do doubled slashes and one at the end. Raises HrefError for all that is no name right
+    below the folder; what is returned holds no `/` or NUL, and is not empty, `.` or `..`.
+    """
+    path = _BEFORE_PATH.sub("", href, count=1)
+    if not path.startswith("/") and (path or not href):
+        raise _error(href, "neither a path nor a URL")
+    if "?" in path:  # of which nobody can tell whether it is one of the name, sent as it is
+        raise _error(href, "with a query")
+    folder, found = _segments(folder_path), _segments(path)
+    for each in found:
+        if each in (".", "..") or "/" in each or "\0" in each:
+            raise _error(href, f"with {quoted(each[:_MOST_SHOWN])} in its path")
+    if found == folder:
+        return None
+    if found[: len(folder)] != folder:
+        raise _error(href, "outside of the folder")
+    if len(found) > len(folder) + 1:
+        raise _error(href, "in a folder below this one")
+    return found[-1]
+
+
+def _segments(path: str) -> list[str]:
+    return [decoded(each) for each in path.split("/") if each]
+
+
+def _error(href: str, why: str) -> HrefError:
+    return HrefError(f"{quoted(href[:_MOST_SHOWN])}, {why}")
