@@ -23,6 +23,10 @@ PROGRAMS = {
     "curl": "curl",
     "vsftpd": "vsftpd",
     "sshd": "openssh-server",
+    "nginx": "nginx-light",
+    "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so": "libnginx-mod-http-dav-ext",
+    "apache2": "apache2-bin",
+    "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client",
     "rsync": "rsync",
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",
@@ -34,6 +38,8 @@ PROGRAMS = {
 }
 LIBRARIES = {
     "libudt.so.0": "libudt0",
+    "libXrdAccSciTokens-5.so": "xrootd-scitokens-plugins",
+    "libXrdHttpVOMS-5.so": "xrootd-voms-plugins",
     "libxmlrpcpp.so": "libxmlrpcpp-dev",
     "libglobus_xio_net_manager_driver.so": "libglobus-xio-net-manager-driver",
 }
@@ -51,7 +57,7 @@ def find_peer(program: str) -> str:
     """Return the path of a program of Debian; without it skip the test, or fail it where CI is set."""
     import pytest  # not needed to install
 
-    found = shutil.which(program, path=_path())
+    found = _find(program)
     if found is None:
         message = f"needs {program}, Debian package {PROGRAMS.get(program) or UNPACKED.get(program)}"
         if os.environ.get("CI"):
@@ -65,6 +71,13 @@ def foreign_environment() -> dict[str, str]:
     folders = [str(folder) for folder in FOREIGN.glob("usr/lib/*-linux-gnu")]
     libraries = ":".join([*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
     return {**os.environ, "PATH": _path(), "LD_LIBRARY_PATH": libraries}
+
+
+def _find(program: str) -> str | None:
+    """Return the path of a program; what is named by its whole path is a module of one."""
+    if program.startswith("/"):
+        return program if Path(program).exists() else None
+    return shutil.which(program, path=_path())
 
 
 def _path() -> str:
@@ -94,7 +107,7 @@ def _loads(library: str) -> bool:
 def main(programs: list[str]) -> int:
     """Return 0 when every program is there or may be missing, 1 when installing failed."""
     needed = {program: PROGRAMS[program] for program in programs or PROGRAMS}
-    packages = (pkg for program, pkg in needed.items() if not shutil.which(program, path=_path()))
+    packages = (package for program, package in needed.items() if not _find(program))
     missing = sorted({name for package in packages for name in package.split()})
     if not programs:
         missing += [package for library, package in LIBRARIES.items() if not _loads(library)]
