@@ -32,7 +32,7 @@ _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 
 
 class WebAccess:
-    """For any thread. `queries`: of names that the user has given with one; `note` takes lines for the report."""
+    """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ def _tunnel(
     reply = through.reply("CONNECT")
     if reply.status == 407:
         raise AuthenticationError(
-            f"the proxy {proxy} asks for a user and a password; write http://USER:PASSWORD@HOST:PORT in https_proxy"
+            f"the proxy {proxy} asks for a password; set https_proxy to http://USER:PASSWORD@HOST:PORT"
         )
     if not 200 <= reply.status < 300 or through.incoming.has_some:
         raise ConnectionLost(f"the proxy {proxy} does not connect to {place}: {reply.status} {reply.reason}")

@@ -23,7 +23,7 @@ class Answers:
         self._supervisor = context.supervisor
         self._tags = FileTags()
 
-    def judge(self, fetch: WebFetch, reply: Reply) -> None | WebUrl | MpxError:
+    def judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError | None:
         """Decide on an answer: None where its body is what was asked for, a URL to ask next, or an error.
 
         An error is of this file. Raises what concerns all: OffsetsUnproven where the server sends no parts,
@@ -74,7 +74,7 @@ class Answers:
             return self._elsewhere(fetch, f"it has {size_bytes} bytes, and had {file.size_bytes}")
         if start != fetch.start or end > fetch.end:
             raise OffsetsUnproven(
-                f"{file.source}: bytes {start} to {end} came, where {fetch.start} to {fetch.end} were asked for"
+                f"{file.source}: {start} to {end} came, where {fetch.start} to {fetch.end} was asked for"
             )
         if reply.size_bytes not in (None, end - start):
             raise ConnectionLost(f"{fetch.at.origin} sends another number of bytes than it says")

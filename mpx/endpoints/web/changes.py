@@ -44,9 +44,8 @@ class WebChanges:
     def _make_folder(self, name: str) -> bool | MpxError:
         """Make a folder alone, and its missing parents; False where it is there."""
         found = self._stat(name)
-        if found is not None:
-            if found.kind is Kind.FOLDER:
-                return False
+        if found is not None and found.kind is Kind.FOLDER:
+            return False
         url = self._url_of(name.rstrip("/") + "/")
         with self._dialogue.ask("MKCOL", url) as (reply, at):
             if is_success(reply):

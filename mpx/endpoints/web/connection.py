@@ -1,7 +1,7 @@
 """One connection to an HTTP server: requests go out, answers come in their order."""
 
+import contextlib
 import socket
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ class HttpConnection:
         is_proxied: bool = False,
         connected_s: float = 0.0,
     ) -> None:
-        """`is_proxied`: requests are sent to a proxy in the clear; `connected_s`: how long a handshake took."""
+        """`is_proxied`: requests go to a proxy in the clear; `connected_s`: how long TCP took to connect."""
         self.socket = connection
         self.origin = origin
         self.peer = str(origin)
@@ -99,7 +99,5 @@ class HttpConnection:
 
     def cut(self) -> None:
         """Reset it; who reads or sends gets ConnectionLost."""
-        try:
+        with contextlib.suppress(OSError, ValueError):
             tcp.reset(self.socket)
-        except (OSError, ssl.SSLError, ValueError):
-            pass

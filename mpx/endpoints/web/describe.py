@@ -1,6 +1,6 @@
 """What answers tell of a file. Pure."""
 
-from mpx.endpoints.web import headers
+from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.multistatus import Entry
 from mpx.endpoints.web.reply import Reply
 from mpx.engine.endpoint import FileInfo, Kind
@@ -11,7 +11,7 @@ def info_of_head(reply: Reply, size_bytes: int | None) -> FileInfo:
     return FileInfo(
         Kind.FILE,
         size_bytes,
-        headers.http_date(reply.header("Last-Modified")),
+        http_date(reply.header("Last-Modified")),
     )
 
 

@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
@@ -49,7 +49,7 @@ class WebDialogue:
     def ask_all(
         self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Iterator[tuple[Reply, bytes] | None]:
-        """Ask the same about several URLs of one server at once; give each answer and its body, in their order.
+        """Ask the same about several URLs of one server at once; give each answer and its body, in order.
 
         None for one that is to be asked about alone: the server ended the connection before, or leads
         elsewhere.
@@ -151,7 +151,7 @@ def redirected(reply: Reply, url: WebUrl) -> WebUrl | None:
         return None
     location = reply.header("Location")
     try:
-        to = parse_url(headers.redirect_target(location, f"{url.origin}{url.target}"))
+        to = parse_url(redirect_target(location, f"{url.origin}{url.target}"))
     except ValueError as error:
         raise ConnectionLost(f"{url} leads to a place that is no URL of the web: {error}") from None
     if url.origin.is_secure and not to.origin.is_secure:

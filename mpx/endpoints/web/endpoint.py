@@ -1,4 +1,4 @@
-"""The files of a web server as an endpoint: HEAD and GET where it has no WebDAV, else PROPFIND and the like."""
+"""The files of a web server as an endpoint: by WebDAV (PROPFIND and the like), else by HEAD and GET."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -122,7 +122,7 @@ class WebEndpoint:
         return False
 
     def measure_rtt(self) -> Rtt | None:
-        """See Endpoint. The handshake of the connection is an exchange; later the kernel has measured more."""
+        """See Endpoint. The handshake of TCP is an exchange; the kernel measures later ones."""
         connection = self._dialogue.connection(self._access.origin)
         return rtt_of(connection)
 
@@ -172,8 +172,7 @@ class WebEndpoint:
             if reply.status in MISSING:
                 return None
             if reply.status == 206:
-                told = headers.content_range(reply.header("Content-Range"))
-                return self._described(reply, url, at, told[2] if told else None)
+                return self._described(reply, url, at, _size_told(reply))
             if reply.status == 416:  # of an empty file
                 return self._described(reply, url, at, 0)
             if not is_success(reply):
@@ -189,7 +188,7 @@ class WebEndpoint:
             return FileInfo(Kind.FOLDER, 0, info.modified_s)  # static servers lead to folders so
         return replace(info, tag=reply.header("ETag") if at == url else "")
 
-    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint. The first is asked about alone, which shows how the server is to be asked."""
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:1]]
         rest = [self._url(name) for name in names[1:]]
@@ -231,8 +230,8 @@ class WebEndpoint:
         with self._dialogue.ask("PROPFIND", url, {"Depth": "1", **ASKED_AS}, PROPERTIES) as (reply, at):
             if reply.status in NOT_SUPPORTED:
                 raise self._refusal(
-                    f"{url}: the server does not list folders (no WebDAV); name files, or give a list of them "
-                    "with --from-file"
+                    f"{url}: the server does not list folders (it has no WebDAV); name files, or give a "
+                    "list of them with --from-file"
                 )
             if reply.status != _MULTI_STATUS:
                 raise self._refused(reply, at, "list")
@@ -333,7 +332,7 @@ def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
 
 
 def rtt_of(connection: HttpConnection) -> Rtt:
-    """Return the round-trip time of a connection: the handshake took one, and the kernel has measured more."""
+    """Return the round-trip time of a connection: that of its handshake, or what the kernel has measured."""
     name = congestion_control.congestion_of(connection.socket)
     address = connection.socket.getpeername()
     return Rtt(
@@ -344,3 +343,11 @@ def rtt_of(connection: HttpConnection) -> Rtt:
         (str(address[0]), int(address[1])),
         str(connection.socket.getsockname()[0]),
     )
+
+
+def _size_told(reply: Reply) -> int | None:
+    """Return the size of which a partial answer says that it is a part; None where it does not."""
+    try:
+        return headers.content_range(reply.header("Content-Range"))[2]
+    except headers.HeaderError:
+        return None

@@ -21,7 +21,7 @@ class WebFetch:
     def __init__(
         self, file: FileTransfer, start: int, end: int, fd: int, url: WebUrl, *, is_whole: bool
     ) -> None:
-        """`url`: of the file, before redirects; `fd`: of the partial file, which FileTransfer.close closes."""
+        """`url`: of the file, before redirects; `fd`: of the partial file (FileTransfer.close closes it)."""
         self.file, self.start, self.end, self.fd = file, start, end, fd
         self.url = url
         self.at = url  # where it is asked for, after redirects
@@ -64,7 +64,8 @@ class FileTags:
         for what, then, now in zip(("ETag", "Last-Modified"), before, (tag, modified), strict=True):
             if then and now and opaque(then) != opaque(now):
                 return IntegrityError(
-                    f"{file.named()} changed while it was copied: its {what} was {then} and is {now} now; {AGAIN}"
+                    f"{file.named()} changed while it was copied: its {what} was {then} and is {now} now; "
+                    f"{AGAIN}"
                 )
         return None
 

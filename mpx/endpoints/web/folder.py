@@ -16,7 +16,6 @@ PROPERTIES = (
     b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/>'
     b"<getlastmodified/><getetag/></prop></propfind>"
 )
-ROOM = b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><quota-available-bytes/></prop></propfind>'
 ASKED_AS = {"Content-Type": "application/xml; charset=utf-8"}
 _BLOCK_BYTES = 256 * 1024
 _LARGEST_BYTES = 1 << 33  # of a listing: ten million names and more

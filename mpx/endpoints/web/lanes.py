@@ -57,7 +57,7 @@ class LaneSet:
         guard: threading.Lock,
         retire: Callable[[dict[str, StreamTotals]], None],
     ) -> None:
-        """`side`: where this host is; `guard` is held while lanes change, `retire` keeps counters of one that ends."""
+        """`side`: this host's; `guard` is held while lanes change, `retire` keeps the counters of one that ends."""
         self._access, self._context, self._path, self._side = access, context, path, side
         self._guard, self._retire = guard, retire
         self._lanes: dict[Origin, WebLane] = {}  # the last used is the last
@@ -118,7 +118,7 @@ class LaneSet:
                 lane.cut()
 
     def totals(self, *, is_busy: bool) -> dict[str, StreamTotals]:
-        """Return the counters of those that are open, of which one is a stream; called with the guard held."""
+        """Return the counters of open lanes, of which one is a stream; called with the guard held."""
         sums = summed(*({self._path: lane.totals()} for lane in self._lanes.values()))
         for each in sums.values():
             each.streams = int(is_busy)

@@ -43,7 +43,7 @@ class Receiver:
         return size, self._keep(fetch, position, end)
 
     def _keep(self, fetch: WebFetch, start: int, end: int) -> int:
-        """Write what has not come yet; what comes late touches neither a finished file nor what was summed."""
+        """Write what has not come yet: what comes late touches no finished file, nor what was summed."""
         file, new_bytes = fetch.file, 0
         if file.is_claimed:
             return 0

@@ -1,4 +1,4 @@
-"""Answers of an HTTP server: status, headers, and a body whose end is known for sure (RFC 9112, section 6)."""
+"""Answers of an HTTP server: status, headers, and a body whose end is known (RFC 9112, section 6)."""
 
 import http.client
 import re
@@ -132,7 +132,7 @@ class Reply:
         raise self._lost("its body does not end")
 
     def read(self, most_bytes: int) -> bytes:
-        """Return the body, of which `most_bytes` are read at most; then the connection cannot be used again."""
+        """Return the body, of which `most_bytes` are read at most; with more the connection is lost."""
         body, view = bytearray(), memoryview(bytearray(_DRAINED_AT_ONCE))
         while len(body) < most_bytes and (size := self.read_into(view[: most_bytes - len(body)])):
             body += view[:size]
