@@ -5,22 +5,20 @@ What comes says which part of the file it is, and is believed only where that is
 """
 
 import os
-import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.fetch import WebFetch
-from mpx.endpoints.web.lanes import LaneSet, Pipelining
+from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
 from mpx.endpoints.web.refusals import ServerBusy
+from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
-from mpx.engine.retry import LONGEST_WAIT_S, SessionsFull
-from mpx.engine.session_worker import Lost, SessionWorker
-from mpx.engine.stream import StreamTotals
+from mpx.engine.session_worker import Lost
 from mpx.errors import ConnectionLost, MpxError
 from mpx.files.local_error import local_error
 
@@ -33,7 +31,7 @@ GOODPUT_S = 0.25  # over which it is measured
 WORTH_DROPPING = 256 * 1024  # bytes that come in vain, where nothing else is to be done
 
 
-class WebDownloadWorker(SessionWorker):
+class WebDownloadWorker(WebWorker):
     """Brings piece after piece."""
 
     def __init__(
@@ -50,12 +48,8 @@ class WebDownloadWorker(SessionWorker):
         whole_files: bool,
     ) -> None:
         """`others` returns the other workers; with `whole_files` no parts are asked for."""
-        super().__init__("web", number, access.origin.host, context)
-        self.path = path
-        self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
-        self._lanes = LaneSet(access, context, path, "sink", self.guard, self.retire)
+        super().__init__(number, path, "sink", access, context)
         # This thread's own:
-        self._access = access
         self._scheduler, self._answers, self._pipelining, self._others = (
             scheduler,
             answers,
@@ -63,40 +57,15 @@ class WebDownloadWorker(SessionWorker):
             others,
         )
         self._whole_files = whole_files
-        self._control = context.controls[path]
-        self._receiver = Receiver(self._control.limiter, scheduler, context.supervisor)
+        self._receiver = Receiver(self.control.limiter, scheduler, context.supervisor)
         self._fetches: list[WebFetch] = []  # asked for, in the order of their answers; others read it, too
         self._new_bytes = 0  # that had not arrived before
         self._before_bytes = 0  # the same, when progress was last noted
         self._goodput = 0.0  # bytes/s; 0: not known. Others read it, too
         self._measured = (0, 0.0)  # bytes received, and when
         self._received_bytes = 0
-        self._came_s = 0.0  # when something came last
-        self._is_to_renew = False
 
-    # --- for the carrier, and other workers, from any thread -----------------------------------------
-
-    def live_totals(self) -> Mapping[str, StreamTotals]:
-        """See SessionWorker."""
-        return self._lanes.totals(is_busy=bool(self._fetches))
-
-    def silent_s(self, path: str) -> float | None:
-        """See SessionWorker."""
-        return time.monotonic() - self._came_s if path == self.path and self._fetches else None
-
-    def renew(self, path: str) -> None:
-        """See SessionWorker."""
-        if path == self.path:
-            self._is_to_renew = True
-
-    def cut(self) -> None:
-        """See SessionWorker."""
-        self._lanes.cut()
-
-    def connections(self) -> list[socket.socket]:
-        """Return those that are open."""
-        with self.guard:
-            return self._lanes.sockets()
+    # --- for other workers, from any thread ----------------------------------------------------------
 
     def under_way(self) -> list[Pending]:
         """Return what this worker has asked for, and when it will have come."""
@@ -113,9 +82,8 @@ class WebDownloadWorker(SessionWorker):
     def step(self) -> bool:
         """See SessionWorker."""
         if not self._fetches:
-            if self._is_to_renew:
-                self._is_to_renew = False
-                self._lanes.drop_all()
+            self.is_busy = False
+            self.renew_if_asked()
             return self._ask_next()
         fetch = self._fetches[0]
         if fetch.reply is None:
@@ -145,19 +113,19 @@ class WebDownloadWorker(SessionWorker):
                 self._scheduler.give_up(file, local_error(error, file.final, writing=True))
             return True
         is_all = file.is_streamed or (piece.start == 0 and piece.end == file.size_bytes)
-        url = self._access.url_of(file.source)
+        url = self.access.url_of(file.source)
         fetch = WebFetch(file, piece.start, piece.end, fd, url, is_whole=is_all)
-        fetch.at = self._access.leads_to(url)
+        fetch.at = self.access.leads_to(url)
         self._fetches.append(fetch)
-        if len(self._fetches) == 1:
-            self._came_s = time.monotonic()
-        self._lanes.ask(fetch)
+        if not self.is_busy:
+            self.is_busy, self.came_s = True, time.monotonic()
+        self.lanes.ask(fetch)
         return True
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
             return self._scheduler.take_file()
-        gate = self._control.gate
+        gate = self.control.gate
         limit = int(min(max(self._goodput * PIECE_S, FIRST_PIECE), LARGEST_PIECE))
         allowed = gate.take(limit)
         if not allowed:
@@ -175,7 +143,7 @@ class WebDownloadWorker(SessionWorker):
         if self._fetches and (left_s > AHEAD_S or not self.context.queue.is_listed):
             return None
         late = [each for other in self._others(self) for each in other.under_way()]
-        taker = Taker(left_s + self._lanes.connected_s, goodput, not self._fetches)
+        taker = Taker(left_s + self.lanes.connected_s, goodput, not self._fetches)
         return self._scheduler.take_over(late, limit, taker)
 
     def _ask_ahead(self, fetch: WebFetch) -> None:
@@ -183,12 +151,12 @@ class WebDownloadWorker(SessionWorker):
         while (
             self._fetches
             and len(self._fetches) < MOST_AHEAD
-            and not self._is_to_renew
+            and not self.is_to_renew
             and (fetch.reply is None or fetch.reply.may_have_followers)
             and self._pipelining.is_possible(fetch.at.origin)
         ):
             ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
-            lasts_s = 2 * self._lanes.connected_s + AHEAD_S
+            lasts_s = 2 * self.lanes.connected_s + AHEAD_S
             if ahead_bytes > (self._goodput or AT_FIRST) * lasts_s or not self._ask_next():
                 return
 
@@ -196,9 +164,9 @@ class WebDownloadWorker(SessionWorker):
 
     def _begin_answer(self, fetch: WebFetch) -> None:
         """Read the head of an answer, and decide what it means."""
-        lane = self._lanes.get(fetch.at.origin)
+        lane = self.lanes.get(fetch.at.origin)
         if lane is None:  # it was dropped, with what was asked behind
-            self._lanes.ask(fetch)
+            self.lanes.ask(fetch)
             return
         was_used, http = lane.http.answered > 0, lane.http
         try:
@@ -208,13 +176,11 @@ class WebDownloadWorker(SessionWorker):
                 raise
             self._ask_again(fetch)  # a connection that was kept had ended
             return
-        self._came_s = time.monotonic()
+        self.came_s = time.monotonic()
         try:
             fate = self._answers.judge(fetch, reply)
         except ServerBusy as error:
-            if self._number and error.wait_s is None:  # there are too many of us
-                raise SessionsFull(str(error)) from None
-            raise
+            raise self.one_too_many(error) from None
         if fate is None:
             fetch.reply = reply
             self.opened()
@@ -230,36 +196,36 @@ class WebDownloadWorker(SessionWorker):
         else:
             fetch.at = fate
             self._fetches.append(fetch)
-            self._lanes.ask(fetch)
+            self.lanes.ask(fetch)
 
     def _ask_again(self, fetch: WebFetch) -> None:
         """Ask anew for all that a connection was to answer which has ended."""
-        self._lanes.drop(fetch.at.origin)
+        self.lanes.drop(fetch.at.origin)
         for each in self._fetches:
             if each.at.origin == fetch.at.origin:
-                self._lanes.ask(each)
+                self.lanes.ask(each)
 
     def _lost_lane(self, fetch: WebFetch) -> None:
         """Close a connection after its last answer; what was asked behind it is asked for anew."""
-        lane = self._lanes.get(fetch.at.origin)
+        lane = self.lanes.get(fetch.at.origin)
         behind = [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
         if lane is not None and behind:
             self._pipelining.broken(lane)
-        self._lanes.drop(fetch.at.origin)
+        self.lanes.drop(fetch.at.origin)
         for each in behind:
-            self._lanes.ask(each)
+            self.lanes.ask(each)
 
     # --- bodies --------------------------------------------------------------------------------------
 
     def _receive(self, fetch: WebFetch) -> None:
-        lane = self._lanes.get(fetch.at.origin)
-        assert lane is not None and fetch.reply is not None
+        lane = self.lanes.get(fetch.at.origin)
+        assert isinstance(lane, ReceivingLane) and fetch.reply is not None
         size, new_bytes = self._receiver.receive(fetch, fetch.reply)
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
         self._received_bytes += size
         self._new_bytes += new_bytes
-        self._came_s = time.monotonic()
+        self.came_s = time.monotonic()
         self._measure()
         if fetch.reply.is_ended:
             self._end(fetch)
@@ -284,7 +250,7 @@ class WebDownloadWorker(SessionWorker):
         if not fetch.file.is_claimed and fetch.file.missing_within(fetch.position, fetch.end).size:
             return False
         self._fetches.remove(fetch)
-        self._lanes.drop(fetch.at.origin)
+        self.lanes.drop(fetch.at.origin)
         self._scheduler.let_go(fetch.file)
         return True
 
@@ -298,11 +264,6 @@ class WebDownloadWorker(SessionWorker):
         self._measured = self._received_bytes, now_s
 
     # --- what becomes of it when the connection is lost -----------------------------------------------
-
-    def pause(self) -> None:
-        """See SessionWorker. A stream that is not wanted any more is closed."""
-        if not self.target:
-            self._lanes.drop_all()
 
     def lost(self, error: MpxError, /) -> Lost:
         """See SessionWorker."""
@@ -335,15 +296,4 @@ class WebDownloadWorker(SessionWorker):
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        if isinstance(error, ServerBusy) and error.wait_s:
-            self.context.failure.cancel.wait(min(error.wait_s, LONGEST_WAIT_S))
-
-    def open_session(self) -> object:
-        """See SessionWorker."""
-        lane = self._lanes.to(self._access.origin)
-        self.opened()
-        return lane
-
-    def drop(self) -> None:
-        """See SessionWorker."""
-        self._lanes.drop_all()
+        self.wait_as_told(error)

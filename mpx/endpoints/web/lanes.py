@@ -11,20 +11,24 @@ from mpx.endpoints.web.url import Origin
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.path_set import Side
 from mpx.engine.receiving import ReceivingCounters
-from mpx.engine.stream import StreamTotals, summed
+from mpx.engine.stream import StreamCounters, StreamTotals, summed
 
 _MOST_KEPT = 2
 _PROVEN_ANSWERS = 10  # a server that ends a connection before so many takes no requests ahead
 
 
-class WebLane(ReceivingCounters):
-    """One connection with its counters."""
+class WebLane(StreamCounters):
+    """One connection with its counters: what the other side has acknowledged of what is sent."""
 
     def __init__(self, http: HttpConnection) -> None:
         super().__init__()
         self.http = http
         self.port = int(http.socket.getsockname()[1])
         self.opened(http.socket)
+
+
+class ReceivingLane(ReceivingCounters, WebLane):
+    """The same of what comes."""
 
 
 class Pipelining:
@@ -57,7 +61,7 @@ class LaneSet:
         guard: threading.Lock,
         retire: Callable[[dict[str, StreamTotals]], None],
     ) -> None:
-        """`side`: this host's; `guard` is held while lanes change, `retire` keeps the counters of one that ends."""
+        """`side`: of this host. `guard` is held while lanes change; `retire` keeps the counters of one."""
         self._access, self._context, self._path, self._side = access, context, path, side
         self._guard, self._retire = guard, retire
         self._lanes: dict[Origin, WebLane] = {}  # the last used is the last
@@ -75,7 +79,7 @@ class LaneSet:
                 stop=self._context.failure.cancel.is_set,
             )
             self.connected_s = http.connected_s
-            lane = WebLane(http)
+            lane = ReceivingLane(http) if self._side == "sink" else WebLane(http)
             with self._guard:
                 self._lanes[origin] = lane
         else:
