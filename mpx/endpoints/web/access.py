@@ -20,7 +20,7 @@ from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
 from mpx.errors import AuthenticationError, ConnectionLost
-from mpx.hosts import parse_hosts
+from mpx.hosts import parse_host
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.net.dial import Dial
@@ -47,7 +47,7 @@ class WebAccess:
         self.note = note
         self.tokens = BearerTokens(options.token_files)
         self._queries = dict(queries or {})
-        self._trusted = parse_hosts(options.send_token_to, "--send-token-to")
+        self._trusted = tuple(map(parse_host, options.send_token_to))
         self._lock = threading.Lock()
         self._contexts: dict[
             bool, ssl.SSLContext

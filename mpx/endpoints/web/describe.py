@@ -1,7 +1,7 @@
 """What answers tell of a file. Pure."""
 
 from mpx.endpoints.web.dates import http_date
-from mpx.endpoints.web.multistatus import Entry
+from mpx.endpoints.web.multistatus import DavEntry
 from mpx.endpoints.web.reply import Reply
 from mpx.engine.endpoint import FileInfo, Kind
 
@@ -15,8 +15,8 @@ def info_of_head(reply: Reply, size_bytes: int | None) -> FileInfo:
     )
 
 
-def info_of_entry(entry: Entry) -> FileInfo:
+def info_of_entry(entry: DavEntry) -> FileInfo:
     """Return what a listing tells of one entry."""
     if entry.is_folder:
         return FileInfo(Kind.FOLDER, 0, entry.modified_s)
-    return FileInfo(Kind.FILE, entry.size_bytes, entry.modified_s, tag=entry.etag or "")
+    return FileInfo(Kind.FILE, entry.size_bytes, entry.modified_s, tag=entry.etag)

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 from mpx.endpoints.web.describe import info_of_entry
-from mpx.endpoints.web.multistatus import Entry, MultiStatus, MultiStatusError
+from mpx.endpoints.web.multistatus import DavEntry, MultiStatus, MultiStatusError
 from mpx.endpoints.web.names import HrefError, child_name
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
@@ -55,13 +55,13 @@ class KeptBody:
             yield zlib.decompress(self._blocks.pop())
 
 
-def listed(body: KeptBody, url: WebUrl) -> Iterator[Entry]:
+def listed(body: KeptBody, url: WebUrl) -> Iterator[DavEntry]:
     """Yield what a multi-status answer holds; raises ConnectionLost where it cannot be read."""
     parser = MultiStatus()
     try:
         for piece in body.take():
             yield from parser.feed(piece)
-        parser.close()
+        yield from parser.close()
     except MultiStatusError as error:
         raise ConnectionLost(f"{url}: the answer to PROPFIND cannot be read: {shown(str(error))}") from None
 
