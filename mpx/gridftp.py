@@ -120,6 +120,10 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return ("ESTO" if self._refusal is DestinationError else "ERET") in self._known_features
 
+    def can_rename(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def can_link(self) -> bool:
         """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""
         return self.session.call(command("SITE", "SYMLINKFROM", self.session.home)).is_accepted

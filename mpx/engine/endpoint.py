@@ -165,6 +165,10 @@ class Endpoint(Protocol):
         """Tell whether it sends parts of files as a source (ERET), stores them as a destination (ESTO)."""
         ...
 
+    def can_rename(self) -> bool:
+        """Tell whether a finished file can be given its final name in one step."""
+        ...
+
     def can_link(self) -> bool:
         """Tell whether symbolic links can be made."""
         ...

@@ -23,7 +23,13 @@ from mpx.transfer.between_servers import choose_between, through_us
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.ends import Ends
-from mpx.transfer.fallback import no_more_than_files, to_mode_s, to_whole_files, without_streams
+from mpx.transfer.fallback import (
+    no_more_than_files,
+    to_mode_s,
+    to_whole_files,
+    to_whole_uploads,
+    without_streams,
+)
 from mpx.transfer.journal import Journal
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
@@ -161,6 +167,8 @@ class Copy:
         transport = choose_transport(options, ends, self.report)
         if ends.is_between_servers:
             transport = choose_between(transport, ends, self.report)
+        elif not ends.far_is_source and ends.web_of(ends.far):
+            transport = to_whole_uploads(transport, ends, self.report)
         elif why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()

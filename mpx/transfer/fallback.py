@@ -74,6 +74,29 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
     )
 
 
+def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transport:
+    """Return the transport for a server that stores whole files only, each in one stream (HTTP: PUT).
+
+    Raises UsageError for what was asked for by hand and cannot be had so.
+    """
+    options = transport.options
+    if options.resume and options.was_given("resume"):
+        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
+    if options.tuner == PAPER:
+        report.note(
+            "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
+        )
+    if not options.in_place and not ends.far.can_rename():
+        report.note(
+            f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
+            "stored",
+            Severity.WARNING,
+        )
+        options = replace(options, in_place=True)
+    options = replace(options.with_tuner_auto(), resume=False)
+    return replace(transport, options=options, mode_e=False, parts=False)
+
+
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
     """Return the options as they can be applied where ssh moves the data (SFTP).
 

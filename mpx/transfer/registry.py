@@ -274,8 +274,10 @@ def carrier_for(
 
         return LocalCarrier(context)
     if web is not None:
-        from mpx.endpoints.web.carrier import WebDownloadCarrier
+        from mpx.endpoints.web.carrier import WebDownloadCarrier, WebUploadCarrier
 
+        if upload:
+            return WebUploadCarrier(web, context)
         return WebDownloadCarrier(web, context, whole_files=not restarts)
     options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
     if lanes is not None:

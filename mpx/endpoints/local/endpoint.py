@@ -128,6 +128,10 @@ class LocalEndpoint:
         """See Endpoint. Files are read and written as they are."""
         return True
 
+    def can_rename(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def can_link(self) -> bool:
         """See Endpoint."""
         return True

@@ -101,6 +101,10 @@ class SftpEndpoint:
         """See Endpoint."""
         return True
 
+    def can_rename(self) -> bool:
+        """See Endpoint."""
+        return True
+
     def can_link(self) -> bool:
         """See Endpoint."""
         return True

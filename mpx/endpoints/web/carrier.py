@@ -1,4 +1,4 @@
-"""The carrier of HTTP: as many workers as streams are wanted, each with a connection of its own."""
+"""The carriers of HTTP: as many workers as streams are wanted, each with a connection of its own."""
 
 import socket
 from collections.abc import Sequence
@@ -7,36 +7,34 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.download_worker import WebDownloadWorker
 from mpx.endpoints.web.lanes import Pipelining
+from mpx.endpoints.web.upload_worker import WebUploadWorker
+from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.worker_carrier import WorkerCarrier
 from mpx.errors import UsageError
+from mpx.net import congestion_control
 
 
-class WebDownloadCarrier(WorkerCarrier):
-    """Files of a web server to local ones. Workers are made when they are first wanted, and then stay."""
+class WebCarrier(WorkerCarrier):
+    """Workers are made when they are first wanted, and then stay; a subclass makes them."""
 
-    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
+    def __init__(self, access: WebAccess, context: CarrierContext) -> None:
         super().__init__(context)
-        self._access, self._whole_files = access, whole_files
+        self._access = access
         self._scheduler = RangeScheduler(context)
-        self._answers, self._pipelining = Answers(access, context), Pipelining()
-        self._lanes: list[WebDownloadWorker] = [self._made(0, context.streams.paths.names[0])]
-        self._workers = self._lanes
         self._may_spread = False
+        self._all: list[WebWorker] = []
+        self._workers = self._all
+        self._make(1, context.streams.paths.names[0])
 
-    def _made(self, number: int, path: str) -> WebDownloadWorker:
-        return WebDownloadWorker(
-            number,
-            path,
-            self._access,
-            self._context,
-            self._scheduler,
-            self._answers,
-            self._pipelining,
-            lambda worker: [other for other in list(self._lanes) if other is not worker],
-            whole_files=self._whole_files,
-        )
+    def _worker(self, number: int, path: str) -> WebWorker:
+        """Make one."""
+        raise NotImplementedError
+
+    def _make(self, count: int, path: str) -> None:
+        for _ in range(count):
+            self._all.append(self._worker(len(self._all), path))
 
     def spread(self) -> None:
         """See Carrier."""
@@ -47,20 +45,64 @@ class WebDownloadCarrier(WorkerCarrier):
         """Give each path as many workers as it is to have streams, making those that are missing."""
         is_open = self._may_spread and not self._is_over
         for path, streams in self._streams.items():
-            there = [worker for worker in self._lanes if worker.path == path]
+            there = sum(worker.path == path for worker in self._all)
             if is_open:  # none takes the place of one that the server refuses
-                made = [self._made(len(self._lanes) + i, path) for i in range(streams - len(there))]
-                self._lanes += made
-                there += made
-            for i, worker in enumerate(worker for worker in there if not worker.gone):
+                self._make(streams - there, path)
+            living = [worker for worker in self._all if worker.path == path and not worker.gone]
+            for i, worker in enumerate(living):
                 worker.target = 1 if i < streams else 0
         if is_open:
-            self._start_workers(len(self._lanes))
+            self._start_workers(len(self._all))
+
+    def connections(self, path: str) -> Sequence[socket.socket]:
+        """See Carrier."""
+        return [each for worker in list(self._all) if worker.path == path for each in worker.connections()]
+
+
+class WebDownloadCarrier(WebCarrier):
+    """Files of a web server to local ones; with `whole_files` no parts are asked for."""
+
+    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
+        self._whole_files = whole_files
+        self._answers, self._pipelining = Answers(access, context), Pipelining()
+        self._downloads: list[WebDownloadWorker] = []
+        super().__init__(access, context)
+
+    def _worker(self, number: int, path: str) -> WebWorker:
+        made = WebDownloadWorker(
+            number,
+            path,
+            self._access,
+            self._context,
+            self._scheduler,
+            self._answers,
+            self._pipelining,
+            lambda worker: [other for other in list(self._downloads) if other is not worker],
+            whole_files=self._whole_files,
+        )
+        self._downloads.append(made)
+        return made
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 the same for all
         """See Carrier."""
         raise UsageError(f"the web server sends with the congestion control of its own, not with {name!r}")
 
-    def connections(self, path: str) -> Sequence[socket.socket]:
+
+class WebUploadCarrier(WebCarrier):
+    """Local files to a web server, each in one stream."""
+
+    def __init__(self, access: WebAccess, context: CarrierContext) -> None:
+        self._uploads: list[WebUploadWorker] = []
+        super().__init__(access, context)
+
+    def _worker(self, number: int, path: str) -> WebWorker:
+        made = WebUploadWorker(number, path, self._access, self._context, self._scheduler)
+        self._uploads.append(made)
+        return made
+
+    def set_congestion(self, path: str, name: str) -> None:
         """See Carrier."""
-        return [each for worker in list(self._lanes) if worker.path == path for each in worker.connections()]
+        congestion_control.check_congestion(name)  # before any worker has it for its next connection
+        for worker in list(self._uploads):
+            if worker.path == path:
+                worker.switch_congestion(name)

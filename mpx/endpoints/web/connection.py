@@ -1,16 +1,18 @@
 """One connection to an HTTP server: requests go out, answers come in their order."""
 
 import contextlib
+import select
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mpx.endpoints.web.incoming import Incoming
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl
-from mpx.errors import ConnectionLost, TransferTimeout
+from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
 from mpx.net import tcp
-from mpx.net.tcp_info import tcp_info
+from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 
 AGENT = "mpx"
 
@@ -59,6 +61,7 @@ class HttpConnection:
         self.answered = 0  # requests
         self._is_proxied = is_proxied
         self._timeout_s = timeout_s
+        self._stop = stop
 
     def send(self, request: WebRequest, body: bytes = b"") -> None:
         """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
@@ -71,15 +74,32 @@ class HttpConnection:
         self.send_all(memoryview(b"".join(heads)))
 
     def send_all(self, data: memoryview) -> None:
-        """Send some bytes; raises ConnectionLost, TransferTimeout."""
+        """Send some bytes; raises ConnectionLost, TransferTimeout, Interrupted."""
         try:
-            self.socket.sendall(data)
-        except TimeoutError:
-            raise TransferTimeout(f"{self.peer} takes nothing for {self._timeout_s:g} s") from None
+            while data:
+                try:
+                    data = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
+                except BlockingIOError:
+                    self._wait_for_room()
         except OSError as error:
-            raise ConnectionLost(
-                f"the connection to {self.peer} was lost: {error.strerror or error}"
-            ) from None
+            if self._stop():
+                raise Interrupted from None
+            why = error.strerror or error
+            raise ConnectionLost(f"the connection to {self.peer} was lost: {why}") from None
+
+    def _wait_for_room(self) -> None:
+        """Wait until the kernel takes more; the time-out begins anew with all that the other side takes."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLOUT)
+        held_bytes, since_s = unacknowledged_bytes(self.socket), time.monotonic()
+        while not poll.poll(1000 * tcp.STOP_INTERVAL_S):
+            if self._stop():
+                raise Interrupted
+            before_bytes, held_bytes = held_bytes, unacknowledged_bytes(self.socket)
+            if held_bytes < before_bytes:
+                since_s = time.monotonic()
+            elif time.monotonic() - since_s > self._timeout_s:
+                raise TransferTimeout(f"{self.peer} took nothing for {self._timeout_s:g} s")
 
     def reply(self, method: str, *, wants_continue: bool = False) -> Reply:
         """Read the head of the next answer; raises as Incoming does."""

@@ -117,6 +117,10 @@ class WebEndpoint:
         """See Endpoint. What comes says which part it is; nothing stores parts."""
         return self._takes_ranges and self._refusal is SourceError
 
+    def can_rename(self) -> bool:
+        """See Endpoint."""
+        return self._changes.can_rename(self.location.name)
+
     def can_link(self) -> bool:
         """See Endpoint."""
         return False

@@ -28,7 +28,7 @@ class Incoming:
     ) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
         self._connection, self._peer = connection, peer
-        self._timeout_s, self._stop = timeout_s, stop
+        self.timeout_s, self._stop = timeout_s, stop
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._begin = self._end = 0  # what of it has come and was not read
 
@@ -83,12 +83,12 @@ class Incoming:
         """Wait until something has come, or the connection has ended."""
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
-        until_s = time.monotonic() + self._timeout_s
+        until_s = time.monotonic() + self.timeout_s
         while not poll.poll(1000 * min(STOP_INTERVAL_S, max(0.0, until_s - time.monotonic()))):
             if self._stop():
                 raise Interrupted
             if time.monotonic() >= until_s:
-                raise TransferTimeout(f"nothing came from {self._peer} within {self._timeout_s:g} s")
+                raise TransferTimeout(f"nothing came from {self._peer} within {self.timeout_s:g} s")
 
 
 def _why(error: OSError) -> str:

@@ -66,6 +66,7 @@ class LaneSet:
         self._guard, self._retire = guard, retire
         self._lanes: dict[Origin, WebLane] = {}  # the last used is the last
         self.connected_s = 0.0  # how long the last handshake took
+        self.congestion: str | None = None  # that later connections have, in place of what they began with
 
     def to(self, origin: Origin) -> WebLane:
         """Return the lane to a server, opened if there is none; raises as WebAccess.connect."""
@@ -74,7 +75,7 @@ class LaneSet:
             streams = self._context.streams
             http = self._access.connect(
                 origin,
-                congestion=streams.congestion_of(self._path),
+                congestion=self.congestion or streams.congestion_of(self._path),
                 bound=streams.paths.register(self._path, self._side),
                 stop=self._context.failure.cancel.is_set,
             )
