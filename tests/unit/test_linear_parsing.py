@@ -46,9 +46,10 @@ def read(text):
     is_missing(reply), cannot_send(reply, "peer", "name"), reply_error(reply, "what", SourceError)
     choose._MAIL.search(text)
     parse_features(Reply(211, ("a", text, "b")))
-    retry_after(text, 0.0), iso_date(text), etag(text), etag('"' + text), digests(text), digests("md5=" + text)
-    for read_header in (content_range, lambda each: content_length([each]), lambda each: child_name(each, "/")):
-        try: read_header(text)
+    retry_after(text, 0.0), iso_date(text), etag(text), etag('"' + text)
+    digests(text), digests("md5=" + text)
+    for parse in (content_range, lambda value: content_length([value]), lambda href: child_name(href, "/")):
+        try: parse(text)
         except ValueError: pass
     for some in (text, text[:16000], "//" + text[:16000]):
         try: redirect_target(some, "http://h/")
