@@ -56,6 +56,11 @@ def parse_host(text: str) -> HostPattern:
     return HostPattern(_plain(found["host"]), int(found["port"] or 0))
 
 
+def parse_hosts(texts: Iterable[str]) -> tuple[HostPattern, ...]:
+    """Read several; raises UsageError."""
+    return tuple(map(parse_host, texts))
+
+
 def parse_token_file(text: str) -> TokenFileChoice:
     """Read FILE, or HOST=FILE; raises UsageError. What has a slash before its = is a FILE."""
     before, equals, file = text.partition("=")
