@@ -3,10 +3,7 @@
 The command line, the Python API and the documentation are derived from CopyOptions.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import inf
-from numbers import Integral, Real
 from typing import Any
 
 from mpx.choices import (
@@ -29,11 +26,11 @@ from mpx.choices import (
     parse_ports,
 )
 from mpx.errors import UsageError
-from mpx.units import format_size
+from mpx.hosts import parse_hosts, parse_token_files
+from mpx.option_values import check_range, check_type
 
 TCP = "tcp"
 LEAST_BURSTS_S = 10.0  # of which bursts fill a window of recognition
-LONGEST_S = 864_000.0  # of a time-out; calls of the kernel take 24 days at most
 
 
 def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
@@ -43,6 +40,9 @@ def _option(default: Any, kind: str, text: str, **more: Any) -> Any:
 
 OF_GSI = ("encrypt", "dcau", "delegate", "server_subject")
 OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
+OF_WEB = ("token_files", "send_token_to")
+OF_WEB_TLS = ("certificate", "key")
+OF_CAS = ("ca",)  # where servers are known by who has issued their certificates
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +213,32 @@ class CopyOptions:
     server_subject: str | None = _option(
         None, "text", "with gsiftp: name in the server's certificate, as /O=Grid/CN=dtn (unset: its host)"
     )
+    ca: str | None = _option(
+        None,
+        "text",
+        "with https, davs, gsiftp: file or folder of CAs to trust, in place of the system's or the grid's",
+        metavar="FILE|FOLDER",
+    )
+    certificate: str | None = _option(
+        None, "text", "with https, davs: your certificate (PEM)", name="cert", metavar="FILE"
+    )
+    key: str | None = _option(
+        None, "text", "with --cert: the key of that certificate (unset: in the same file)", metavar="FILE"
+    )
+    token_files: tuple[str, ...] = _option(
+        (),
+        "texts",
+        "with http, https, dav, davs: file with a bearer token, for HOST[:PORT] or all; may be repeated",
+        name="token_file",
+        metavar="[HOST=]FILE",
+    )
+    send_token_to: tuple[str, ...] = _option(
+        (),
+        "texts",
+        "with http, https, dav, davs: HOST[:PORT] or *.DOMAIN to which a redirect may take the token; "
+        "may be repeated",
+        metavar="HOST",
+    )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(
@@ -229,11 +255,11 @@ class CopyOptions:
         for option in fields(self):
             value, about = getattr(self, option.name), option.metadata
             shown = flag_of(option.name)
-            _check_type(shown, value, about.get("kind"), may_lack=option.default is None)
+            check_type(shown, value, about.get("kind"), may_lack=option.default is None)
             if "choices" in about and value not in about["choices"]:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if value is not None:
-                _check_range(shown, value, about)
+                check_range(shown, value, about)
         for name in ("port_range", "source_ports", "data_ports"):
             ports = getattr(self, name)
             if ports is not None:
@@ -241,6 +267,13 @@ class CopyOptions:
                     parse_ports(ports)
                 except UsageError as error:
                     raise UsageError(f"{flag_of(name)}: {error}") from None
+        for name, parse in (("token_files", parse_token_files), ("send_token_to", parse_hosts)):
+            try:
+                parse(getattr(self, name))
+            except UsageError as error:
+                raise UsageError(f"{flag_of(name)}: {error}") from None
+        if self.key is not None and self.certificate is None:
+            raise UsageError("--key is the key of a certificate; give --cert too")
         if self.remote_mpx is not None and (self.bootstrap or self.bootstrap_once):
             raise UsageError("--remote-mpx names what --bootstrap would send; leave one out")
         if self.remote_python is not None and not (self.bootstrap or self.bootstrap_once):
@@ -324,50 +357,6 @@ _OF_SPEED = (
     "history",
     "checksum",
 )
-_TYPES = {  # by the kind of an option
-    "flag": (bool, "True or False"),
-    "choice": (str, "text"),
-    "text": (str, "text"),
-    "count": (Integral, "a whole number"),
-    "number": (Integral, "a whole number"),
-    "size": (Integral, "a whole number of bytes"),
-    "factor": (Real, "a number"),
-    "duration": (Real, "a number of seconds"),
-    "rate": (Real, "a number of bits per second"),
-}
-_UNITS = {"duration": " s", "rate": " bit/s", "factor": ""}
-
-
-def _check_type(flag: str, value: object, kind: str | None, *, may_lack: bool) -> None:
-    """Raise UsageError for a value that is not of the type of its option."""
-    if kind is None or (value is None and may_lack):
-        return
-    types, what = _TYPES[kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and kind != "flag"):
-        raise UsageError(f"{flag} is {what}, not {value!r}")
-
-
-def _check_range(flag: str, value: Any, about: Mapping[str, Any]) -> None:
-    """Raise UsageError for a number that is out of the range of its option."""
-    kind = about.get("kind")
-    given = _written(value, kind)
-    if kind in ("duration", "rate", "size", "factor") and not 0 < value < inf:  # nor no number at all
-        raise UsageError(f"{flag} must be above 0 and finite, not {given}")
-    if kind == "duration" and value > LONGEST_S:
-        raise UsageError(f"{flag} must be at most ten days, not {given}")
-    if "minimum" in about and value < about["minimum"]:
-        raise UsageError(f"{flag} must be at least {_written(about['minimum'], kind)}, not {given}")
-    if "maximum" in about and value > about["maximum"]:
-        raise UsageError(f"{flag} must be at most {_written(about['maximum'], kind)}, not {given}")
-
-
-def _written(value: Any, kind: str | None) -> str:
-    """Return a number as messages have it, with the unit of its kind."""
-    if kind == "size":
-        return format_size(value)
-    return f"{value:g}{_UNITS[kind]}" if kind in _UNITS else str(value)
-
-
 _DEFAULTS = {option.name: option.default for option in fields(CopyOptions)}
 
 

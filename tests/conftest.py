@@ -27,6 +27,7 @@ OF_THE_USER = (
     *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
     *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
     *("MPX_TOKEN", "MPX_TOKEN_FILE", "XDG_CONFIG_HOME"),
+    *("BEARER_TOKEN", "BEARER_TOKEN_FILE", "XDG_RUNTIME_DIR"),
 )
 
 # Under nohup, or in the background of a script, they would be ignored by all that tests start.

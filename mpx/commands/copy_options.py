@@ -40,11 +40,18 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "size": parse_size,
     "count": _count,
 }
-_METAVARS = {"duration": "TIME", "rate": "RATE", "size": "SIZE", "count": "N|auto", "text": "TEXT"}
+_METAVARS = {
+    "duration": "TIME",
+    "rate": "RATE",
+    "size": "SIZE",
+    "count": "N|auto",
+    "text": "TEXT",
+    "texts": "TEXT",
+}
 
 
 def _shown_default(kind: str, value: Any) -> str | None:
-    if value is None:
+    if value in (None, ()):
         return "auto" if kind == "count" else None
     if kind == "duration":
         return f"{value:g}s"
@@ -82,7 +89,7 @@ def _with_option(command: Callable[..., Any], option: Field[Any]) -> Callable[..
     elif kind == "factor":
         more |= {"type": float, "metavar": "FACTOR"}
     else:
-        more |= {"metavar": _METAVARS[kind]}
+        more |= {"metavar": about.get("metavar", _METAVARS[kind]), "multiple": kind == "texts"}
         if kind in _READERS:
             more |= {"callback": reader(_READERS[kind])}
     default = _shown_default(kind, option.default)

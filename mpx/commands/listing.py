@@ -14,7 +14,7 @@ from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
-from mpx.options import OF_GSI, OF_SSH, CopyOptions
+from mpx.options import OF_CAS, OF_GSI, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.signals import Signals
 from mpx.text import named, shown
 from mpx.transfer.early_start import EarlyStart
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-@with_options("data_address_from_server", *OF_GSI, *OF_SSH)
+@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_CAS)
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     location = parse_location(url).absolute()
@@ -119,7 +119,8 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 @click.command("unfinished")
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
 @click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
-def unfinished_command(discard: bool, forget: bool) -> None:
+@with_options(*OF_WEB, *OF_WEB_TLS, *OF_CAS)
+def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
     """Show the copies that were interrupted here, and for each the files that have partly arrived.
 
     Files are counted as far as they had been listed, and bytes as far as they are known here to have arrived;
@@ -130,6 +131,10 @@ def unfinished_command(discard: bool, forget: bool) -> None:
 
     if discard and forget:
         raise UsageError("--discard and --forget exclude each other; give one of them")
+    chosen = {name: value for name, value in given.items() if value not in (None, ())}
+    if chosen and not discard:
+        raise UsageError(f"{flag_of(next(iter(chosen)))} is for --discard; give that too")
+    options = CopyOptions(**chosen)
     kept: list[MpxError] = []
     found = False
     for leftover in leftovers():
@@ -149,7 +154,7 @@ def unfinished_command(discard: bool, forget: bool) -> None:
         try:
             destination = parse_location(leftover.destination)
             partial = [file.partial for file in files]
-            with opened_endpoint(destination, CopyOptions(), writing=True, names=partial) as endpoint:
+            with opened_endpoint(destination, options, writing=True, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

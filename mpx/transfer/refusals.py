@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mpx.choices import ONLY, SCAVENGER, TRANSPORT, port_range
 from mpx.errors import UsageError
 from mpx.location import Location
-from mpx.options import OF_GSI, OF_SSH, CopyOptions, flag_of
+from mpx.options import OF_CAS, OF_GSI, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.units import counted
 
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
@@ -32,7 +32,17 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "data_address_from_server",
     *OF_GSI,
     *OF_SSH,
+    *OF_WEB,
+    *OF_WEB_TLS,
+    *OF_CAS,
     "controller",
+)
+_SCHEMES_OF = (  # options that need one of these at an end
+    (OF_SSH, ("ssh",)),
+    (OF_GSI, ("gsiftp",)),
+    (OF_WEB, ("http", "https", "dav", "davs")),
+    (OF_WEB_TLS, ("https", "davs")),
+    (OF_CAS, ("https", "davs", "gsiftp")),
 )
 
 
@@ -76,10 +86,11 @@ def check_options(
                     f"{flag_of(name)} is not possible here: a copy within this host has no connections"
                 )
         return
-    for names, scheme in ((OF_SSH, "ssh"), (OF_GSI, "gsiftp")):
+    for names, schemes in _SCHEMES_OF:
         for name in names:
-            if options.was_given(name) and scheme not in (far.scheme, near and near.scheme):
-                raise UsageError(f"{flag_of(name)} is not possible here: it is for {scheme}://")
+            if options.was_given(name) and not {far.scheme, near and near.scheme} & set(schemes):
+                places = ", ".join(f"{each}://" for each in schemes)
+                raise UsageError(f"{flag_of(name)} is not possible here: it is for {places}")
     source_ports = port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
     if options.data_address or source_ports:
         from mpx.net import tcp

@@ -1,11 +1,15 @@
 """Values of options on the command line."""
 
+from typing import Any
+
+import click
 import pytest
 from click.testing import CliRunner
 
 from mpx.choices import parse_ports
 from mpx.commands.copy import copy_command
-from mpx.commands.copy_options import _count
+from mpx.commands.copy_options import _count, with_options
+from mpx.commands.listing import list_command, unfinished_command
 from mpx.errors import UsageError
 from mpx.options import CopyOptions
 
@@ -44,6 +48,11 @@ def test_numbers() -> None:
         ({"congestion": None}, "--congestion is text"),
         ({"partial_prefix": None}, "--partial-prefix is text"),
         ({"port_range": (1, 2)}, "--port-range is text"),
+        ({"token_files": "/tmp/token"}, "--token-file is a tuple of texts, not '/tmp/token'"),
+        ({"token_files": ["/tmp/token"]}, "--token-file is a tuple of texts"),
+        ({"send_token_to": (7,)}, "--send-token-to is a tuple of texts"),
+        ({"send_token_to": None}, "--send-token-to is a tuple of texts"),
+        ({"ca": ("/etc/ca",)}, "--ca is text"),
     ],
 )
 def test_values_of_another_type_are_refused_by_the_name_of_the_option(
@@ -82,9 +91,44 @@ def test_numbers_that_no_copy_can_use_are_refused_with_their_unit(
         (["--rate", "abc"], "--rate: 'abc' is not a rate"),
         (["--probe-first", "1y"], "--probe-first: '1y' is not a duration"),
         (["--port-range", "9"], "--port-range: not a range of ports"),
+        (["--token-file", "=x"], "--token-file: '' is not a host"),
+        (
+            ["--token-file", "a.org=x", "--token-file", "a.org=y"],
+            "--token-file: 'x' and 'y' are for the same",
+        ),
+        (["--send-token-to", "a.org", "--send-token-to", "a/b"], "--send-token-to: 'a/b' is not a host"),
         (["--source-ports", "9-3"], "--source-ports: not a range of ports"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_the_name_of_the_option(words: list[str], said: str) -> None:
     done = CliRunner().invoke(copy_command, [*words, "a", "ftp://host/b"])
     assert isinstance(done.exception, UsageError) and str(done.exception).startswith(said)
+
+
+def test_an_option_that_is_repeated() -> None:
+    """Each value counts, and without any the option was not given."""
+    words = ["--token-file", "one", "--send-token-to", "a.org", "--token-file", "b.org=two"]
+    seen: list[CopyOptions] = []
+
+    @click.command()
+    @with_options("token_files", "send_token_to")
+    def command(**given: Any) -> None:
+        seen.append(CopyOptions(**given))
+
+    for given in (words, []):
+        assert CliRunner().invoke(command, given).exit_code == 0
+    assert seen == [CopyOptions(token_files=("one", "b.org=two"), send_token_to=("a.org",)), CopyOptions()]
+    assert (
+        not seen[1].was_given("token_files")
+        and "default" not in CliRunner().invoke(command, ["--help"]).output
+    )
+
+
+def test_options_of_servers_are_for_those_that_are_asked() -> None:
+    done = CliRunner().invoke(unfinished_command, ["--token-file", "one"])
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == "--token-file is for --discard; give that too"
+    assert CliRunner().invoke(unfinished_command, ["--discard", "--token-file", "one"]).exit_code == 0
+    for command in (list_command, unfinished_command):
+        flags = {flag for option in command.params for flag in option.opts}
+        assert {"--ca", "--cert", "--key", "--token-file", "--send-token-to"} <= flags

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpx.errors import UsageError
-from mpx.location import parse_location
+from mpx.location import Location, parse_location
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report
 from mpx.transfer.fallback import within_mode_s
@@ -61,6 +61,10 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("dcau", False, (HERE, UP, DOWN, *MODE_S)),
     ("delegate", True, (HERE, UP, DOWN, *MODE_S)),
     ("server_subject", "/O=Grid/CN=dtn", (HERE, UP, DOWN, *MODE_S)),
+    ("ca", "/etc/ca", (HERE, UP, DOWN, *MODE_S)),
+    ("certificate", "/tmp/user.pem", (HERE, UP, DOWN, *MODE_S)),
+    ("token_files", ("dtn.example.org=/tmp/token",), (HERE, UP, DOWN, *MODE_S)),
+    ("send_token_to", ("*.example.org",), (HERE, UP, DOWN, *MODE_S)),
     ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
     ("partial_prefix", "unfinished-", ()),
     ("connect_timeout_s", 5.0, ()),
@@ -80,6 +84,7 @@ TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"probe_first_s": 10.0, "classifier": "knn-dtw"}, (HERE,)),
     ({"probe_first_s": 10.0, "probe_mode": "active"}, (HERE,)),
     ({"tuner": "paper", "chunk_time_s": 1.0}, (HERE,)),
+    ({"certificate": "/tmp/user.pem", "key": "/tmp/user.key"}, (HERE, UP, DOWN, *MODE_S)),
     ({"streams": 9, "max_sessions": 9}, (HERE, S_UP, S_WHOLE)),
     ({"files": 9, "max_sessions": 9}, ()),
     ({"streams": 4, "source_ports": "40000-40002"}, (HERE, UP, *MODE_S)),
@@ -90,6 +95,10 @@ TOGETHER: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 ]
 NEVER: list[dict[str, Any]] = [
     {"growth": 2.0},
+    {"key": "/tmp/user.key"},
+    {"token_files": ("a b=/tmp/token",)},
+    {"token_files": ("/tmp/one", "/tmp/two")},
+    {"send_token_to": ("https://dtn.example.org",)},
     {"remote_python": "python3.9"},
     {"bootstrap": True, "remote_mpx": "mpx"},
     {"classifier": "knn-dtw"},
@@ -156,6 +165,38 @@ def test_given_by_hand(pair: str, given: dict[str, Any], refusing: tuple[str, ..
         honoured(pair, options)
     said = str(refused.value)
     assert any(flag_of(name) in said or str(value) in said for name, value in given.items())
+
+
+WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https", "davs", "gsiftp")
+
+
+@pytest.mark.parametrize(
+    ("given", "schemes"),
+    [
+        ({"token_files": ("/tmp/token",)}, WEB),
+        ({"send_token_to": ("dtn.example.org",)}, WEB),
+        ({"certificate": "/tmp/user.pem"}, WEB_TLS),
+        ({"certificate": "/tmp/user.pem", "key": "/tmp/user.key"}, WEB_TLS),
+        ({"ca": "/etc/ca"}, CAS),
+        ({"server_subject": "/O=Grid/CN=dtn"}, ("gsiftp",)),
+        ({"remote_mpx": "/opt/mpx"}, ("ssh",)),
+    ],
+    ids=str,
+)
+def test_the_schemes_that_an_option_is_for(given: dict[str, Any], schemes: tuple[str, ...]) -> None:
+    options, other = by_hand(given), Location("ftp", "/x", "host", 2811)
+    for scheme in (*WEB, "gsiftp", "ssh", "mpx", "ftp"):
+        place = Location(scheme, "/x", "host", 1094)
+        if scheme in schemes:
+            check_options(options, place, far_is_source=True)
+            if scheme != "gsiftp":  # whose name of one server is refused between two
+                check_options(options, other, far_is_source=False, near=place)
+            continue
+        with pytest.raises(UsageError) as refused:
+            check_options(options, place, far_is_source=True)
+        said = str(refused.value)
+        assert said.startswith(tuple(flag_of(name) for name in given))
+        assert said.endswith(f"is not possible here: it is for {', '.join(f'{each}://' for each in schemes)}")
 
 
 @pytest.mark.parametrize("given", NEVER, ids=str)

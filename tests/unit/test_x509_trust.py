@@ -1,17 +1,23 @@
-"""Whom a certificate is about: hosts by name and address, users by what is no proxy."""
+"""Whom a certificate is about: hosts by name and address, users by what is no proxy; whose word counts."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from grids import shared_grid
+from grids import as_user, shared_grid
 
+from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
+from mpx.endpoints.ftp.gsi.security import GsiSecurity
+from mpx.errors import AuthenticationError, UsageError
+from mpx.location import parse_location
 from mpx.net.x509.credential import Credential
 from mpx.net.x509.names import one_line
 from mpx.net.x509.proxies import is_limited, is_proxy, own_name, sign_proxy
 from mpx.net.x509.server_name import is_for
+from mpx.net.x509.trust import find_trust_anchors
 
 
 def certificate(common_name: str, *names: str) -> x509.Certificate:
@@ -99,3 +105,29 @@ def test_what_is_no_request_is_not_signed() -> None:
     for request in (b"", b"\x30\x00", b"x" * 100):
         with pytest.raises(ValueError):
             sign_proxy(request, user.certificate, user.key, datetime.now(UTC))
+
+
+def test_the_folder_of_cas_that_is_named_takes_the_place_of_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("X509_CERT_DIR", str(tmp_path))
+    assert find_trust_anchors().folder == str(tmp_path)
+    trusted = str(shared_grid().trusted)
+    assert find_trust_anchors(trusted).folder == trusted
+    with as_user(shared_grid()):
+        monkeypatch.setenv("X509_CERT_DIR", "/nowhere")
+        server = parse_location("gsiftp://dtn.example.org/")
+        with pytest.raises(AuthenticationError, match="/nowhere"):
+            GsiSecurity(server, GsiOptions(), GsiMemory())
+        GsiSecurity(server, GsiOptions(ca=trusted), GsiMemory())
+
+
+@pytest.mark.parametrize("name", ["file", "missing", ""])
+def test_a_grid_needs_a_folder_of_cas(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X509_CERT_DIR", str(tmp_path))
+    (tmp_path / "file").write_text("")
+    ca = str(tmp_path / name) if name else ""
+    with pytest.raises(
+        UsageError, match=f"--ca {ca} is not a folder: for gsiftp:// it is one with .* its signing"
+    ):
+        find_trust_anchors(ca)

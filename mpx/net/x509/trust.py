@@ -13,11 +13,12 @@ from typing import Any
 
 from cryptography import x509
 
-from mpx.errors import AuthenticationError
+from mpx.errors import AuthenticationError, UsageError
 from mpx.net.x509.names import UNREADABLE, hashes, one_line
 from mpx.net.x509.proxies import is_proxy
 from mpx.net.x509.revocation import Distrust, check_revoked
 from mpx.net.x509.signing_policy import SigningGrant, may_sign, parse_policy
+from mpx.text import named
 
 _SYSTEM = "/etc/grid-security/certificates"
 _MOST_OF_A_NAME = 10  # CRLs <hash>.r0 to .r9
@@ -84,10 +85,20 @@ class TrustAnchors:
         return [name for name in names if os.path.exists(name)]
 
 
-def find_trust_anchors() -> TrustAnchors:
-    """Return the folder of CAs, found as grid tools find it; AuthenticationError where there is none."""
-    if named := os.environ.get("X509_CERT_DIR"):
-        places = [named]
+def find_trust_anchors(ca: str | None = None) -> TrustAnchors:
+    """Return the folder of CAs: `ca` (--ca), else found as grid tools find it.
+
+    Raises UsageError for a `ca` that is no folder, AuthenticationError where there is none.
+    """
+    if ca is not None:
+        if not os.path.isdir(ca):
+            raise UsageError(
+                f"--ca {named(ca)} is not a folder: for gsiftp:// it is one with the certificate of each CA "
+                "and its signing policy beside it (HASH.0, HASH.signing_policy), as X509_CERT_DIR is"
+            )
+        return TrustAnchors(ca)
+    if given := os.environ.get("X509_CERT_DIR"):
+        places = [given]
     else:
         places = [str(Path.home() / ".globus" / "certificates"), _SYSTEM]
     for place in places:

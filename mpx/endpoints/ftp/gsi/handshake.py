@@ -155,7 +155,7 @@ class GsiHandshake:
         except ssl.SSLCertVerificationError as error:
             raise AuthenticationError(
                 f"the certificate of {self._peer} is not valid: {error.verify_message}; the CAs that you "
-                f"trust are in {self._trusted} (X509_CERT_DIR)"
+                f"trust are in {self._trusted} (--ca, X509_CERT_DIR)"
             ) from None
         except ssl.SSLError as error:
             raise AuthenticationError(f"no TLS with {self._peer}: {error.reason or error.strerror}") from None

@@ -16,6 +16,7 @@ class GsiOptions:
     delegate: bool = False  # give the server a proxy of ours
     server_subject: str | None = None  # the name of the server's certificate, in place of its host
     data_certificate: str = ""  # PEM, with key, of data connections between two servers; empty: made for each
+    ca: str | None = None  # the folder of CAs to trust, in place of the one that grid tools use
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ class GsiSecurity(Security):
         without = memory.without_dcsc
         has_dcsc = not without if options.data_certificate else self._place not in without
         self._credential: Credential = find_credential()
-        self._anchors: TrustAnchors = find_trust_anchors()
+        self._anchors: TrustAnchors = find_trust_anchors(options.ca)
         self._uses_dcsc = options.dcau and has_dcsc
         self._delegates = options.delegate or (options.dcau and not has_dcsc)
         self._is_private = options.encrypt  # PROT P was said last, and not C
