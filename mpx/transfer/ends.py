@@ -250,5 +250,7 @@ class Ends:
         self.folders.close()
         for lanes in self._lanes.values():
             lanes.close()
+        for web in self._web.values():
+            web.close()
         self.sessions.close()
         self.source_sessions.close()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
-from mpx.endpoints.ftp.credentials import check_one_password as check_one_password
+from mpx.endpoints.passwords import check_one_password as check_one_password
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions

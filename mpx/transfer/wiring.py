@@ -71,6 +71,7 @@ class Attempt:
         by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)
         # Else the committer has its session before more are opened for data.
         many = any(info.kind is Kind.FOLDER for _, _, info in pairs)  # files; of few one session moves all
+        many = many or ends.web_of(ends.far) is not None  # there each stream has a connection of its own
         at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.admits_many())
         if at_once:
             self._events.may_spread.set()

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import takewhile
 
 from mpx.endpoints.ftp import wire
-from mpx.endpoints.ftp.credentials import ANONYMOUS, credentials
+from mpx.endpoints.passwords import ANONYMOUS, credentials
 from mpx.endpoints.ftp.extensions.dialing import VERB
 from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from mpx.endpoints.ftp.credentials import password_for
+from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.web.connection import HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
@@ -20,7 +20,7 @@ from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
 from mpx.errors import AuthenticationError, ConnectionLost
-from mpx.hosts import parse_host
+from mpx.hosts import parse_hosts
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.net.dial import Dial
@@ -47,11 +47,13 @@ class WebAccess:
         self.note = note
         self.tokens = BearerTokens(options.token_files)
         self._queries = dict(queries or {})
-        self._trusted = tuple(map(parse_host, options.send_token_to))
+        self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
         self._contexts: dict[
             bool, ssl.SSLContext
         ] = {}  # by whether our certificate is shown; with `_lock` held
+        self._spare: list[HttpConnection] = []  # that are open, and used by nobody; with `_lock` held
+        self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property
@@ -127,6 +129,28 @@ class WebAccess:
             return found[0]
 
     # --- connections ---------------------------------------------------------------------------------
+
+    def give_back(self, connection: HttpConnection) -> None:
+        """Take a connection to our own server on which nothing is under way, for who needs one next."""
+        with self._lock:
+            self._spare.append(connection)
+
+    def take(self, origin: Origin) -> HttpConnection | None:
+        """Return a connection that was given back, if there is one that lasts."""
+        while origin == self.origin:
+            with self._lock:
+                connection = self._spare.pop() if self._spare else None
+            if connection is None or tcp.is_open(connection.socket):
+                return connection
+            connection.close()
+        return None
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        with self._lock:
+            spare, self._spare = self._spare, []
+        for connection in spare:
+            connection.close()
 
     def connect(
         self,

@@ -66,17 +66,26 @@ class WebDialogue:
                 yield None
                 done += 1
 
+    def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[Reply | None, Reply | None]:
+        """Ask two questions about one URL at once; None where one is not answered, or leads elsewhere."""
+        requests = [self._request(method, url, {}, b"") for method in (first, second)]
+        found = [None if reply.status in REDIRECTS else reply for reply, _ in self._in_turn(requests)]
+        found += [None] * (2 - len(found))
+        return found[0], found[1]
+
     def _pipelined(
         self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str], body: bytes
     ) -> Iterator[tuple[Reply, bytes]]:
         """Give answers as long as the connection lasts."""
-        origin = urls[0].origin
+        yield from self._in_turn([self._request(method, url, extra, body) for url in urls], body)
+
+    def _in_turn(self, requests: Sequence[WebRequest], body: bytes = b"") -> Iterator[tuple[Reply, bytes]]:
+        origin = requests[0].url.origin
         connection = self.connection(origin)
         try:
-            requests = [self._request(method, url, extra, body) for url in urls]
             connection.send_all_of(requests, body)
-            for left in range(len(urls), 0, -1):
-                reply = connection.reply(method)
+            for left, request in zip(range(len(requests), 0, -1), requests, strict=True):
+                reply = connection.reply(request.method)
                 content = reply.read(_DRAINED_BYTES)
                 yield reply, content
                 if left == 1 and reply.is_reusable:
@@ -131,6 +140,10 @@ class WebDialogue:
                 self.close()
             self._kept[origin] = self.access.connect(origin, stop=self._stop)
         return self._kept[origin]
+
+    def let_go(self, origin: Origin) -> HttpConnection | None:
+        """Return the connection to a server, which is not kept any longer; None where there is none."""
+        return self._kept.pop(origin, None)
 
     def _drop(self, origin: Origin) -> None:
         if connection := self._kept.pop(origin, None):

@@ -48,7 +48,6 @@ class WebEndpoint:
         self._stop = stop
         self._dialogue = WebDialogue(access, stop)
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
-        self._speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None
         self._takes_ranges = True  # until it says that it does not
         self._asked_s = 0.0  # smoothed, of a question
 
@@ -139,18 +138,25 @@ class WebEndpoint:
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
         url = self._url(name)
-        if self._speaks_dav is None:
-            self._speaks_dav = self._has_dav(url)
-        if self._speaks_dav:
+        if self._access.speaks_dav is None:
+            head = self._first_look(url)
+            if head is not None and is_success(head) and not url.path.endswith("/"):
+                return self._described(head, url, url, head.told_bytes)
+        if self._access.speaks_dav:
             found, is_answer = self._propfind(url)
             if is_answer:
                 return found
         return self._head(url)
 
-    def _has_dav(self, url: WebUrl) -> bool:
-        """Ask whether the server speaks WebDAV; a refusal is an answer, too."""
-        with self._dialogue.ask("OPTIONS", url) as (reply, _):
-            return is_success(reply) and bool(reply.header("DAV"))
+    def _first_look(self, url: WebUrl) -> Reply | None:
+        """Ask whether the server speaks WebDAV, which a refusal tells, too, and describe by HEAD meanwhile.
+
+        Returns the answer to HEAD; None where another question is needed, as that is no file or the server
+        speaks WebDAV and tells more by it.
+        """
+        options, head = self._dialogue.ask_both("OPTIONS", "HEAD", url)
+        self._access.speaks_dav = options is not None and is_success(options) and bool(options.header("DAV"))
+        return None if self._access.speaks_dav else head
 
     def _propfind(self, url: WebUrl) -> tuple[FileInfo | None, bool]:
         """Describe by PROPFIND; tell also whether that was answered."""
@@ -158,7 +164,7 @@ class WebEndpoint:
             if reply.status in MISSING:
                 return None, True
             if reply.status in NOT_SUPPORTED:
-                self._speaks_dav = False
+                self._access.speaks_dav = False
                 return None, False
             if reply.status != _MULTI_STATUS:
                 raise self._refused(reply, at, "describe")
@@ -196,7 +202,7 @@ class WebEndpoint:
         """See Endpoint. The first is asked about alone, which shows how the server is to be asked."""
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:1]]
         rest = [self._url(name) for name in names[1:]]
-        if self._speaks_dav:
+        if self._access.speaks_dav:
             answers = self._dialogue.ask_all("PROPFIND", rest, {"Depth": "0", **ASKED_AS}, PROPERTIES)
         else:
             answers = self._dialogue.ask_all("HEAD", rest)
@@ -210,7 +216,7 @@ class WebEndpoint:
             return None
         if reply.status == _MULTI_STATUS:
             return _only(KeptBody.of(body), url)
-        if is_success(reply) and not self._speaks_dav:
+        if is_success(reply) and not self._access.speaks_dav:
             return self._described(reply, url, url, reply.told_bytes)
         return self._stat(name)
 
@@ -319,7 +325,10 @@ class WebEndpoint:
         """See Endpoint. A connection that nobody uses costs the server little, and it may close it."""
 
     def let_go(self) -> None:
-        """See Endpoint. Nobody waits for a connection."""
+        """See Endpoint. Who moves the data need not open it, which takes several round trips."""
+        connection = self._dialogue.let_go(self._access.origin)
+        if connection is not None:
+            self._access.give_back(connection)
 
     def close(self) -> None:
         """See Endpoint."""

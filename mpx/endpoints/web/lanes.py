@@ -73,12 +73,12 @@ class LaneSet:
         lane = self._lanes.get(origin)
         if lane is None:
             streams = self._context.streams
-            http = self._access.connect(
-                origin,
-                congestion=self.congestion or streams.congestion_of(self._path),
-                bound=streams.paths.register(self._path, self._side),
-                stop=self._context.failure.cancel.is_set,
-            )
+            congestion = self.congestion or streams.congestion_of(self._path)
+            steer = streams.paths.register(self._path, self._side)
+            http = None if congestion or steer else self._access.take(origin)
+            if http is None:
+                stop = self._context.failure.cancel.is_set
+                http = self._access.connect(origin, congestion=congestion, bound=steer, stop=stop)
             self.connected_s = http.connected_s
             lane = ReceivingLane(http) if self._side == "sink" else WebLane(http)
             with self._guard:

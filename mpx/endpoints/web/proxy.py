@@ -27,11 +27,11 @@ def proxy_for(origin: Origin) -> Proxy | None:
     """Return the proxy for a server, None for none; UsageError for one that cannot be used."""
     if not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    import urllib.request as of_python
 
-    proxies = getproxies_environment()
+    proxies = of_python.getproxies_environment()
     text = proxies.get("https" if origin.is_secure else "http") or proxies.get("all")
-    if not text or proxy_bypass_environment(f"{origin.host}:{origin.port}", proxies):
+    if not text or of_python.proxy_bypass(f"{origin.host}:{origin.port}"):
         return None
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")

@@ -45,7 +45,7 @@ class Reply:
             self.status = int(found[2])
             self.reason = (found[3] or b"").decode("latin-1").strip()
             try:
-                self.headers: Message = http.client.parse_headers(self._incoming)  # type: ignore[arg-type]
+                self.headers: Message = http.client.parse_headers(self._incoming)
             except http.client.HTTPException as error:
                 raise self._lost(f"its headers cannot be read: {error}") from None
             if self.status >= 200 or self.status == SWITCHING_PROTOCOLS:

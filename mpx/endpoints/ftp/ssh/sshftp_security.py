@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable, Sequence
 
-from mpx.endpoints.ftp.credentials import ANONYMOUS
+from mpx.endpoints.passwords import ANONYMOUS
 from mpx.endpoints.ftp.gsi.data import GsiData
 from mpx.endpoints.ftp.secured import CERTIFICATE, DataHosts, Security
 from mpx.endpoints.ftp.ssh.sshftp import SshftpServer

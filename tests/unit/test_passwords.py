@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpx.endpoints.ftp.credentials import credentials
+from mpx.endpoints.passwords import credentials
 from mpx.errors import UsageError
 from mpx.location import Location
 
