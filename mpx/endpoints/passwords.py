@@ -23,7 +23,7 @@ def credentials(location: Location) -> tuple[str, str]:
     for what, text in (("user", user), ("password", password)):
         if _IN_NO_COMMAND & frozenset(text):  # said here, where the password is not shown
             raise UsageError(
-                f"the {what} for {location.host} contains a line end or a NUL byte, which no login can carry; "
+                f"the {what} for {location.host} contains a line end or a NUL byte, which no login has; "
                 "was it read from a file together with the end of its line?"
             )
     return user, password

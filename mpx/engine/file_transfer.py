@@ -76,7 +76,7 @@ class FileTransfer:
         self.verified = Verified()
         self.sums = running(sums)  # of what passes
         self.far_digest: tuple[int, str] | None = None  # the server has, of so many bytes, by `sums`
-        self.is_unchanged = False  # the source's digest was taken after all of it was read, and is the same
+        self.is_unchanged = False  # the source was looked at after all of it was read, and is the same
         self.written = PartialFile(partial, folders)  # where this host is the destination
         # Used with `_lock` held:
         self._lock = threading.Lock()

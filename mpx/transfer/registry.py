@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
-from mpx.endpoints.passwords import check_one_password as check_one_password
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -18,6 +17,7 @@ from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.endpoints.passwords import check_one_password as check_one_password
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
 from mpx.files.guarded_folders import LocalFolders

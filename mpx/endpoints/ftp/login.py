@@ -17,13 +17,13 @@ from functools import partial
 from itertools import takewhile
 
 from mpx.endpoints.ftp import wire
-from mpx.endpoints.passwords import ANONYMOUS, credentials
 from mpx.endpoints.ftp.extensions.dialing import VERB
 from mpx.endpoints.ftp.known_servers import Login
 from mpx.endpoints.ftp.refusals import not_let_in
 from mpx.endpoints.ftp.secured import NoDcsc
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
+from mpx.endpoints.passwords import ANONYMOUS, credentials
 from mpx.errors import ConnectionLost, MpxError, SessionEnded, TransferTimeout
 
 QUIET_S = 5.0  # without an answer, after which commands that went out together are taken for lost

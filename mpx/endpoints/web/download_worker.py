@@ -7,19 +7,24 @@ What comes says which part of the file it is, and is believed only where that is
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
+from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.fetch import WebFetch
 from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.refusals import ServerBusy
+from mpx.endpoints.web.refusals import ServerBusy, is_success
+from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
 from mpx.engine.session_worker import Lost
-from mpx.errors import ConnectionLost, MpxError
+from mpx.engine.source_change import changed
+from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
 
 PIECE_S = 1.0  # of the goodput: a piece lasts so long
@@ -28,6 +33,7 @@ AHEAD_S = 0.25  # of the goodput, and two round trips, are asked for ahead
 MOST_AHEAD = 16  # requests
 AT_FIRST = 1e6  # bytes/s that a worker is taken to bring as long as nothing is known
 GOODPUT_S = 0.25  # over which it is measured
+STARTS_S, STARTS_RTTS = 0.5, 10  # a connection grows for so long, and so many round trips
 WORTH_DROPPING = 256 * 1024  # bytes that come in vain, where nothing else is to be done
 
 
@@ -64,6 +70,8 @@ class WebDownloadWorker(WebWorker):
         self._goodput = 0.0  # bytes/s; 0: not known. Others read it, too
         self._measured = (0, 0.0)  # bytes received, and when
         self._received_bytes = 0
+        self._was_asked = False  # something, over a connection that could be opened
+        self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought
 
     # --- for other workers, from any thread ----------------------------------------------------------
 
@@ -119,7 +127,10 @@ class WebDownloadWorker(WebWorker):
         self._fetches.append(fetch)
         if not self.is_busy:
             self.is_busy, self.came_s = True, time.monotonic()
+        if not self.lanes.has(fetch.at.origin):
+            self._began_s, self._began_bytes = time.monotonic(), 0
         self.lanes.ask(fetch)
+        self._was_asked = True
         return True
 
     def _next_piece(self) -> Piece | None:
@@ -156,9 +167,33 @@ class WebDownloadWorker(WebWorker):
             and self._pipelining.is_possible(fetch.at.origin)
         ):
             ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
-            lasts_s = 2 * self.lanes.connected_s + AHEAD_S
-            if ahead_bytes > (self._goodput or AT_FIRST) * lasts_s or not self._ask_next():
+            if ahead_bytes > self._wanted_ahead:
                 return
+            if not self._ask_next():
+                self._ask_about(self._fetches[-1])
+                return
+
+    def _ask_about(self, fetch: WebFetch) -> None:
+        """Ask what a file is behind its last range: it is answered once the server has read all of that.
+
+        Nothing more of it is to be handed out, so that this often is the last that anybody reads of it.
+        """
+        file = fetch.file
+        if not (fetch.is_checked or file.is_streamed or file.todo_bytes or self._whole_files):
+            self.lanes.ask_about(fetch)
+
+    @property
+    def _wanted_ahead(self) -> float:
+        """How many bytes are to be asked for ahead: what comes in two round trips, and somewhat more.
+
+        A connection that has just begun carries twice as much in each round trip, which is all it has carried
+        so far.
+        """
+        rtt_s = self.lanes.connected_s
+        lasts_s = 2 * rtt_s + AHEAD_S
+        wanted = (self._goodput or AT_FIRST) * lasts_s
+        is_starting = time.monotonic() < self._began_s + STARTS_S + STARTS_RTTS * rtt_s
+        return max(wanted, 2 * self._began_bytes) if is_starting else wanted
 
     # --- answers -------------------------------------------------------------------------------------
 
@@ -188,8 +223,7 @@ class WebDownloadWorker(WebWorker):
         self._fetches.remove(fetch)
         if not reply.is_ended:
             reply.read(WORTH_DROPPING)
-        if not reply.is_reusable:
-            self._lost_lane(fetch)
+        self._read_check(fetch, reply)
         if isinstance(fate, MpxError):
             fetch.file.close()
             self._scheduler.give_up(fetch.file, fate)
@@ -224,6 +258,7 @@ class WebDownloadWorker(WebWorker):
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
         self._received_bytes += size
+        self._began_bytes += size
         self._new_bytes += new_bytes
         self.came_s = time.monotonic()
         self._measure()
@@ -234,14 +269,35 @@ class WebDownloadWorker(WebWorker):
         """Settle what a fetch has brought; raises what its end means, where it came too soon."""
         assert fetch.reply is not None
         self._fetches.remove(fetch)
-        if not fetch.reply.is_reusable:
-            self._lost_lane(fetch)
+        now = self._read_check(fetch, fetch.reply)
         error = self._receiver.ended(fetch)
+        if now is not None and fetch.file.is_whole and not changed(now, fetch.file, fetch.file.size_bytes):
+            fetch.file.is_unchanged = True  # nobody has to ask again
         if error is not None:
             fetch.file.close()
             self._scheduler.give_up(fetch.file, error)
         elif not self._scheduler.let_go(fetch.file):
             self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
+
+    def _read_check(self, fetch: WebFetch, reply: Reply) -> FileInfo | None:
+        """Return what is told of a file behind a fetch; a connection that ends with its answer is left."""
+        lane = self.lanes.get(fetch.at.origin)
+        if lane is None or not reply.is_reusable:
+            self._lost_lane(fetch)
+            return None
+        if not fetch.is_checked:
+            return None
+        try:
+            about = lane.http.reply("HEAD")
+        except (ConnectionLost, TransferTimeout):
+            self._lost_lane(fetch)
+            return None
+        if not about.is_reusable:
+            self._lost_lane(fetch)
+        if not is_success(about):
+            return None
+        info = info_of_head(about, about.told_bytes)
+        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
 
     def _is_overtaken(self, fetch: WebFetch) -> bool:
         """Leave a connection that brings what others have brought, where nothing else is to be done."""
@@ -270,7 +326,8 @@ class WebDownloadWorker(WebWorker):
         del error
         self.drop()
         self._goodput = 0.0
-        files = list(dict.fromkeys(fetch.file for fetch in self._fetches))
+        was_asked, self._was_asked = self._was_asked, False
+        files = list(dict.fromkeys(fetch.file for fetch in self._fetches)) if was_asked else []
         return Lost(files, self._new_bytes > self._before_bytes)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:

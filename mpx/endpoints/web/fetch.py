@@ -27,6 +27,7 @@ class WebFetch:
         self.at = url  # where it is asked for, after redirects
         self.is_whole = is_whole
         self.asked_end = end  # a server may send less at once: then `end` is where that ends
+        self.is_checked = False  # what the file is now is asked for behind it, on the same connection
         self.hops = 0  # redirects so far
         self.sent_s = time.monotonic()
         self.reply: Reply | None = None  # once its head has come

@@ -94,12 +94,24 @@ class LaneSet:
         """Return the lane to a server if there is one."""
         return self._lanes.get(origin)
 
+    def has(self, origin: Origin) -> bool:
+        """Tell whether there is a lane to a server."""
+        return origin in self._lanes
+
     def ask(self, fetch: WebFetch) -> None:
         """Send the request of a fetch; raises ConnectionLost and the like."""
         origin = fetch.at.origin
+        fetch.is_checked = False
         self.to(origin).http.send(
             WebRequest("GET", fetch.at, {**self._access.authorization(origin), **fetch.headers()})
         )
+
+    def ask_about(self, fetch: WebFetch) -> None:
+        """Ask what the file of a fetch is, behind it; raises as `ask`."""
+        origin = fetch.at.origin
+        if lane := self._lanes.get(origin):
+            lane.http.send(WebRequest("HEAD", fetch.at, self._access.authorization(origin)))
+            fetch.is_checked = True
 
     def drop(self, origin: Origin) -> None:
         """Close the lane to a server."""

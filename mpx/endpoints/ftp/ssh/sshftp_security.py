@@ -3,11 +3,11 @@
 import socket
 from collections.abc import Callable, Sequence
 
-from mpx.endpoints.passwords import ANONYMOUS
 from mpx.endpoints.ftp.gsi.data import GsiData
 from mpx.endpoints.ftp.secured import CERTIFICATE, DataHosts, Security
 from mpx.endpoints.ftp.ssh.sshftp import SshftpServer
 from mpx.endpoints.ftp.wire import Reply, command
+from mpx.endpoints.passwords import ANONYMOUS
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 
 _USER = "mpx"  # whoever is named, it is the account of the ssh
