@@ -22,7 +22,8 @@ from mpx.net.tls import show_key
 from mpx.net.x509.names import UNREADABLE
 from mpx.net.x509.proxies import is_limited, is_older_proxy, is_proxy, own_name
 
-MAKE_PROXY = "make a new proxy: grid-proxy-init, or voms-proxy-init --voms VO"
+_MAKE_PROXY = "make a new proxy: grid-proxy-init, or voms-proxy-init --voms VO"
+_PROXIES = "/tmp/x509up_u"  # and the number of a user
 _LARGEST_BYTES = 1 << 20
 _MOST_SAID = 200  # characters of why something cannot be read
 _BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]+-----.+?-----END [A-Z0-9 ]+-----", re.DOTALL)
@@ -35,6 +36,7 @@ class Credential:
     place: str  # where it was found, as shown to people
     chain: tuple[x509.Certificate, ...]
     pem: str = field(repr=False)  # all of it, the key too
+    advice: str = _MAKE_PROXY  # what to do where it is of no use
 
     @property
     def name(self) -> str:
@@ -63,45 +65,63 @@ class Credential:
             show_key(context, self.pem)
         except OSError as error:
             why = getattr(error, "reason", None) or error.strerror
-            raise AuthenticationError(f"{self.place} cannot be used: {why}; {MAKE_PROXY}") from None
+            raise AuthenticationError(f"{self.place} cannot be used: {why}; {self.advice}") from None
+
+
+class NoCredential(AuthenticationError):
+    """The user has none, neither good nor bad."""
+
+
+class _Unusable(Exception):
+    """Why files are no credential."""
 
 
 def find_credential() -> Credential:
-    """Return the user's credential; AuthenticationError where there is none that is good, and what to do."""
+    """Return the user's credential, as grid tools find it.
+
+    Raises NoCredential where there is none, AuthenticationError where it is not good, with what to do.
+    """
     if named := os.environ.get("X509_USER_PROXY"):
-        return _checked(_read(named, named))
-    proxy = f"/tmp/x509up_u{os.geteuid()}"
+        return read_credential(named, named)
+    proxy = f"{_PROXIES}{os.geteuid()}"
     expired: AuthenticationError | None = None
     if os.path.lexists(proxy):
         try:
-            return _checked(_read(proxy, proxy))
+            return read_credential(proxy, proxy)
         except AuthenticationError as error:
             expired = error
     folder = Path.home() / ".globus"
     certificate = os.environ.get("X509_USER_CERT") or str(folder / "usercert.pem")
     key = os.environ.get("X509_USER_KEY") or str(folder / "userkey.pem")
     if Path(certificate).exists() and Path(key).exists():
-        return _checked(_read(certificate, key))
-    raise expired or AuthenticationError(
-        f"no grid credential: neither X509_USER_PROXY nor {proxy} nor {certificate} with {key}; {MAKE_PROXY}"
+        return read_credential(certificate, key)
+    raise expired or NoCredential(
+        f"no grid credential: neither X509_USER_PROXY nor {proxy} nor {certificate} with {key}; {_MAKE_PROXY}"
     )
 
 
-def _read(certificate: str, key: str) -> Credential:
+def read_credential(certificate: str, key: str, advice: str = _MAKE_PROXY) -> Credential:
+    """Return the credential of these files, which may be one; AuthenticationError, which ends in `advice`."""
+    try:
+        return _checked(_read(certificate, key, advice))
+    except _Unusable as error:
+        raise AuthenticationError(f"{error}; {advice}") from None
+
+
+def _read(certificate: str, key: str, advice: str) -> Credential:
     pem = _private(key)
     if certificate != key:
         pem = _text(certificate) + "\n" + pem
     if "ENCRYPTED" in pem:
-        raise AuthenticationError(f"the key {key} has a passphrase, which mpx does not ask for; {MAKE_PROXY}")
+        raise _Unusable(f"the key {key} has a passphrase, which mpx does not ask for")
     try:
         chain = tuple(x509.load_pem_x509_certificates(pem.encode("ascii")))
         load_pem_private_key(pem.encode("ascii"), None)
     except UNREADABLE as error:
         why = str(error).partition("\n")[0][:_MOST_SAID]
-        raise AuthenticationError(
-            f"cannot use {certificate} as a certificate and key: {why}; {MAKE_PROXY}"
-        ) from None
-    return Credential(certificate, chain, pem)
+        files = certificate if key == certificate else f"{certificate} and {key}"
+        raise _Unusable(f"cannot use {files} as a certificate and key: {why}") from None
+    return Credential(certificate, chain, pem, advice)
 
 
 def _private(name: str) -> str:
@@ -111,15 +131,15 @@ def _private(name: str) -> str:
         with os.fdopen(fd, "rb") as file:
             about = os.fstat(fd)
             if not stat.S_ISREG(about.st_mode):
-                raise AuthenticationError(f"{name} is not a regular file; {MAKE_PROXY}")
+                raise _Unusable(f"{name} is not a regular file")
             if about.st_uid != os.geteuid() or about.st_mode & 0o077:
-                raise AuthenticationError(
+                raise _Unusable(
                     f"{name} holds a key and is not yours alone (owner {about.st_uid}, mode "
-                    f"{stat.S_IMODE(about.st_mode):04o}); chmod 600 it, or {MAKE_PROXY}"
+                    f"{stat.S_IMODE(about.st_mode):04o}): chmod 600 it"
                 )
             return _blocks(file.read(_LARGEST_BYTES))
     except OSError as error:
-        raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None
+        raise _Unusable(f"cannot read {name}: {error.strerror}") from None
 
 
 def _text(name: str) -> str:
@@ -127,7 +147,7 @@ def _text(name: str) -> str:
         with Path(name).open("rb") as file:
             return _blocks(file.read(_LARGEST_BYTES))
     except OSError as error:
-        raise AuthenticationError(f"cannot read {name}: {error.strerror}; {MAKE_PROXY}") from None
+        raise _Unusable(f"cannot read {name}: {error.strerror}") from None
 
 
 def _blocks(content: bytes) -> str:
@@ -138,11 +158,9 @@ def _blocks(content: bytes) -> str:
 def _checked(found: Credential) -> Credential:
     now = datetime.now(UTC)
     if not found.chain:
-        raise AuthenticationError(f"{found.place} holds no certificate; {MAKE_PROXY}")
+        raise _Unusable(f"{found.place} holds no certificate")
     if found.expires <= now:
-        raise AuthenticationError(
-            f"{found.place} has expired ({found.expires:%Y-%m-%d %H:%M:%S} UTC); {MAKE_PROXY}"
-        )
+        raise _Unusable(f"{found.place} has expired ({found.expires:%Y-%m-%d %H:%M:%S} UTC)")
     if (begins := max(each.not_valid_before_utc for each in found.chain)) > now:
         raise AuthenticationError(
             f"{found.place} is not valid before {begins:%Y-%m-%d %H:%M:%S} UTC: check the clock of this host"

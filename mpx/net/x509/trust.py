@@ -97,10 +97,7 @@ def find_trust_anchors(ca: str | None = None) -> TrustAnchors:
                 "and its signing policy beside it (HASH.0, HASH.signing_policy), as X509_CERT_DIR is"
             )
         return TrustAnchors(ca)
-    if given := os.environ.get("X509_CERT_DIR"):
-        places = [given]
-    else:
-        places = [str(Path.home() / ".globus" / "certificates"), _SYSTEM]
+    places = usual_folders()
     for place in places:
         if os.path.isdir(place):
             return TrustAnchors(place)
@@ -108,6 +105,13 @@ def find_trust_anchors(ca: str | None = None) -> TrustAnchors:
         f"no certificates of CAs to trust in {' or '.join(places)}: install those of your grid "
         "(ca-policy-egi-core, osg-ca-certs), or name their folder in X509_CERT_DIR"
     )
+
+
+def usual_folders() -> list[str]:
+    """Return where grid tools look for a folder of CAs, which need not be there."""
+    if given := os.environ.get("X509_CERT_DIR"):
+        return [given]
+    return [str(Path.home() / ".globus" / "certificates"), _SYSTEM]
 
 
 def verified_chain(connection: ssl.SSLObject | ssl.SSLSocket) -> list[x509.Certificate]:
