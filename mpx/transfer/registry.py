@@ -75,7 +75,9 @@ def ssh_options(options: CopyOptions, servers: RemoteServers | None) -> SshOptio
 def gsi_options(options: CopyOptions, pool: SessionPool | None = None) -> GsiOptions:
     """Return what the user says of connections with GSI, and the certificate that two servers share."""
     shared = pool.data_certificate if pool else ""
-    return GsiOptions(options.encrypt, options.dcau, options.delegate, options.server_subject, shared)
+    return GsiOptions(
+        options.encrypt, options.dcau, options.delegate, options.server_subject, shared, options.ca
+    )
 
 
 def shared_certificate(source: Location, destination: Location) -> str:

@@ -245,6 +245,18 @@ def test_a_server_by_another_name(own: StockServer) -> None:
     assert "/O=Lab/CN=other" in refused(own, "--server-subject", "/O=Lab/CN=other")
 
 
+def test_a_folder_of_cas_that_is_named(
+    server: StockServer, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert server.grid
+    trusted = str(server.grid.trusted)
+    monkeypatch.setenv("X509_CERT_DIR", str(here))
+    assert str(here) in refused(server) and mpx("list", server.url, "--ca", trusted).code == 0
+    copied("--ca", trusted, make(here / "file", MIB), f"{server.url}/file")
+    done = mpx("list", server.url, "--ca", str(here / "file"))
+    assert done.code == 2 and "is not a folder: for gsiftp://" in done.err, done.err
+
+
 def test_a_ca_that_may_not_sign_for_this_name(own: StockServer) -> None:
     assert own.grid
     own.grid.trust(own.grid.ca, signs="/O=Elsewhere/*")
