@@ -212,9 +212,9 @@ class WebAccess:
                 made, notes = client_context(
                     ca=options.ca,
                     grid=self.is_grid,
-                    shows_certificate=shows_certificate,
                     certificate=certificate[0],
                     key=certificate[1],
+                    shows_usual=shows_certificate,
                 )
                 for text in notes:
                     self.note(text)

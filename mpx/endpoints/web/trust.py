@@ -20,12 +20,12 @@ _OTHER_CERTIFICATE = "name another certificate, with a key that has no passphras
 
 
 def client_context(
-    *, ca: str | None, grid: bool, certificate: str | None, key: str | None
+    *, ca: str | None, grid: bool, certificate: str | None, key: str | None, shows_usual: bool = True
 ) -> tuple[ssl.SSLContext, list[str]]:
     """Return how TLS begins with a server, and notes for the user.
 
     `ca`: a file or folder of CAs, in place of all others (--ca). `grid`: a server of a grid (davs), whose CAs
-    and proxies count too. `certificate`, `key`: files in PEM of --cert and --key. Raises UsageError for a
+    and proxies count too, the latter where it `shows_usual` ones. `certificate`, `key`: files in PEM of --cert and --key. Raises UsageError for a
     `ca` that cannot be used, AuthenticationError for a certificate that cannot, or where nobody is trusted.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
@@ -42,7 +42,7 @@ def client_context(
 
         read_credential(certificate, key or certificate, _OTHER_CERTIFICATE).load_into(made)
         made.post_handshake_auth = True
-    elif grid:
+    elif grid and shows_usual:
         _show_usual(made, notes)
     return made, notes
 
