@@ -26,7 +26,7 @@ PROGRAMS = {
     "nginx": "nginx-light",
     "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so": "libnginx-mod-http-dav-ext",
     "apache2": "apache2-bin",
-    "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client",
+    "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
     "rsync": "rsync",
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",

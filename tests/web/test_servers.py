@@ -1,8 +1,12 @@
 """The web servers of the tests do what their fixtures promise, asked by http.client."""
 
+import base64
 import contextlib
+import hashlib
 import http.client
+import json
 import ssl
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,8 +15,10 @@ from xml.etree import ElementTree
 import pytest
 from web.servers.apache import apache_site
 from web.servers.nginx import nginx_site
-from web.servers.site import WebSite
+from web.servers.private_network import within
+from web.servers.site import WebAnswer, WebSite
 from web.servers.wsgi_dav import wsgidav_site
+from web.servers.xrootd import XrootdSite, xrootd_site
 
 DAV_SITES: dict[str, Callable[..., contextlib.AbstractContextManager[WebSite]]] = {
     "nginx": nginx_site,
@@ -125,3 +131,105 @@ def test_nginx_asks_for_a_certificate_of_the_user(served: Path) -> None:
         assert site.ask("GET", "/file").body == DATA
         site.identity = None
         assert site.ask("GET", "/file").status == 400
+
+
+@pytest.fixture
+def xrootd(served: Path) -> Iterator[XrootdSite]:
+    """XRootD; the test is in its network."""
+    with xrootd_site(served) as site, within(site.namespace):
+        yield site
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_xrootd_stores_what_a_token_permits(xrootd: XrootdSite) -> None:
+    xrootd.headers = bearer(xrootd.issuer.token())
+    assert xrootd.ask("PUT", "/file", DATA).status == 200
+    assert (xrootd.folder / "file").read_bytes() == DATA
+    part = xrootd.ask("GET", "/file", headers={"Range": "bytes=100-299"})
+    assert (part.status, part.body) == (206, DATA[100:300])
+    assert xrootd.ask("MKCOL", "/folder").status == 201
+    listing = xrootd.ask("PROPFIND", "/", headers={"Depth": "1"})
+    assert listing.status == 207
+    lengths = [length.text for length in ElementTree.fromstring(listing.body).iter("{DAV:}getcontentlength")]
+    assert str(len(DATA)) in lengths
+    to = f"https://localhost:{xrootd.port}/folder/moved"
+    assert xrootd.ask("MOVE", "/file", headers={"Destination": to}).status == 201
+    assert (xrootd.folder / "folder/moved").read_bytes() == DATA
+    assert xrootd.ask("DELETE", "/folder/moved").status == 200
+    assert [path.name for path in xrootd.folder.rglob("*")] == ["folder"]
+
+
+def test_xrootd_refuses_what_no_token_permits(xrootd: XrootdSite) -> None:
+    (xrootd.folder / "file").write_bytes(DATA)
+    issuer = xrootd.issuer
+
+    def read(token: str) -> WebAnswer:
+        return xrootd.ask("GET", "/file", headers=bearer(token))
+
+    assert read(issuer.token("storage.read:/")).body == DATA
+    assert read(issuer.token(audience=f"https://localhost:{xrootd.port}")).status == 200
+    assert xrootd.ask("GET", "/file").status == 403
+    assert read(issuer.token("storage.read:/folder")).status == 403
+    assert read(issuer.token(lasts_s=-300)).status == 403
+    assert read(issuer.token(audience="https://elsewhere")).status == 403
+    assert read(issuer.token(claims={"iss": "https://localhost:1"})).status == 403
+    refused = xrootd.ask("PUT", "/other", DATA, bearer(issuer.token("storage.read:/")))
+    assert refused.status == 403
+    assert not (xrootd.folder / "other").exists()
+
+
+def test_xrootd_tells_checksums(xrootd: XrootdSite) -> None:
+    xrootd.headers = bearer(xrootd.issuer.token())
+    xrootd.ask("PUT", "/file", DATA)
+    adler32, md5 = f"{zlib.adler32(DATA):08x}", base64.b64encode(hashlib.md5(DATA).digest()).decode()
+    for told in (f"adler32={adler32}", f"md5={md5}"):
+        answer = xrootd.ask("HEAD", "/file", headers={"Want-Digest": told.partition("=")[0]})
+        assert answer.headers["digest"] == told
+
+
+def test_xrootd_takes_a_proxy_of_the_user(xrootd: XrootdSite) -> None:
+    xrootd.identity = (xrootd.proxy, xrootd.proxy)
+    assert xrootd.ask("PUT", "/file", DATA).status == 200
+    assert xrootd.ask("GET", "/file").body == DATA
+
+
+def test_xrootd_makes_macaroons(xrootd: XrootdSite) -> None:
+    """Of the holder of a proxy; whoever asks with a token gets one that permits nothing."""
+    xrootd.identity = (xrootd.proxy, xrootd.proxy)
+    xrootd.ask("PUT", "/file", DATA)
+    wanted = json.dumps({"caveats": ["activity:DOWNLOAD"], "validity": "PT10M"}).encode()
+    answer = xrootd.ask("POST", "/file", wanted, {"Content-Type": "application/macaroon-request"})
+    xrootd.identity, xrootd.headers = None, bearer(json.loads(answer.body)["macaroon"])
+    assert xrootd.ask("GET", "/file").body == DATA
+    assert xrootd.ask("PUT", "/file", b"").status == 403
+
+
+def test_xrootd_copies_from_another(xrootd: XrootdSite, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    token = xrootd.issuer.token()
+    with xrootd_site(tmp_path / "other", beside=xrootd) as other:
+        other.ask("PUT", "/file", DATA, bearer(token))
+        pull = {
+            "Source": f"https://localhost:{other.port}/file",
+            "TransferHeaderAuthorization": f"Bearer {token}",
+            "Credential": "none",
+        }
+        answer = xrootd.ask("COPY", "/copied", headers={**bearer(token), **pull})
+        assert answer.status == 201
+        assert b"success: Created" in answer.body
+    assert (xrootd.folder / "copied").read_bytes() == DATA
+
+
+def test_xrootd_is_reached_from_its_network_only(served: Path) -> None:
+    with xrootd_site(served) as site:
+        with pytest.raises(ConnectionRefusedError):
+            site.ask("OPTIONS", "/")
+        site.kill()
+        site.start()
+        with within(site.namespace):
+            assert site.ask("GET", "/file").status == 403
+        with pytest.raises(ConnectionRefusedError):  # the thread is back
+            site.ask("OPTIONS", "/")

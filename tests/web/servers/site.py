@@ -17,7 +17,7 @@ LOOK_S = 0.02
 
 
 class ServerProcess:
-    """A server in a session of its own, from `start` to `kill`; both may be called again, in turn."""
+    """A server in a session of its own, from `start` to `kill`; which may be called again, in turn."""
 
     def __init__(
         self,
@@ -25,13 +25,13 @@ class ServerProcess:
         log: Path,
         *,
         environment: Mapping[str, str] | None = None,
-        user: str = "",
+        folder: Path | None = None,
     ) -> None:
-        """`command` stays in the foreground; `log`: what it says goes there; `user`: whom it runs as."""
+        """`command` stays in the foreground; `log`: what it says goes there; `folder`: where it works."""
         self.command = list(command)
         self.log = log
         self._environment = dict(environment) if environment is not None else None
-        self._user = user or None
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, answers: Callable[[], bool]) -> None:
@@ -44,9 +44,7 @@ class ServerProcess:
                 stderr=log,
                 env=self._environment,
                 start_new_session=True,
-                user=self._user,
-                group=self._user,
-                extra_groups=[] if self._user else None,
+                cwd=self._folder,
             )
         try:
             self._wait(self._process, answers)
@@ -63,20 +61,21 @@ class ServerProcess:
 
     def stop(self) -> None:
         """End it as an administrator would, who leaves none of its workers behind."""
-        assert self._process is not None
-        self._process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOPPED_WITHIN_S)
-        self.kill()
+        if self._process:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOPPED_WITHIN_S)
+            self.kill()
 
     def kill(self) -> None:
         """End it and all that it started, as a machine that goes down."""
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(30)
-        while _live_on(self._process.pid):  # its workers are not our children, and hold its port until then
-            time.sleep(LOOK_S)
+        if self._process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(30)
+            while _live_on(self._process.pid):  # not our children; they hold its port
+                time.sleep(LOOK_S)
+            self._process = None
 
     def said(self) -> str:
         """What it has written into its log."""
