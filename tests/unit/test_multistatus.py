@@ -157,6 +157,15 @@ def test_properties_that_a_server_does_not_have(status: str) -> None:
     assert read(file(told, "HTTP/2 200")) == [DavEntry("/x", True, 1, etag="x")]
 
 
+def test_properties_of_one_status_are_not_those_of_another() -> None:
+    had = "<propstat><prop><getetag>x</getetag></prop><status>HTTP/1.1 200 OK</status></propstat>"
+    lacking = "<propstat><prop><getcontentlength>7</getcontentlength></prop>{}</propstat>"
+    for status in ("", "<status>HTTP/1.1 404 Not Found</status>"):
+        other = lacking.format(status)
+        for told in (had + other, other + had, other + had + other):
+            assert read(answer(f"<response><href>/x</href>{told}</response>")) == [DavEntry("/x", etag="x")]
+
+
 def test_elements_count_where_they_belong_only() -> None:
     told = "<x:getetag>a</x:getetag><x:y><getetag>b</getetag></x:y><collection/><href>/y</href>"
     assert read(file(told + "<x:resourcetype><collection/></x:resourcetype>")) == [DavEntry("/x")]
@@ -246,24 +255,24 @@ def test_a_declaration_of_types_is_refused_when_it_begins() -> None:
         MultiStatus().feed(b"<!DOCTYPE x [")
 
 
-def test_after_an_error_there_is_no_end_without_one() -> None:
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [(answer("<response>") + b"</x>", "mismatched tag"), (b"<html>", "no answer for many names")],
+)
+def test_after_an_error_there_is_no_end_without_one(wrong: bytes, why: str) -> None:
     parser = MultiStatus()
-    for ask in (
-        lambda: parser.feed(answer("<response>") + b"</x>"),
-        lambda: parser.feed(APACHE),
-        parser.close,
-    ):
-        with pytest.raises(MultiStatusError, match="mismatched tag"):
+    for ask in (lambda: parser.feed(wrong), lambda: parser.feed(b"</html>"), parser.close):
+        with pytest.raises(MultiStatusError, match=why):
             ask()
 
 
 @pytest.mark.parametrize(
     ("begin", "part", "why"),
     [
-        ("<response>", "<a>", "deeper, than any need be"),
-        ("<response>", "<a/>", "more elements"),
-        ("", "<a/>", "more elements"),
-        ("<response>", "<a {}/>", "attributes"),
+        ("<response>", "<a>", f"elements in more than {multistatus.MOST_DEPTH} others"),
+        ("<response>", "<a/>", f"more than {multistatus.MOST_ELEMENTS} elements"),
+        ("", "<a/>", f"more than {multistatus.MOST_ELEMENTS} elements"),
+        ("<response>", "<a {}/>", f"more than {multistatus.MOST_ATTRIBUTES} attributes"),
         (
             "<response><href>",
             "abcdefghij",

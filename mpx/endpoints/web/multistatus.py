@@ -148,8 +148,12 @@ class MultiStatus:
         within = roles[-1]
         role = _ROLES.get((within, name), "")
         self._elements += 1
-        if self._elements > MOST_ELEMENTS or len(roles) > MOST_DEPTH or len(attributes) > 2 * MOST_ATTRIBUTES:
-            raise MultiStatusError("a response with more elements or attributes, or deeper, than any need be")
+        if self._elements > MOST_ELEMENTS:
+            raise MultiStatusError(f"a response of more than {MOST_ELEMENTS} elements")
+        if len(roles) > MOST_DEPTH:
+            raise MultiStatusError(f"elements in more than {MOST_DEPTH} others")
+        if len(attributes) > 2 * MOST_ATTRIBUTES:
+            raise MultiStatusError(f"an element with more than {MOST_ATTRIBUTES} attributes")
         if within == "checksums":
             self._text.append(" ")
             roles.append(within)
@@ -168,8 +172,7 @@ class MultiStatus:
     def _end(self, _: str) -> None:
         role = self._roles.pop()
         if role in _PROPERTIES:
-            if self._roles[-1] != "checksums":
-                self._propstat[role] = self._text_here()
+            self._propstat[role] = self._text_here()
         elif role == "href":
             self._hrefs.append(_unpadded("".join(self._text)))
         elif role == "status":
@@ -192,7 +195,7 @@ class MultiStatus:
     def _begin_response(self) -> None:
         self._hrefs, self._found = [], {}
         self._status, self._description = None, ""
-        self._elements, self._response_at = 0, self._parser.CurrentByteIndex
+        self._response_at = self._parser.CurrentByteIndex
 
     def _end_response(self) -> None:
         self._elements = 0
