@@ -58,6 +58,7 @@ def test_the_url_that_was_asked_may_have_no_path_and_a_scheme_of_webdav() -> Non
     [
         ("", "0 characters"),
         ("/" * 20_000, "20000 characters"),
+        ("/" + " " * 9000 + "x", "270"),  # when it is encoded
         ("ftp://h/x", "another scheme"),
         ("javascript:alert(1)", "another scheme"),
         ("file:///etc/passwd", "another scheme"),

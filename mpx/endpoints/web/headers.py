@@ -124,9 +124,7 @@ def _digests(text: str) -> Iterator[tuple[str, str]]:
 
 def _digest_hex(text: str, digits: int) -> str | None:
     """Return a digest in hex that is written so or in base64; which it is, its length tells."""
-    is_marked = len(text) > 2 and text.startswith(":") and text.endswith(":")  # as bytes (RFC 9651)
-    is_hex = not is_marked and _HEX.fullmatch(text) is not None
-    if is_hex and (len(text) == digits or len(text) < digits == _SUM_DIGITS):
+    if _HEX.fullmatch(text) and (len(text) == digits or len(text) < digits == _SUM_DIGITS):
         return text.lower().zfill(digits)
     text = text.strip(":").rstrip("=").replace("-", "+").replace("_", "/")
     try:

@@ -1,9 +1,12 @@
 """Answers of WebDAV for many names, `207 Multi-Status` (RFC 4918), read as they arrive. Pure.
 
 A listing of a million names is never in memory. All that a server may make large or deep has a bound, and a
-document type declaration, which entities need, is refused when it begins.
+document type declaration, which entities need, is refused when it begins. All is taken for UTF-8. Of what XML
+cannot hold (XRootD writes all bytes of a name but `<`, `>` and `&` as they are) Expat is given stand-ins, so
+that one such file does not keep a folder from being listed.
 """
 
+import codecs
 import re
 from dataclasses import dataclass
 from xml.parsers import expat
@@ -21,6 +24,11 @@ MOST_NAMES = 4096  # different ones, of elements, attributes and name spaces: Ex
 _PIECE_BYTES = 1 << 14  # that are parsed before the bounds are looked at
 _LONGEST_DESCRIPTION = 1000  # characters that a person is told
 _BLANKS = " \t\r\n"
+# What XML cannot hold: control characters, bytes that are no UTF-8, and U+FFFE and U+FFFF. Each byte of these
+# stands at the end of Unicode while Expat has it, and so does what was there before.
+_STAND_INS = 0x10FF00
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\udc80-\udcff\ufffe\uffff\U0010ff00-\U0010ffff]+")
+_STAND_IN = re.compile("[\U0010ff00-\U0010ffff]+")
 
 _STATUS = re.compile(r"(?:HTTP/[0-9.]{1,5} )?(?P<code>[0-9]{3})(?: .*)?", re.DOTALL)
 _OK = 200
@@ -85,7 +93,8 @@ class MultiStatus:
         self._propstat: dict[str, str] = {}
         self._propstat_status: int | None = None
         self._names: dict[str, str] = {}
-        self._parser = parser = expat.ParserCreate(None, " ", intern=self._names)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._parser = parser = expat.ParserCreate("utf-8", " ", intern=self._names)
         parser.ordered_attributes = True
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
@@ -113,13 +122,14 @@ class MultiStatus:
         if self._failure is not None:
             raise self._failure
         try:
-            self._parser.Parse(piece, is_end)
-            self._fed_bytes += len(piece)
+            fit = _UNFIT.sub(_stand_ins, self._decoder.decode(piece, is_end)).encode()
+            self._parser.Parse(fit, is_end)
+            self._fed_bytes += len(fit)
             if not is_end:
                 self._check_bounds()
         except MultiStatusError as error:
             self._failure = error
-        except (expat.ExpatError, ValueError, LookupError) as error:  # the latter two: of the encoding
+        except expat.ExpatError as error:
             self._failure = MultiStatusError(f"not XML that can be read: {error}")
         if self._failure is not None:
             raise self._failure
@@ -148,8 +158,12 @@ class MultiStatus:
         within = roles[-1]
         role = _ROLES.get((within, name), "")
         self._elements += 1
-        if self._elements > MOST_ELEMENTS or len(roles) > MOST_DEPTH or len(attributes) > 2 * MOST_ATTRIBUTES:
-            raise MultiStatusError("a response with more elements or attributes, or deeper, than any need be")
+        if self._elements > MOST_ELEMENTS:
+            raise MultiStatusError(f"a response of more than {MOST_ELEMENTS} elements")
+        if len(roles) > MOST_DEPTH:
+            raise MultiStatusError(f"elements in more than {MOST_DEPTH} others")
+        if len(attributes) > 2 * MOST_ATTRIBUTES:
+            raise MultiStatusError(f"an element with more than {MOST_ATTRIBUTES} attributes")
         if within == "checksums":
             self._text.append(" ")
             roles.append(within)
@@ -168,16 +182,15 @@ class MultiStatus:
     def _end(self, _: str) -> None:
         role = self._roles.pop()
         if role in _PROPERTIES:
-            if self._roles[-1] != "checksums":
-                self._propstat[role] = self._text_here()
+            self._propstat[role] = self._text_here().strip(_BLANKS)
         elif role == "href":
-            self._hrefs.append(_unpadded("".join(self._text)))
+            self._hrefs.append(_unpadded(self._text_here()))
         elif role == "status":
-            self._status = _status(self._text_here())
+            self._status = _status(self._text_here().strip(_BLANKS))
         elif role == "status of properties":
-            self._propstat_status = _status(self._text_here())
+            self._propstat_status = _status(self._text_here().strip(_BLANKS))
         elif role == "description":
-            self._description = self._text_here()[:_LONGEST_DESCRIPTION]
+            self._description = self._text_here().strip(_BLANKS)[:_LONGEST_DESCRIPTION]
         elif role == "propstat":
             if self._propstat_status == _OK:
                 self._found |= self._propstat
@@ -187,12 +200,13 @@ class MultiStatus:
             self._text.clear()
 
     def _text_here(self) -> str:
-        return "".join(self._text).strip(_BLANKS)
+        text = "".join(self._text)
+        return text if text.isascii() else _STAND_IN.sub(_as_sent, text)
 
     def _begin_response(self) -> None:
         self._hrefs, self._found = [], {}
         self._status, self._description = None, ""
-        self._elements, self._response_at = 0, self._parser.CurrentByteIndex
+        self._response_at = self._parser.CurrentByteIndex
 
     def _end_response(self) -> None:
         self._elements = 0
@@ -210,6 +224,14 @@ class MultiStatus:
                 self._description,
             )
             self._complete.append(entry)
+
+
+def _stand_ins(found: re.Match[str]) -> str:
+    return "".join(chr(_STAND_INS + byte) for byte in found.group().encode("utf-8", "surrogateescape"))
+
+
+def _as_sent(found: re.Match[str]) -> str:
+    return bytes(ord(each) - _STAND_INS for each in found.group()).decode("utf-8", "surrogateescape")
 
 
 def _unpadded(text: str) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote_to_bytes
 from mpx.text import quoted
 
 _BEFORE_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")  # scheme and host of an absolute URL
+_PLAIN = re.compile(r'[\x00-\x20"<>\x7f]|%(?![0-9A-Fa-f]{2})')  # in a path: nothing in it is encoded
 _MOST_SHOWN = 200  # characters of an href in a message
 
 
@@ -29,20 +30,24 @@ def decoded(path: str) -> str:
     return unquote_to_bytes(path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
-def child_name(href: str, folder_path: str) -> str | None:
+def child_name(href: str, folder_path: str, *, is_encoded: bool = True) -> str | None:
     """Return the name in a folder that an href of its listing stands for, None for the folder itself.
 
     `folder_path` is the path of the URL that was asked, as it was sent. An href is a path, or a URL, of which
     the path alone counts: behind a proxy a server knows itself by another host. How either is encoded does
-    not matter, nor do doubled slashes and one at the end. Raises HrefError for all that is no name right
-    below the folder; what is returned holds no `/` or NUL, and is not empty, `.` or `..`.
+    not matter, nor do doubled slashes and one at the end. `is_encoded`: False for a server that is known to
+    encode nothing in any href (XRootD); of others, those are taken as they are that hold what no encoding
+    leaves. Raises HrefError for all that is no name right below the folder; what is returned holds no `/` or
+    NUL, and is not empty, `.` or `..`.
     """
     path = _BEFORE_PATH.sub("", href, count=1)
     if not path.startswith("/") and (path or not href):
         raise _error(href, "neither a path nor a URL")
-    if "?" in path:  # of which nobody can tell whether it is one of the name, sent as it is
+    is_encoded = is_encoded and not _PLAIN.search(path)
+    if is_encoded and "?" in path:  # of which nobody can tell whether it is one of the name
         raise _error(href, "with a query")
-    folder, found = _segments(folder_path), _segments(path)
+    folder = [decoded(each) for each in _segments(folder_path)]
+    found = [decoded(each) if is_encoded else each for each in _segments(path)]
     for each in found:
         if each in (".", "..") or "/" in each or "\0" in each:
             raise _error(href, f"with {quoted(each[:_MOST_SHOWN])} in its path")
@@ -56,7 +61,7 @@ def child_name(href: str, folder_path: str) -> str | None:
 
 
 def _segments(path: str) -> list[str]:
-    return [decoded(each) for each in path.split("/") if each]
+    return [each for each in path.split("/") if each]
 
 
 def _error(href: str, why: str) -> HrefError:

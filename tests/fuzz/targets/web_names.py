@@ -1,6 +1,7 @@
 """Hrefs of a listing: the first line is the folder that was asked for, each other one an href."""
 
 import os
+from itertools import product
 
 from mpx.endpoints.web.names import HrefError, child_name, decoded, encoded
 
@@ -17,17 +18,17 @@ def parse(data: bytes) -> None:
     """Read each href; its name is one, and comes back when it is sent."""
     first, *others = data.split(b"\n")
     folder = os.fsdecode(first[:_LONGEST_FOLDER_BYTES]).rstrip("/") + "/"
-    for href in map(os.fsdecode, others):
+    for href, is_encoded in product(map(os.fsdecode, others), (True, False)):
         try:
-            name = child_name(href, folder)
+            name = child_name(href, folder, is_encoded=is_encoded)
         except HrefError as error:
             assert len(str(error)) < 2000
             continue
         if name is not None:
             assert name not in ("", ".", "..") and not {"/", "\0"} & set(name)
-            assert decoded(encoded(name)) == name
+            assert os.fsencode(decoded(encoded(name))) == os.fsencode(name)
             if _is_sent(folder):
-                assert child_name(folder + encoded(name), folder) == name
+                assert child_name(folder + encoded(name), folder) == decoded(encoded(name))
 
 
 def _is_sent(folder: str) -> bool:
