@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerTokens
-from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.trust import client_context
@@ -53,6 +53,7 @@ class WebAccess:
             bool, ssl.SSLContext
         ] = {}  # by whether our certificate is shown; with `_lock` held
         self._spare: list[HttpConnection] = []  # that are open, and used by nobody; with `_lock` held
+        self._begun: BegunAnswer | None = None  # of the file that is copied first; with `_lock` held
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
@@ -67,7 +68,15 @@ class WebAccess:
 
     # --- what lets us in -----------------------------------------------------------------------------
 
-    def authorization(self, origin: Origin) -> dict[str, str]:
+    def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:
+        """Return a request with what lets us in; raises AuthenticationError for a token that does not hold."""
+        return WebRequest(method, url, {**self._authorization(url.origin), **headers})
+
+    def has_credentials(self, origin: Origin) -> bool:
+        """Tell whether requests to a server have something that lets us in."""
+        return bool(self._authorization(origin))
+
+    def _authorization(self, origin: Origin) -> dict[str, str]:
         """Return the header that lets us in at a server: a token, else user and password; none in the clear.
 
         Raises AuthenticationError for a token that does not hold, UsageError for a ~/.netrc that is no use.
@@ -130,6 +139,19 @@ class WebAccess:
 
     # --- connections ---------------------------------------------------------------------------------
 
+    def begin(self, answer: BegunAnswer) -> None:
+        """Keep the answer that brings the beginning of a file, for who moves that."""
+        with self._lock:
+            self._begun = answer
+
+    def take_begun(self, url: WebUrl) -> BegunAnswer | None:
+        """Return the answer that brings the beginning of a file, once."""
+        with self._lock:
+            if self._begun is None or self._begun.url != url:
+                return None
+            begun, self._begun = self._begun, None
+        return begun
+
     def give_back(self, connection: HttpConnection) -> None:
         """Take a connection to our own server on which nothing is under way, for who needs one next."""
         with self._lock:
@@ -149,6 +171,8 @@ class WebAccess:
         """Close the connections that nobody uses."""
         with self._lock:
             spare, self._spare = self._spare, []
+            spare += [self._begun.connection] if self._begun else []
+            self._begun = None
         for connection in spare:
             connection.close()
 

@@ -48,7 +48,7 @@ class Answers:
             fetch.at,
             "send",
             SourceError,
-            has_credentials=bool(access.authorization(fetch.at.origin)),
+            has_credentials=access.has_credentials(fetch.at.origin),
             help_text=access.how_to_log_in,
         )
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:

@@ -121,3 +121,12 @@ class HttpConnection:
         """Reset it; who reads or sends gets ConnectionLost."""
         with contextlib.suppress(OSError, ValueError):
             tcp.reset(self.socket)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunAnswer:
+    """The answer to a GET for the beginning of a file, of which only the head was read."""
+
+    url: WebUrl
+    connection: HttpConnection
+    reply: Reply

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
@@ -73,6 +73,32 @@ class WebDialogue:
         found += [None] * (2 - len(found))
         return found[0], found[1]
 
+    def begin(self, first: str, url: WebUrl, most_bytes: int) -> tuple[Reply | None, BegunAnswer | None]:
+        """Ask a question, and for the beginning of a file at once; None where one is not answered.
+
+        The body of the second answer is left to whoever takes it, with its connection.
+        """
+        requests = [
+            self._request(first, url, {}, b""),
+            self._request("GET", url, {"Range": f"bytes=0-{most_bytes - 1}"}, b""),
+        ]
+        connection = self.connection(url.origin)
+        self.let_go(url.origin)
+        answer: Reply | None = None
+        try:
+            connection.send_all_of(requests, b"")
+            answer = connection.reply(first)
+            answer.read(_DRAINED_BYTES)
+            if answer.is_reusable:
+                return answer, BegunAnswer(url, connection, connection.reply("GET"))
+        except (ConnectionLost, TransferTimeout):
+            pass
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return answer, None
+
     def _pipelined(
         self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str], body: bytes
     ) -> Iterator[tuple[Reply, bytes]]:
@@ -101,7 +127,7 @@ class WebDialogue:
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
-        return WebRequest(method, url, {**self.access.authorization(url.origin), **extra, **length})
+        return self.access.request(method, url, {**extra, **length})
 
     @contextlib.contextmanager
     def _answer(self, request: WebRequest, body: bytes) -> Iterator[Reply]:

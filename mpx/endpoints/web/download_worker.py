@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
+from mpx.endpoints.web.connection import BegunAnswer
 from mpx.endpoints.web.describe import info_of_head
-from mpx.endpoints.web.fetch import WebFetch
+from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
 from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
 from mpx.endpoints.web.refusals import ServerBusy, is_success
@@ -28,7 +29,7 @@ from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
 
 PIECE_S = 1.0  # of the goodput: a piece lasts so long
-FIRST_PIECE, LARGEST_PIECE = 1 << 20, 64 << 20
+LARGEST_PIECE = 64 << 20
 AHEAD_S = 0.25  # of the goodput, and two round trips, are asked for ahead
 MOST_AHEAD = 16  # requests
 AT_FIRST = 1e6  # bytes/s that a worker is taken to bring as long as nothing is known
@@ -122,6 +123,9 @@ class WebDownloadWorker(WebWorker):
             return True
         is_all = file.is_streamed or (piece.start == 0 and piece.end == file.size_bytes)
         url = self.access.url_of(file.source)
+        if begun := self.access.take_begun(url):
+            self._take_begun(piece, begun)
+            return True
         fetch = WebFetch(file, piece.start, piece.end, fd, url, is_whole=is_all)
         fetch.at = self.access.leads_to(url)
         self._fetches.append(fetch)
@@ -132,6 +136,30 @@ class WebDownloadWorker(WebWorker):
         self.lanes.ask(fetch)
         self._was_asked = True
         return True
+
+    def _take_begun(self, piece: Piece, begun: BegunAnswer) -> None:
+        """Put a piece back, and take the answer that brings the beginning of its file.
+
+        That is left where something else is to bring it.
+        """
+        file = piece.file
+        self._scheduler.give_back(file, piece.start, piece.end)
+        end = min(FIRST_PIECE, file.size_bytes)
+        is_taken = not (self._whole_files or file.is_streamed or self.control.gate.is_used)
+        first = file.take(end) if is_taken and self.lanes.is_free else None
+        if first != (0, end):
+            begun.connection.close()
+            if first:
+                self._scheduler.give_back(file, *first)
+            file.close()
+            return
+        fetch = WebFetch(file, 0, end, file.open(file.partial, os.O_RDWR), begun.url, is_whole=False)
+        file.close()
+        self._fetches.append(fetch)
+        self.is_busy, self.came_s, self._was_asked = True, time.monotonic(), True
+        self._began_s, self._began_bytes = self.came_s, 0
+        self.lanes.adopt(begun.connection)
+        self._judge(fetch, begun.reply)
 
     def _next_piece(self) -> Piece | None:
         if self._whole_files:
@@ -212,6 +240,10 @@ class WebDownloadWorker(WebWorker):
             self._ask_again(fetch)  # a connection that was kept had ended
             return
         self.came_s = time.monotonic()
+        self._judge(fetch, reply)
+
+    def _judge(self, fetch: WebFetch, reply: Reply) -> None:
+        """Decide what an answer means, and act on it."""
         try:
             fate = self._answers.judge(fetch, reply)
         except ServerBusy as error:

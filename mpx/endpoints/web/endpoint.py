@@ -9,6 +9,7 @@ from mpx.endpoints.web.changes import TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describe import info_of_entry, info_of_head
 from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, children, listed
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success, refused
 from mpx.endpoints.web.reply import Reply
@@ -48,6 +49,7 @@ class WebEndpoint:
         self._stop = stop
         self._dialogue = WebDialogue(access, stop)
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
+        self._begins = ""  # the file of which the first answer is to bring the beginning
         self._takes_ranges = True  # until it says that it does not
         self._asked_s = 0.0  # smoothed, of a question
 
@@ -61,7 +63,7 @@ class WebEndpoint:
             url,
             what,
             self._refusal,
-            has_credentials=bool(access.authorization(url.origin)),
+            has_credentials=access.has_credentials(url.origin),
             help_text=access.how_to_log_in,
         )
 
@@ -73,7 +75,9 @@ class WebEndpoint:
         return Protection(until_s=self._access.token_expires_s)
 
     def foresee(self, names: Sequence[str]) -> None:
-        """See Endpoint. Each question is one exchange."""
+        """See Endpoint. Of one file the beginning comes with the first answer."""
+        if len(names) == 1 and self._refusal is SourceError:
+            self._begins = names[0]
 
     def check_name(self, name: str) -> None:
         """See Endpoint."""
@@ -139,14 +143,31 @@ class WebEndpoint:
         """See Endpoint."""
         url = self._url(name)
         if self._access.speaks_dav is None:
-            head = self._first_look(url)
-            if head is not None and is_success(head) and not url.path.endswith("/"):
-                return self._described(head, url, url, head.told_bytes)
+            if name == self._begins and (begun := self._begin(url)):
+                return begun
+            if self._access.speaks_dav is None:
+                head = self._first_look(url)
+                if head is not None and is_success(head) and not url.path.endswith("/"):
+                    return self._described(head, url, url, head.told_bytes)
         if self._access.speaks_dav:
             found, is_answer = self._propfind(url)
             if is_answer:
                 return found
         return self._head(url)
+
+    def _begin(self, url: WebUrl) -> FileInfo | None:
+        """Ask as _first_look, for the beginning in place of HEAD; None where that is not what comes."""
+        options, begun = self._dialogue.begin("OPTIONS", url, FIRST_PIECE)
+        if options is not None:
+            self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
+        if begun is None:
+            return None
+        size_bytes = _size_told(begun.reply) if begun.reply.status == 206 else None
+        if size_bytes is None or url.path.endswith("/"):
+            begun.connection.close()
+            return None
+        self._access.begin(begun)
+        return self._described(begun.reply, url, url, size_bytes)
 
     def _first_look(self, url: WebUrl) -> Reply | None:
         """Ask whether the server speaks WebDAV, which a refusal tells, too, and describe by HEAD meanwhile.

@@ -11,6 +11,8 @@ from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError
 
+FIRST_PIECE = 1 << 20  # bytes that are asked for as long as nothing is known of a server
+
 
 class WebFetch:
     """[start, end) of a file, asked for by one GET; all of one, whatever its size, where it is `is_whole`.

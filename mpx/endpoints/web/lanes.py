@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.connection import HttpConnection, WebRequest
+from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.fetch import WebFetch
 from mpx.endpoints.web.url import Origin
 from mpx.engine.carrier import CarrierContext
-from mpx.engine.path_set import Side
+from mpx.engine.path_set import DEFAULT_PATH, Side
 from mpx.engine.receiving import ReceivingCounters
 from mpx.engine.stream import StreamCounters, StreamTotals, summed
 
@@ -73,12 +73,14 @@ class LaneSet:
         lane = self._lanes.get(origin)
         if lane is None:
             streams = self._context.streams
-            congestion = self.congestion or streams.congestion_of(self._path)
-            steer = streams.paths.register(self._path, self._side)
-            http = None if congestion or steer else self._access.take(origin)
+            http = self._access.take(origin) if self.is_free else None
             if http is None:
-                stop = self._context.failure.cancel.is_set
-                http = self._access.connect(origin, congestion=congestion, bound=steer, stop=stop)
+                http = self._access.connect(
+                    origin,
+                    congestion=self.congestion or streams.congestion_of(self._path),
+                    bound=streams.paths.register(self._path, self._side),
+                    stop=self._context.failure.cancel.is_set,
+                )
             self.connected_s = http.connected_s
             lane = ReceivingLane(http) if self._side == "sink" else WebLane(http)
             with self._guard:
@@ -94,6 +96,20 @@ class LaneSet:
         """Return the lane to a server if there is one."""
         return self._lanes.get(origin)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether any connection will do: none is steered, nor has it a congestion control of its own."""
+        streams = self._context.streams
+        is_default = streams.paths.names == (DEFAULT_PATH,)
+        return is_default and not (self.congestion or streams.congestion_of(self._path))
+
+    def adopt(self, http: HttpConnection) -> None:
+        """Take a connection over that was opened by others."""
+        self.drop(http.origin)
+        self.connected_s = http.connected_s
+        with self._guard:
+            self._lanes[http.origin] = ReceivingLane(http) if self._side == "sink" else WebLane(http)
+
     def has(self, origin: Origin) -> bool:
         """Tell whether there is a lane to a server."""
         return origin in self._lanes
@@ -102,15 +118,13 @@ class LaneSet:
         """Send the request of a fetch; raises ConnectionLost and the like."""
         origin = fetch.at.origin
         fetch.is_checked = False
-        self.to(origin).http.send(
-            WebRequest("GET", fetch.at, {**self._access.authorization(origin), **fetch.headers()})
-        )
+        self.to(origin).http.send(self._access.request("GET", fetch.at, fetch.headers()))
 
     def ask_about(self, fetch: WebFetch) -> None:
         """Ask what the file of a fetch is, behind it; raises as `ask`."""
         origin = fetch.at.origin
         if lane := self._lanes.get(origin):
-            lane.http.send(WebRequest("HEAD", fetch.at, self._access.authorization(origin)))
+            lane.http.send(self._access.request("HEAD", fetch.at, {}))
             fetch.is_checked = True
 
     def drop(self, origin: Origin) -> None:

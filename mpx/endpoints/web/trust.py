@@ -25,7 +25,7 @@ def client_context(
     """Return how TLS begins with a server, and notes for the user.
 
     `ca`: a file or folder of CAs, in place of all others (--ca). `grid`: a server of a grid (davs), whose CAs
-    count too, and proxies where it `shows_usual` ones. `certificate`, `key`: files in PEM of --cert and --key.
+    count too, and proxies where it `shows_usual` ones. `certificate`, `key`: files of --cert and --key.
     Raises UsageError for a `ca` that cannot be used, AuthenticationError for a certificate that cannot, or
     where nobody is trusted.
     """

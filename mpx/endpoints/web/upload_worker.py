@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import BodySender
-from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import WebLane
 from mpx.endpoints.web.refusals import REDIRECTS, ServerBusy, is_success, refused
@@ -127,7 +126,7 @@ class WebUploadWorker(WebWorker):
             url,
             "store",
             DestinationError,
-            has_credentials=bool(access.authorization(url.origin)),
+            has_credentials=access.has_credentials(url.origin),
             help_text=access.how_to_log_in,
         )
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
@@ -157,8 +156,8 @@ class WebUploadWorker(WebWorker):
             pacing.limit_unsent(http.socket, UNSENT_BYTES)
         length = {"Transfer-Encoding": "chunked"} if is_streamed else {"Content-Length": str(file.size_bytes)}
         expect = {"Expect": "100-continue"} if asks_first else {}
-        headers = {**self.access.authorization(url.origin), **length, **expect}
-        http.send(WebRequest("PUT", url, {**headers, "Content-Type": "application/octet-stream"}))
+        headers = {**length, **expect, "Content-Type": "application/octet-stream"}
+        http.send(self.access.request("PUT", url, headers))
         if asks_first and (early := self._early(lane)):
             self.lanes.drop(url.origin)  # it may wait for the data still
             return early
