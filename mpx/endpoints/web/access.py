@@ -69,7 +69,7 @@ class WebAccess:
     # --- what lets us in -----------------------------------------------------------------------------
 
     def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:
-        """Return a request with what lets us in; raises AuthenticationError for a token that does not hold."""
+        """Return a request with what lets us in; AuthenticationError for a token that does not hold."""
         return WebRequest(method, url, {**self._authorization(url.origin), **headers})
 
     def has_credentials(self, origin: Origin) -> bool:

@@ -1,0 +1,181 @@
+"""Describing files and listing folders of a web server: by WebDAV (PROPFIND), else by HEAD and GET."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.web import headers
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.describe import info_of_entry, info_of_head
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.fetch import FIRST_PIECE
+from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, children, listed
+from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.errors import ConnectionLost, MpxError
+
+_MULTI_STATUS, _PARTIAL, _NO_SUCH_RANGE = 207, 206, 416
+_NO_HEAD = (
+    400,
+    403,
+    405,
+    501,
+)  # answers to HEAD where GET may be answered: URLs signed for GET, small servers
+
+
+class WebDescriber:
+    """For one thread. `refused(reply, url, what)` makes the error of a refusal; `kind`: of one of a name."""
+
+    def __init__(
+        self,
+        access: WebAccess,
+        dialogue: WebDialogue,
+        refused: Callable[[Reply, WebUrl, str], MpxError],
+        kind: type[MpxError],
+    ) -> None:
+        self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
+        self.takes_ranges = True  # until the server says that it does not
+        self.begins = ""  # the file of which the first answer is to bring the beginning
+
+    def stat(self, name: str) -> FileInfo | None:
+        """See Endpoint."""
+        url = self._access.url_of(name)
+        if self._access.speaks_dav is None:
+            if name == self.begins and (begun := self._begin(url)):
+                return begun
+            if self._access.speaks_dav is None:
+                head = self._first_look(url)
+                if head is not None and is_success(head) and not url.path.endswith("/"):
+                    return self._described(head, url, url, head.told_bytes)
+        if self._access.speaks_dav:
+            found, is_answer = self._propfind(url)
+            if is_answer:
+                return found
+        return self._head(url)
+
+    def _begin(self, url: WebUrl) -> FileInfo | None:
+        """Ask as _first_look, for the beginning in place of HEAD; None where that is not what comes."""
+        options, begun = self._dialogue.begin("OPTIONS", url, FIRST_PIECE)
+        if options is not None:
+            self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
+        if begun is None:
+            return None
+        size_bytes = _size_told(begun.reply) if begun.reply.status == _PARTIAL else None
+        if size_bytes is None or url.path.endswith("/"):
+            begun.connection.close()
+            return None
+        self._access.begin(begun)
+        return self._described(begun.reply, url, url, size_bytes)
+
+    def _first_look(self, url: WebUrl) -> Reply | None:
+        """Ask whether the server speaks WebDAV, which a refusal tells, too, and describe by HEAD meanwhile.
+
+        Returns the answer to HEAD; None where another question is needed, as that is no file or the server
+        speaks WebDAV and tells more by it.
+        """
+        options, head = self._dialogue.ask_both("OPTIONS", "HEAD", url)
+        self._access.speaks_dav = options is not None and is_success(options) and bool(options.header("DAV"))
+        return None if self._access.speaks_dav else head
+
+    def _propfind(self, url: WebUrl) -> tuple[FileInfo | None, bool]:
+        """Describe by PROPFIND; tell also whether that was answered."""
+        with self._dialogue.ask("PROPFIND", url, {"Depth": "0", **ASKED_AS}, PROPERTIES) as (reply, at):
+            if reply.status in MISSING:
+                return None, True
+            if reply.status in NOT_SUPPORTED:
+                self._access.speaks_dav = False
+                return None, False
+            if reply.status != _MULTI_STATUS:
+                raise self._refused(reply, at, "describe")
+            return _only(KeptBody.read(reply, str(url.origin)), at), True
+
+    def _head(self, url: WebUrl) -> FileInfo | None:
+        with self._dialogue.ask("HEAD", url) as (reply, at):
+            if is_success(reply):
+                return self._described(reply, url, at, reply.told_bytes)
+            if reply.status in MISSING:
+                return None
+            if reply.status not in _NO_HEAD:
+                raise self._refused(reply, at, "describe")
+        with self._dialogue.ask("GET", url, {"Range": "bytes=0-0"}) as (reply, at):
+            if reply.status in MISSING:
+                return None
+            if reply.status == _PARTIAL:
+                return self._described(reply, url, at, _size_told(reply))
+            if reply.status == _NO_SUCH_RANGE:  # of an empty file
+                return self._described(reply, url, at, 0)
+            if not is_success(reply):
+                raise self._refused(reply, at, "describe")
+            self.takes_ranges = False
+            return self._described(reply, url, at, reply.size_bytes)
+
+    def _described(self, reply: Reply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
+        if reply.header("Accept-Ranges").lower() == "none":
+            self.takes_ranges = False
+        info = info_of_head(reply, size_bytes)
+        if not url.path.endswith("/") and at.origin == url.origin and at.path == url.path + "/":
+            return FileInfo(Kind.FOLDER, 0, info.modified_s)  # static servers lead to folders so
+        return replace(info, tag=reply.header("ETag") if at == url else "")
+
+    def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
+        """See Endpoint. The first is asked about alone, which shows how the server is to be asked."""
+        found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:1]]
+        rest = [self._access.url_of(name) for name in names[1:]]
+        if self._access.speaks_dav:
+            answers = self._dialogue.ask_all("PROPFIND", rest, {"Depth": "0", **ASKED_AS}, PROPERTIES)
+        else:
+            answers = self._dialogue.ask_all("HEAD", rest)
+        for name, url, answer in zip(names[1:], rest, answers, strict=True):
+            found.append(self._told(name, url, *answer) if answer else self._stat(name))
+        return found
+
+    def _told(self, name: str, url: WebUrl, reply: Reply, body: bytes) -> FileInfo | MpxError | None:
+        """Return what an answer tells that came with others; what it does not tell is asked alone."""
+        if reply.status in MISSING:
+            return None
+        if reply.status == _MULTI_STATUS:
+            return _only(KeptBody.of(body), url)
+        if is_success(reply) and not self._access.speaks_dav:
+            return self._described(reply, url, url, reply.told_bytes)
+        return self._stat(name)
+
+    def _stat(self, name: str) -> FileInfo | MpxError | None:
+        """As `stat`; an error that concerns only this name is returned."""
+        try:
+            return self.stat(name)
+        except MpxError as error:
+            if error.may_retry or not isinstance(error, self._kind):
+                raise
+            return error
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """See Endpoint. The listing comes whole before it is read."""
+        url = self._access.url_of(name if name.endswith("/") else name + "/")
+        with self._dialogue.ask("PROPFIND", url, {"Depth": "1", **ASKED_AS}, PROPERTIES) as (reply, at):
+            if reply.status in NOT_SUPPORTED:
+                raise self._kind(
+                    f"{url}: the server does not list folders (it has no WebDAV); name files, or give a "
+                    "list of them with --from-file"
+                )
+            if reply.status != _MULTI_STATUS:
+                raise self._refused(reply, at, "list")
+            body = KeptBody.read(reply, str(at.origin))
+        yield from children(body, at)
+
+
+def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
+    """Return what an answer tells about one name; ConnectionLost where it tells about others, or nothing."""
+    entries = list(listed(body, url))
+    if len(entries) != 1:
+        raise ConnectionLost(f"{url}: {len(entries)} answers to a question about one name")
+    (entry,) = entries
+    return None if entry.status in MISSING else info_of_entry(entry)
+
+
+def _size_told(reply: Reply) -> int | None:
+    """Return the size of which a partial answer says that it is a part; None where it does not."""
+    try:
+        return headers.content_range(reply.header("Content-Range"))[2]
+    except headers.HeaderError:
+        return None
