@@ -1,8 +1,9 @@
 """Making folders, removing and renaming by WebDAV: several questions at once, where the server takes them."""
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import Reply
@@ -12,7 +13,7 @@ from mpx.errors import MpxError
 from mpx.report import OnNote
 
 TIMES = "modification times are not kept: WebDAV has no way to set them that this server understands"
-_NO_PARENT = 409
+_NO_PARENT, _MULTI_STATUS = 409, 207
 
 
 class WebChanges:
@@ -72,19 +73,35 @@ class WebChanges:
         """See Endpoint. What is stored is renamed; when it is synced is the server's affair."""
         if any(file.modified_s is not None for file in files):
             note(TIMES)
-        return [self._move(file.partial, file.final) for file in files]
+        moved = [file for file in files if file.partial != file.final]
+        answers = self._dialogue.ask_each([self._move(file) for file in moved])
+        done = [answer is not None and _is_moved(answer[0]) for answer in answers]
+        errors = {
+            file: self._move_alone(file) for file, is_done in zip(moved, done, strict=True) if not is_done
+        }
+        return [errors.get(file) for file in files]
 
-    def _move(self, name: str, other: str) -> MpxError | None:
-        """Give a file another name, replacing what has it; return what kept it from that."""
-        if name == other:
-            return None
-        url, to = self._url_of(name), self._url_of(other)
-        how: Mapping[str, str] = {"Destination": f"{to.origin}{to.target}", "Overwrite": "T"}
-        with self._dialogue.ask("MOVE", url, how) as (reply, at):
-            if is_success(reply) and reply.status != 207:
+    def _move(self, file: Commit) -> WebRequest:
+        return self._dialogue.access.request("MOVE", self._url_of(file.partial), self._to(file))
+
+    def _to(self, file: Commit) -> dict[str, str]:
+        to = self._url_of(file.final)
+        return {"Destination": f"{to.origin}{to.target}", "Overwrite": "T"}
+
+    def _move_alone(self, file: Commit) -> MpxError | None:
+        """Give a file its final name, replacing what has it; return what kept it from that.
+
+        It may have been given it already, over a connection that was lost before the answer.
+        """
+        with self._dialogue.ask("MOVE", self._url_of(file.partial), self._to(file)) as (reply, at):
+            if _is_moved(reply):
                 return None
-            what = f"rename to {to.path}"
-            return self._refused(reply, at, what)
+            error = self._refused(reply, at, f"rename to {self._url_of(file.final).path}")
+        if reply.status in MISSING and file.size_bytes is not None:
+            there = self._stat(file.final)
+            if there is not None and there.size_bytes == file.size_bytes and self._stat(file.partial) is None:
+                return None
+        return error
 
     def can_rename(self, name: str) -> bool:
         """Tell whether files can be renamed, by what the server says that it can do."""
@@ -94,3 +111,8 @@ class WebChanges:
             return "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or bool(
                 reply.header("DAV")
             )
+
+
+def _is_moved(reply: Reply) -> bool:
+    """Tell whether a file has its new name: 207 says that something was not done."""
+    return is_success(reply) and reply.status != _MULTI_STATUS

@@ -49,15 +49,21 @@ class WebDialogue:
     def ask_all(
         self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Iterator[tuple[Reply, bytes] | None]:
-        """Ask the same about several URLs of one server at once; give each answer and its body, in order.
+        """Ask the same about several URLs of one server at once; see ask_each."""
+        return self.ask_each([self._request(method, url, extra or {}, body) for url in urls], body)
 
-        None for one that is to be asked about alone: the server ended the connection before, or leads
-        elsewhere.
+    def ask_each(
+        self, requests: Sequence[WebRequest], body: bytes = b""
+    ) -> Iterator[tuple[Reply, bytes] | None]:
+        """Ask several questions of one server at once; give each answer and its body, in order.
+
+        None for one that is to be asked alone, as it may have been done or not: the server ended the
+        connection before the answer, or leads elsewhere.
         """
         done = 0
-        while done < len(urls):
-            some, came = urls[done : done + self._at_once], 0
-            for reply, content in self._pipelined(method, some, extra or {}, body):
+        while done < len(requests):
+            some, came = requests[done : done + self._at_once], 0
+            for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
             done += came
@@ -99,13 +105,8 @@ class WebDialogue:
         connection.close()
         return answer, None
 
-    def _pipelined(
-        self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str], body: bytes
-    ) -> Iterator[tuple[Reply, bytes]]:
-        """Give answers as long as the connection lasts."""
-        yield from self._in_turn([self._request(method, url, extra, body) for url in urls], body)
-
     def _in_turn(self, requests: Sequence[WebRequest], body: bytes = b"") -> Iterator[tuple[Reply, bytes]]:
+        """Give answers as long as the connection lasts."""
         origin = requests[0].url.origin
         connection = self.connection(origin)
         try:
