@@ -119,14 +119,15 @@ class WebDescriber:
         return replace(info, tag=reply.header("ETag") if at == url else "")
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
-        """See Endpoint. The first is asked about alone, which shows how the server is to be asked."""
-        found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:1]]
-        rest = [self._access.url_of(name) for name in names[1:]]
+        """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
+        alone = int(self._access.speaks_dav is None)
+        found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:alone]]
+        rest = [self._access.url_of(name) for name in names[alone:]]
         if self._access.speaks_dav:
             answers = self._dialogue.ask_all("PROPFIND", rest, {"Depth": "0", **ASKED_AS}, PROPERTIES)
         else:
             answers = self._dialogue.ask_all("HEAD", rest)
-        for name, url, answer in zip(names[1:], rest, answers, strict=True):
+        for name, url, answer in zip(names[alone:], rest, answers, strict=True):
             found.append(self._told(name, url, *answer) if answer else self._stat(name))
         return found
 

@@ -13,7 +13,8 @@ from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 from mpx.text import shown
 
 MOST_REDIRECTS = 10
-AT_ONCE = 32  # questions that are sent before the first is answered
+AT_ONCE = 100  # questions that are sent before the first is answered
+FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
 _DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
 _SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")  # may be asked once more where a kept connection has ended
 
@@ -68,7 +69,8 @@ class WebDialogue:
                 came += 1
             done += came
             if came < len(some):
-                self._at_once = max(1, came)  # as many as it takes
+                if came < FEW_ANSWERS:
+                    self._at_once = max(1, came)
                 yield None
                 done += 1
 

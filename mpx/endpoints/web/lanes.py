@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import HttpConnection
+from mpx.endpoints.web.dialogue import FEW_ANSWERS
 from mpx.endpoints.web.fetch import WebFetch
 from mpx.endpoints.web.url import Origin
 from mpx.engine.carrier import CarrierContext
@@ -14,7 +15,6 @@ from mpx.engine.receiving import ReceivingCounters
 from mpx.engine.stream import StreamCounters, StreamTotals, summed
 
 _MOST_KEPT = 2
-_PROVEN_ANSWERS = 10  # a server that ends a connection before so many takes no requests ahead
 
 
 class WebLane(StreamCounters):
@@ -44,7 +44,7 @@ class Pipelining:
 
     def broken(self, lane: WebLane) -> None:
         """Note that a connection ended with requests that were not answered."""
-        if lane.http.answered < _PROVEN_ANSWERS:
+        if lane.http.answered < FEW_ANSWERS:
             with self._lock:
                 self._refusing.add(lane.http.origin)
 
