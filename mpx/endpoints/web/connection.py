@@ -69,9 +69,18 @@ class HttpConnection:
         self.send_all(memoryview(head + body))
 
     def send_all_of(self, requests: Sequence[WebRequest], body: bytes) -> None:
-        """Send several requests in one write, each with the same short body; raises as `send`."""
-        heads = (request.head(is_absolute=self._is_proxied) + body for request in requests)
-        self.send_all(memoryview(b"".join(heads)))
+        """Send several requests together, each with the same short body; raises as `send`.
+
+        In TLS each has a record of its own: XRootD answers the first few of one record, and takes up the rest
+        once more has come.
+        """
+        heads = [request.head(is_absolute=self._is_proxied) + body for request in requests]
+        if not self.origin.is_secure:
+            self.send_all(memoryview(b"".join(heads)))
+            return
+        with tcp.corked(self.socket):
+            for head in heads:
+                self.send_all(memoryview(head))
 
     def send_all(self, data: memoryview) -> None:
         """Send some bytes; raises ConnectionLost, TransferTimeout, Interrupted."""
