@@ -12,6 +12,7 @@ from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
 from mpx.net import tcp
+from mpx.net.keep_alive import keep_alive
 from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 
 AGENT = "mpx"
@@ -115,6 +116,12 @@ class HttpConnection:
         found = Reply(self.incoming, self.peer, method, wants_continue=wants_continue)
         self.answered += 1
         return found
+
+    def be_patient(self, timeout_s: float | None) -> None:
+        """Wait so long for answers from now on, None: as usual, while the other side can be reached."""
+        if timeout_s is not None:
+            keep_alive(self.socket, self._timeout_s)
+        self.incoming.timeout_s = self._timeout_s if timeout_s is None else timeout_s
 
     @property
     def kernel_rtt_s(self) -> float | None:
