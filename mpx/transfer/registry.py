@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import port_range
+from mpx.choices import AUTO, NONE, port_range
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -114,7 +114,9 @@ def web_access(
         options.key,
         options.token_files,
         options.send_token_to,
-        stop,
+        asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
+        rate_bps=options.rate_bps,
+        stop=stop,
     )
     return WebAccess(location, web, queries, note)
 

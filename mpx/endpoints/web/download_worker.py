@@ -18,6 +18,7 @@ from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
 from mpx.endpoints.web.refusals import ServerBusy, is_success
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
@@ -327,7 +328,12 @@ class WebDownloadWorker(WebWorker):
         if not about.is_reusable:
             self._lost_lane(fetch)
         if not is_success(about):
+            if about.status in NOT_COMPUTED:
+                self.access.server.lacks(fetch.file.sums.algorithm)
             return None
+        file, told = fetch.file, digests_told(about)
+        if digest := told.get(file.sums.algorithm):
+            file.far_digest = file.size_bytes, digest
         info = info_of_head(about, about.told_bytes)
         return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
 
