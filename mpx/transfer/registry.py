@@ -220,10 +220,9 @@ def _relay_source(
     """Return what makes a source of a relay."""
     if web is not None:
         from mpx.endpoints.web.answers import Answers
-        from mpx.endpoints.web.lanes import Pipelining
         from mpx.endpoints.web.relay_source import WebRelaySource
 
-        return partial(WebRelaySource, web, context, Answers(web, context), Pipelining())
+        return partial(WebRelaySource, web, context, Answers(web, context), web.pipelining)
     if lanes is not None:
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
 
@@ -245,10 +244,9 @@ def _relay_sink(
 ) -> "Callable[[], RelaySink]":
     """Return what makes a sink of a relay."""
     if web is not None:
-        from mpx.endpoints.web.lanes import Pipelining
         from mpx.endpoints.web.relay_sink import WebRelaySink
 
-        return partial(WebRelaySink, web, context, Pipelining())
+        return partial(WebRelaySink, web, context, web.pipelining)
     if lanes is not None:
         from mpx.endpoints.sftp.relay_sink import SftpRelaySink
 

@@ -16,6 +16,7 @@ from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
@@ -48,6 +49,7 @@ class WebAccess:
         self.options = options
         self.note = note
         self.tokens = BearerTokens(options.token_files)
+        self.pipelining = Pipelining()
         self._queries = dict(queries or {})
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()

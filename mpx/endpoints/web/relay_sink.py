@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyCut
 from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers
-from mpx.endpoints.web.lanes import Pipelining, WebLane
+from mpx.endpoints.web.lanes import WebLane
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.relay_end import AT_ONCE, MOST_FILES, WebRelayEnd
 from mpx.engine.carrier import CarrierContext
@@ -103,7 +104,7 @@ class WebRelaySink(WebRelayEnd):
             if not (stored or was_used):
                 raise
         if asked > len(stored):
-            self._pipelining.broken(lane)
+            self._pipelining.ended(lane.http.origin, lane.http.answered)
         self._lanes.drop(lane.http.origin)
         return stored
 
