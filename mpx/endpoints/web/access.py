@@ -17,6 +17,7 @@ from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.proxy import Proxy, proxy_for
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
 from mpx.errors import AuthenticationError, ConnectionLost
@@ -55,6 +56,7 @@ class WebAccess:
         self._spare: list[HttpConnection] = []  # that are open, and used by nobody; with `_lock` held
         self._begun: BegunAnswer | None = None  # of the file that is copied first; with `_lock` held
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
+        self.quirks: DavQuirks | None = None  # of the server; None: it was not asked
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property
@@ -193,7 +195,7 @@ class WebAccess:
             options.source_ports,
             options.source_host,
             congestion,
-            bound=bound,
+            bound=bound or options.bound,
             stop=stop,
         )
         began_s = time.monotonic()

@@ -25,4 +25,5 @@ class WebOptions:
     key: str | None = None
     token_files: tuple[str, ...] = ()  # HOST=FILE, or FILE for all
     send_token_to: tuple[str, ...] = ()  # hosts that a redirect may lead to with credentials
+    bound: Callable[[int], None] | None = None  # gets the port of each connection before it connects
     stop: Callable[[], bool] = _never
