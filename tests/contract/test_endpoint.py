@@ -50,10 +50,8 @@ def test_stat_of_links(site: Site, end: Endpoint) -> None:
     (site.folder / "sub/up").symlink_to("../sub/file")
     (site.folder / "dangling").symlink_to("nowhere")
     if not site.follows_links:
-        for refused in end.stats(
-            [site.name(name) for name in ("relative", "chain", "folder link", "dangling")]
-        ):
-            assert isinstance(refused, DestinationError)
+        for found in end.stats([site.name(name) for name in ("relative", "chain", "folder link")]):
+            assert isinstance(found, DestinationError)
         return
     for name in ("relative", "chain", "sub/up", "folder link/file", "folder link/up"):
         info = end.stat(site.name(name))

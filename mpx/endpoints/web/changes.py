@@ -1,5 +1,6 @@
 """Making folders, removing and renaming by WebDAV, as far as the server can."""
 
+import posixpath
 from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -69,18 +70,28 @@ class WebChanges:
             note(TIMES)
 
     def can_rename(self, name: str) -> bool:
-        """Tell whether files can be renamed, by what the server says that it can do."""
-        with self._dialogue.ask("OPTIONS", self._dialogue.access.url_of(name)) as (reply, _):
-            if self._dialogue.access.quirks is None:
-                self._dialogue.access.quirks = quirks_of(reply)
-            if reply.status in NOT_SUPPORTED:
+        """Tell whether files can be renamed, by what the server says that it can do.
+
+        A name that is not there may be none that it can do anything with, so those of folders above count.
+        """
+        while True:
+            reply = self._options(name)
+            does = reply.header("Allow").upper().replace(" ", "").split(",")
+            if "MOVE" in does or reply.header("DAV"):
+                return True
+            name = posixpath.dirname(name.rstrip("/"))
+            if name in ("", "/") or reply.status in NOT_SUPPORTED:
                 return False
-            return "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or bool(
-                reply.header("DAV")
-            )
+
+    def _options(self, name: str) -> Reply:
+        access = self._dialogue.access
+        with self._dialogue.ask("OPTIONS", access.url_of(name)) as (reply, _):
+            if access.quirks is None:
+                access.quirks = quirks_of(reply)
+            return reply
 
     def _quirks(self, names: Sequence[str]) -> DavQuirks:
         """Return what is known of the server, which is asked where nothing is."""
         if self._dialogue.access.quirks is None and names:
-            self.can_rename(names[0])
+            self._options(names[0])
         return self._dialogue.access.quirks or DavQuirks()
