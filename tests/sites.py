@@ -64,6 +64,7 @@ class Site:
     takes_congestion: bool = False  # sends with the congestion control that it is told
     has_xxh3: bool = False  # the checksum of mpx serve
     checksums: tuple[str, ...] = ("adler32", "md5", "sha256")  # beside that
+    sums_parts: bool = True  # of files, else whole ones alone
     carries_lines: bool = False  # names with a line feed in them
     keeps_times: bool = True  # that files and folders are given
     keeps_modes: bool = True  # and tells them

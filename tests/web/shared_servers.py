@@ -31,13 +31,21 @@ SERVERS: dict[str, MakeServer] = {
     "xrootd": xrootd_site,
     "https archive": partial(nginx_site, tls=True, dav=False),
 }
-NO_METADATA = {"links": "none", "keeps_times": False, "keeps_modes": False, "shows_links": False}
-# What each cannot do, see Site.
+# What they can and cannot do, see Site.
+LIKE_ALL: dict[str, object] = {
+    "checksums": (),
+    "links": "none",
+    "keeps_times": False,
+    "keeps_modes": False,
+    "shows_links": False,
+}
 LIMITS: dict[str, dict[str, object]] = {
     "nginx": {"knows_long": False, "makes_parents": True, "lists_hidden": False},
     "apache": {"refuses_broken": True, "refuses_loops": True},
     "wsgidav": {"follows_links": False, "refuses_broken": True, "replaces_links": False, "knows_long": False},
     "xrootd": {
+        "checksums": ("adler32", "md5"),
+        "sums_parts": False,
         "refuses_loops": True,
         "replaces_links": False,
         "makes_parents": True,
@@ -79,8 +87,8 @@ class SharedServers:
         self._count += 1
         folder = server.folder / f"of test {self._count}"
         folder.mkdir()
-        site = Site(folder, f"{server.url}of%20test%20{self._count}/", owner=server.owner, checksums=())
-        site = replace(site, carries_lines=True, **NO_METADATA, **LIMITS.get(name, {}))
+        site = Site(folder, f"{server.url}of%20test%20{self._count}/", owner=server.owner)
+        site = replace(site, carries_lines=True, **{**LIKE_ALL, **LIMITS.get(name, {})})
         site.hand_over()
         with in_its_world(server):
             try:

@@ -16,7 +16,7 @@ from mpx.text import shown
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
-_DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
+DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
 # May be asked once more where a kept connection has ended:
 _SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 
@@ -29,6 +29,7 @@ class WebDialogue:
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
         self._at_once = AT_ONCE
+        self._patience_s: float | None = None  # for answers, in place of the usual time-out
 
     @contextlib.contextmanager
     def ask(
@@ -97,10 +98,10 @@ class WebDialogue:
         answer: Reply | None = None
         try:
             connection.send_all_of(requests, b"")
-            answer = connection.reply(first)
-            answer.read(_DRAINED_BYTES)
+            answer = self._reply(connection, first)
+            answer.read(DRAINED_BYTES)
             if answer.is_reusable:
-                return answer, BegunAnswer(url, connection, connection.reply("GET"))
+                return answer, BegunAnswer(url, connection, self._reply(connection, "GET"))
         except (ConnectionLost, TransferTimeout):
             pass
         except BaseException:
@@ -118,8 +119,8 @@ class WebDialogue:
         try:
             connection.send_all_of(requests, body)
             for left, request in zip(range(len(requests), 0, -1), requests, strict=True):
-                reply = connection.reply(request.method)
-                content = reply.read(_DRAINED_BYTES)
+                reply = self._reply(connection, request.method)
+                content = reply.read(DRAINED_BYTES)
                 yield reply, content
                 if not reply.is_reusable:
                     return
@@ -142,8 +143,8 @@ class WebDialogue:
         try:
             reply = self._sent(request, body)
             yield reply
-            if not reply.is_ended and (reply.size_bytes or 0) <= _DRAINED_BYTES:
-                reply.read(_DRAINED_BYTES)
+            if not reply.is_ended and (reply.size_bytes or 0) <= DRAINED_BYTES:
+                reply.read(DRAINED_BYTES)
             if not reply.is_reusable:
                 self._drop(origin)
         except BaseException:
@@ -157,14 +158,20 @@ class WebDialogue:
         was_used = connection.answered > 0
         try:
             connection.send(request, body)
-            return connection.reply(request.method)
+            return self._reply(connection, request.method)
         except ConnectionLost:
             if not was_used or connection.incoming.has_some or request.method not in _SAFE:
                 raise
         self._drop(origin)
         connection = self.connection(origin)
         connection.send(request, body)
-        return connection.reply(request.method)
+        return self._reply(connection, request.method)
+
+    def _reply(self, connection: HttpConnection, method: str) -> Reply:
+        reply = connection.reply(method)
+        if connection.origin == self.access.origin:
+            self.access.server.heard(reply)
+        return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
         """Return the connection to a server, opened if there is none that lasts: many end when idle."""
@@ -174,7 +181,19 @@ class WebDialogue:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()
             self._kept[origin] = self.access.connect(origin, stop=self._stop)
+        self._kept[origin].be_patient(self._patience_s)
         return self._kept[origin]
+
+    @contextlib.contextmanager
+    def patient(self, timeout_s: float) -> Iterator[None]:
+        """Wait so long for answers meanwhile; a server that is gone is noticed within the usual time."""
+        self._patience_s = timeout_s
+        try:
+            yield
+        finally:
+            self._patience_s = None
+            for connection in self._kept.values():
+                connection.be_patient(None)
 
     def let_go(self, origin: Origin) -> HttpConnection | None:
         """Return the connection to a server, which is not kept any longer; None where there is none."""

@@ -16,13 +16,15 @@ from mpx.endpoints.web.describe import info_of_head, is_shown_unchanged
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
 from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.refusals import ServerBusy, is_success
+from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
+from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
@@ -125,7 +127,7 @@ class WebDownloadWorker(WebWorker):
         if begun := self.access.take_begun(url):
             self._take_begun(piece, begun)
             return True
-        fetch = WebFetch(file, piece.start, piece.end, fd, url, is_whole=is_all)
+        fetch = WebFetch(file, piece.start, piece.end, url, is_whole=is_all, fd=fd)
         fetch.at = self.access.leads_to(url)
         self._fetches.append(fetch)
         if not self.is_busy:
@@ -152,7 +154,7 @@ class WebDownloadWorker(WebWorker):
                 self._scheduler.give_back(file, *first)
             file.close()
             return
-        fetch = WebFetch(file, 0, end, file.open(file.partial, os.O_RDWR), begun.url, is_whole=False)
+        fetch = WebFetch(file, 0, end, begun.url, is_whole=False, fd=file.open(file.partial, os.O_RDWR))
         file.close()
         self._fetches.append(fetch)
         self.is_busy, self.came_s, self._was_asked = True, time.monotonic(), True
@@ -285,7 +287,7 @@ class WebDownloadWorker(WebWorker):
     def _receive(self, fetch: WebFetch) -> None:
         lane = self.lanes.get(fetch.at.origin)
         assert isinstance(lane, ReceivingLane) and fetch.reply is not None
-        size, new_bytes = self._receiver.receive(fetch, fetch.reply)
+        size, new_bytes = self._receiver.receive(fetch)
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
         self._received_bytes += size
@@ -326,7 +328,12 @@ class WebDownloadWorker(WebWorker):
         if not about.is_reusable:
             self._lost_lane(fetch)
         if not is_success(about):
+            if about.status in NOT_COMPUTED:
+                self.access.server.lacks(fetch.file.sums.algorithm)
             return None
+        file, told = fetch.file, digests_told(about)
+        if digest := told.get(file.sums.algorithm):
+            file.far_digest = file.size_bytes, digest
         info = info_of_head(about, about.told_bytes)
         return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
 
