@@ -45,11 +45,15 @@ class XrootdSite(WebSite):
 
 @contextlib.contextmanager
 def xrootd_site(
-    folder: Path, *, beside: XrootdSite | None = None, settings: str = ""
+    folder: Path,
+    *,
+    beside: XrootdSite | None = None,
+    checksums: str = "max 2 adler32 md5",
+    settings: str = "",
 ) -> Iterator[XrootdSite]:
     """XRootD while in the `with` block, in a network and with an issuer of its own, or in those of `beside`.
 
-    `settings`: more lines of its configuration.
+    `checksums`: that it computes, empty for none. `settings`: more lines of its configuration.
     """
     if os.geteuid() != 0:
         pytest.skip("a network of its own is made by root")
@@ -61,6 +65,7 @@ def xrootd_site(
             issuer = beside.issuer if beside else held.enter_context(token_issuer())
             port = free_ports(1)[0]
         shown = host_certificate()
+        settings = f"xrootd.chksum {checksums}\n{settings}" if checksums else settings
         state = _write_state(folder, port, shown, issuer, settings)
         as_account = ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups"]
         serve = [*as_account, program, "-c", str(state / "xrootd.cfg")]
@@ -112,7 +117,6 @@ xrd.port {port}
 xrd.protocol http:{port} libXrdHttp.so
 xrd.tls {state}/host.pem {state}/host.key
 xrd.tlsca certdir {state}/trusted
-xrootd.chksum max 2 adler32 md5
 http.cadir {state}/trusted
 http.cert {state}/host.pem
 http.key {state}/host.key
