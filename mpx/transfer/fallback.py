@@ -86,15 +86,21 @@ def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transp
         report.note(
             "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
         )
-    if not options.in_place and not ends.far.can_rename():
-        report.note(
-            f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
-            "stored",
-            Severity.WARNING,
-        )
-        options = replace(options, in_place=True)
+    options = in_place_where_needed(options, ends, report)
     options = replace(options.with_tuner_auto(), resume=False)
-    return replace(transport, options=options, mode_e=False, parts=False)
+    return replace(transport, options=options, one_stream_each=True, parts=False)
+
+
+def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
+    """Return the options for a destination that may be unable to rename files; asks it."""
+    if options.in_place or ends.far.can_rename():
+        return options
+    report.note(
+        f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
+        "stored",
+        Severity.WARNING,
+    )
+    return replace(options, in_place=True)
 
 
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
@@ -126,6 +132,7 @@ def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInf
     """
     parts = ends.far_is_source and transport.parts and ends.far.can_restart()
     by_offset = transport.mode_e or not ends.far.owns_streams()
+    by_offset = by_offset and not transport.one_stream_each
     if by_offset or parts or any(info.kind is Kind.FOLDER for info in infos):
         return transport
     before, most = transport.options, len(infos)

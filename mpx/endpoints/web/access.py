@@ -16,7 +16,9 @@ from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
@@ -48,6 +50,7 @@ class WebAccess:
         self.options = options
         self.note = note
         self.tokens = BearerTokens(options.token_files)
+        self.pipelining = Pipelining()
         self._queries = dict(queries or {})
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
@@ -59,6 +62,7 @@ class WebAccess:
         self.server = ServerDigests(options.asked_checksum)
         self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
+        self.quirks: DavQuirks | None = None  # of the server; None: it was not asked
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property
@@ -197,7 +201,7 @@ class WebAccess:
             options.source_ports,
             options.source_host,
             congestion,
-            bound=bound,
+            bound=bound or options.bound,
             stop=stop,
         )
         began_s = time.monotonic()

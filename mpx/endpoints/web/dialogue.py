@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.net import tcp
 from mpx.text import shown
 
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
-FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
-_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")  # may be asked once more where a kept connection has ended
+# May be asked once more where a kept connection has ended:
+_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 
 
 class WebDialogue:
@@ -63,8 +65,10 @@ class WebDialogue:
         connection before the answer, or leads elsewhere.
         """
         done = 0
+        origin = self.access.origin
         while done < len(requests):
-            some, came = requests[done : done + self._at_once], 0
+            at_once = self._at_once if self.access.pipelining.is_possible(origin) else 1
+            some, came = requests[done : done + at_once], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -99,7 +103,7 @@ class WebDialogue:
             answer = self._reply(connection, first)
             answer.read(DRAINED_BYTES)
             if answer.is_reusable:
-                return answer, BegunAnswer(url, connection, self._reply(connection, "GET"))
+                return answer, BegunAnswer(url, connection, self._reply_asked_ahead(connection, "GET"))
         except (ConnectionLost, TransferTimeout):
             pass
         except BaseException:
@@ -112,22 +116,43 @@ class WebDialogue:
         """Give answers as long as the connection lasts."""
         origin = requests[0].url.origin
         connection = self.connection(origin)
+        self.let_go(origin)  # whoever asks another thing meanwhile would read what belongs to these
+        is_left = False
         try:
             connection.send_all_of(requests, body)
             for left, request in zip(range(len(requests), 0, -1), requests, strict=True):
-                reply = self._reply(connection, request.method)
+                is_first = left == len(requests)
+                answer = self._reply if is_first else self._reply_asked_ahead
+                reply = answer(connection, request.method)
                 content = reply.read(DRAINED_BYTES)
                 yield reply, content
-                if left == 1 and reply.is_reusable:
-                    return
                 if not reply.is_reusable:
-                    break
+                    return
+                is_left = left == 1
         except (ConnectionLost, TransferTimeout):
-            pass
-        except BaseException:
-            self._drop(origin)
+            return
+        finally:
+            if is_left and origin not in self._kept:
+                self._kept[origin] = connection
+            else:
+                connection.close()
+
+    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
+        """Read an answer whose question was sent before the last answer came; some servers hang then."""
+        pipelining, origin = self.access.pipelining, connection.origin
+        patience_s = pipelining.patience_s(origin)
+        if patience_s is None or self._patience_s is not None:
+            return self._reply(connection, method)
+        connection.be_patient(patience_s)
+        try:
+            reply = connection.reply(method)
+        except TransferTimeout:
+            pipelining.refuse(origin)
             raise
-        self._drop(origin)
+        finally:
+            connection.be_patient(None)
+        pipelining.prove(origin)
+        return reply
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
@@ -170,7 +195,9 @@ class WebDialogue:
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
-        """Return the connection to a server, opened if there is none."""
+        """Return the connection to a server, opened if there is none that lasts: many end when idle."""
+        if origin in self._kept and not tcp.is_open(self._kept[origin].socket):
+            self._drop(origin)
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()
