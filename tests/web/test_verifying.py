@@ -176,7 +176,7 @@ def test_reading_back_keeps_the_rate(served: Path, tmp_path: Path) -> None:
 def test_a_tree_that_is_there_is_not_copied_again(
     served: Path, tree: Path, name: str, request: pytest.FixtureRequest
 ) -> None:
-    """None of these keeps modification times: what was sent when is remembered here."""
+    """Most keep no modification times: what was sent when is remembered here."""
     with contextlib.ExitStack() as held:
         if name == "xrootd":
             site: WebSite = request.getfixturevalue("xrootd")
@@ -191,6 +191,26 @@ def test_a_tree_that_is_there_is_not_copied_again(
         third = copied(site, tree, f"{site.url}tree", recursive=True)
         assert (third.files.moved, third.files.skipped) == (1, 2)
         assert contents(site.folder / "tree") == contents(tree)
+
+
+def test_nginx_keeps_modification_times(served: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are the Date of the PUT there; so another host, which has no notes, copies nothing again."""
+    for number, path in enumerate(sorted(path for path in tree.rglob("*") if path.is_file())):
+        os.utime(path, (1e9 + number + 0.5, 1e9 + number + 0.5))
+    with nginx_site(served, tls=True) as site:
+        one = copied(site, tree / "short", f"{site.url}one")
+        assert not [note for note in one.notes if "times" in note]
+        report = copied(site, tree, f"{site.url}tree", recursive=True)
+        assert [note for note in report.notes if "times" in note] == [
+            "modification times of folders are not kept: WebDAV has no way to set them"
+        ]
+        for path in tree.rglob("*"):
+            if path.is_file():
+                stored = site.folder / "tree" / path.relative_to(tree)
+                assert stored.stat().st_mtime == int(path.stat().st_mtime)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tree.parent / "elsewhere"))
+        again = copied(site, tree, f"{site.url}tree", recursive=True)
+        assert (again.files.moved, again.files.skipped) == (0, 3)
 
 
 def test_what_has_no_room_is_not_sent(served: Path, tmp_path: Path) -> None:
