@@ -17,9 +17,11 @@ from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.proxy import Proxy, proxy_for
+from mpx.endpoints.web.refusals import refused
+from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
-from mpx.errors import AuthenticationError, ConnectionLost
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.hosts import parse_hosts
 from mpx.location import Location
 from mpx.net import tcp
@@ -40,9 +42,12 @@ class WebAccess:
         options: WebOptions,
         queries: Mapping[str, str] | None = None,
         note: OnNote = no_note,
+        *,
+        origin: Origin | None = None,
     ) -> None:
+        """`origin`: the server, where the location does not name it."""
         self.location = location
-        self.origin = origin_of(location)
+        self.origin = origin or origin_of(location)
         self.options = options
         self.note = note
         self.tokens = BearerTokens(options.token_files)
@@ -91,6 +96,11 @@ class WebAccess:
             return {}
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
+
+    def refused(self, reply: Reply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+        """Return the error for an answer that is no success; see refusals.refused."""
+        has_credentials = self.has_credentials(url.origin)
+        return refused(reply, url, what, kind, has_credentials=has_credentials, help_text=self.how_to_log_in)
 
     @property
     def how_to_log_in(self) -> str:

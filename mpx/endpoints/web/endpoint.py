@@ -8,7 +8,6 @@ from mpx.endpoints.web.changes import TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.refusals import refused
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
@@ -50,15 +49,7 @@ class WebEndpoint:
         return self._access.url_of(name)
 
     def _refused(self, reply: Reply, url: WebUrl, what: str) -> MpxError:
-        access = self._access
-        return refused(
-            reply,
-            url,
-            what,
-            self._refusal,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
-        )
+        return self._access.refused(reply, url, what, self._refusal)
 
     @property
     def protection(self) -> Protection:

@@ -12,7 +12,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import BodySender
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import WebLane
-from mpx.endpoints.web.refusals import REDIRECTS, ServerBusy, is_success, refused
+from mpx.endpoints.web.refusals import REDIRECTS, ServerBusy, is_success
 from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.endpoints.web.worker import WebWorker
@@ -120,15 +120,7 @@ class WebUploadWorker(WebWorker):
         file.landed(0, file.size_bytes)
 
     def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
-        access = self.access
-        error = refused(
-            reply,
-            url,
-            "store",
-            DestinationError,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
-        )
+        error = self.access.refused(reply, url, "store", DestinationError)
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
                 f"{error}; it takes nothing of unknown length: copy {file.source} from a file"
