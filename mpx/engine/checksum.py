@@ -77,6 +77,11 @@ def adler32_combine(first: int, second: int, second_bytes: int) -> int:
     return b << 16 | a
 
 
+def crc32_combine(first: int, second: int, second_bytes: int) -> int:
+    """Return the CRC-32 of two parts put together, from their sums and the length of the second."""
+    return zlib_ng.crc32_combine(first, second, second_bytes)
+
+
 def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bool] = lambda: False) -> str:
     """Return the checksum of [start, end) of an open file in lower-case hex.
 

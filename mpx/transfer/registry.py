@@ -116,6 +116,12 @@ def web_access(
         options.send_token_to,
         stop,
     )
+    if location.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.options import S3Options
+
+        aws = S3Options(options.profile, options.region, options.endpoint_url, options.sign_request)
+        return S3Access(location, web, aws, note)
     return WebAccess(location, web, queries, note)
 
 
@@ -165,6 +171,12 @@ def endpoint_at(
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
+    if web is not None and location.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.endpoint import S3Endpoint
+
+        assert isinstance(web, S3Access)
+        return S3Endpoint(location, web, writing=writing, stop=session.stop)
     if web is not None:
         from mpx.endpoints.web.endpoint import WebEndpoint
 
