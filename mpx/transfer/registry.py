@@ -287,6 +287,12 @@ def carrier_for(
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(context)
+    if web is not None and upload and far.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.carrier import S3UploadCarrier
+
+        assert isinstance(web, S3Access)
+        return S3UploadCarrier(web, context)
     if web is not None:
         from mpx.endpoints.web.carrier import WebDownloadCarrier, WebUploadCarrier
 

@@ -1,5 +1,6 @@
 """The end of an upload in parts: completed, which makes the object appear, or aborted."""
 
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from mpx.endpoints.s3.questions import Query, S3Questions
@@ -31,8 +32,16 @@ def abort(questions: S3Questions, begun: Begun) -> None:
         raise questions.refused(reply, content, url, "abort an upload to")
 
 
-def parts_stored(questions: S3Questions, begun: Begun) -> dict[int, tuple[int, str]] | None:
-    """Return size and ETag of each part that is stored, by its number; None where there is no such upload."""
+@dataclass(frozen=True, slots=True)
+class StoredParts:
+    """What a server tells of an upload: size and ETag of each part by its number."""
+
+    parts: dict[int, tuple[int, str]]
+    has_crc32: bool  # the server keeps that of the whole object
+
+
+def parts_stored(questions: S3Questions, begun: Begun) -> StoredParts | None:
+    """Return the parts that are stored; None where there is no such upload."""
     found: dict[int, tuple[int, str]] = {}
     marker = 0
     while True:
@@ -48,7 +57,7 @@ def parts_stored(questions: S3Questions, begun: Begun) -> dict[int, tuple[int, s
             if number and size is not None:
                 found[number] = size, part.get("ETag", "")
         if page.fields.get("IsTruncated", "").strip() != "true":
-            return found
+            return StoredParts(found, page.fields.get("ChecksumType", "") == "FULL_OBJECT")
         before, marker = marker, read_size(page.fields.get("NextPartNumberMarker", "")) or 0
         if marker <= before:
             raise ConnectionLost(f"{url.origin} does not say how a list of parts goes on")

@@ -107,7 +107,7 @@ class S3Endpoint(WebEndpoint):
         stored = parts_stored(self._questions, begun) if begun else None
         if begun is None or stored is None:
             return None
-        end = max((number * begun.part_bytes for number in stored), default=0)
+        end = max((number * begun.part_bytes for number in stored.parts), default=0)
         return FileInfo(Kind.FILE, end)
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
