@@ -96,7 +96,8 @@ def probe(
     location = location_of(target)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
-        chosen = choose(host, addresses, stop, log_in=_log_in(location))
+        web = "a web server has no sessions" if location.is_web else ""
+        chosen = choose(host, addresses, stop, log_in=_log_in(location), why_no_session=web)
         with chosen.opened:
             sender = _sender(planned, location, chosen, stop) if asked.profile else None
             return _probed(asked, chosen, sender, not_permitted, stop)

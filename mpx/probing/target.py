@@ -4,11 +4,11 @@ import ipaddress
 import re
 
 from mpx.errors import UsageError
-from mpx.location import FTP_PORT, Location, parse_location
+from mpx.location import FTP_PORT, WEB_PORTS, Location, parse_location
 from mpx.net.tcp import Address, show
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
-_SCHEME = re.compile(r"((?:gsi)?ftp|mpx|ssh)://", re.IGNORECASE)
+_SCHEME = re.compile(rf"((?:gsi)?ftp|mpx|ssh|{'|'.join(WEB_PORTS)})://", re.IGNORECASE)
 _SSH_PORT = 22
 
 

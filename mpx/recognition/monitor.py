@@ -164,6 +164,12 @@ class BackgroundMonitor:
         self.disturbed(now_s)
         self._hysteresis.made(congestion)
 
+    def alone_with(self, now_s: float, congestion: str) -> None:
+        """Note what the streams use from now on, also where no other traffic is recognised."""
+        self._congestion = congestion
+        self.disturbed(now_s)
+        self._hysteresis.alone_with(congestion)
+
     def refused(self) -> None:
         """Note that the switch is not possible."""
         self._hysteresis.refused()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpx.recognition.mix import GROUPS, UNKNOWN, Mix
+from mpx.recognition.mix import GROUPS, NOBODY, UNKNOWN, Mix
 from mpx.recognition.policy import before_anything_is_known, permitted, wanted
 
 SURE = 0.8  # least probability, summed over groups for which the policy wants the same, ...
@@ -51,9 +51,13 @@ def decided_together(mix: Mix, required: Requirement, sure: float) -> str:
     return f"the background is probably {' or '.join(required.groups)} ({required.probability:.0%} together)"
 
 
-def requirement(policy: str, mix: Mix, why_not: Callable[[str], str]) -> Requirement:
-    """Return what a reading requires; `why_not` as for `policy.permitted`."""
-    required = {group: permitted(wanted(policy, group), why_not).taken for group in GROUPS}
+def requirement(
+    policy: str, mix: Mix, why_not: Callable[[str], str], alone: str | None = None
+) -> Requirement:
+    """Return what a reading requires; `why_not` as for `policy.permitted`; `alone`: with nobody beside."""
+    choices = {group: wanted(policy, group) for group in GROUPS}
+    choices[NOBODY] = alone or choices[NOBODY]
+    required = {group: permitted(choice, why_not).taken for group, choice in choices.items()}
     shares = dict.fromkeys(required.values(), 0.0)
     for group, congestion in required.items():
         shares[congestion] += mix.groups[group]
@@ -82,13 +86,16 @@ class SwitchHysteresis:
         self._consecutive: list[str] = []  # what the latest readings require, all the same
         self._leaning: deque[tuple[str | None, float, bool]] = deque(maxlen=LEANING_READINGS)
         self._unsure, self._patience = 0, UNSURE_READINGS
+        self._alone: str | None = (
+            None  # what is used where there is no other traffic; None: as the policy says
+        )
 
     def read(self, mix: Mix) -> Switch | None:
         """Take a reading, a second after the last one; return a switch if one is due.
 
         The caller then calls `made` or `refused`, before the next reading.
         """
-        required = requirement(self._policy, mix, self._why_not_on)
+        required = requirement(self._policy, mix, self._why_not_on, self._alone)
         congestion, probability = required.congestion, required.probability
         self._leaning.append((congestion, required.leaning, mix.name == UNKNOWN))
         self._unsure = 0 if congestion == self._now and probability >= SURE else self._unsure + 1
@@ -127,6 +134,14 @@ class SwitchHysteresis:
         """Return why open streams may not use it; what they use already needs no permission."""
         return "" if congestion == self._now else self._why_not(congestion)
 
+    def alone_with(self, congestion: str) -> None:
+        """Note what nobody beside asks for, in place of what the policy says; the streams have it already."""
+        self._alone = self._now = congestion
+        self._used.add(congestion)
+        self._unsure = 0
+        self._consecutive.clear()
+        self._leaning.clear()
+
     def made(self, congestion: str) -> None:
         """Note that the streams were switched to this."""
         if self._is_unsure:
@@ -164,7 +179,7 @@ class SwitchHysteresis:
         if not self._is_unsure:
             return None
         # The first one may have been set by the route, and not be available now.
-        back = permitted(before_anything_is_known(self._policy), self._why_not_on).taken
+        back = permitted(self._alone or before_anything_is_known(self._policy), self._why_not_on).taken
         if back is None or back == self._now:
             return None
         return Switch(

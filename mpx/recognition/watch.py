@@ -80,11 +80,12 @@ class RttWatch(threading.Thread):
         steered: Steered | None = None,
         keep_s: float = KEEP_S,
         log_in: LogIn | None = None,
+        why_no_session: str = "",
     ) -> None:
         """`asked_s` is the shortest RTT known to the server's program, `kernel_s` to its kernel.
 
         An idle session measures the first, the echo the second. `steered` has a session take the path that is
-        probed. Probes older than `keep_s` are forgotten. `log_in`: see `choose`.
+        probed. Probes older than `keep_s` are forgotten. `log_in`, `why_no_session`: see `choose`.
         """
         super().__init__(name="mpx-rtt-watch", daemon=True)
         self.trouble = ""
@@ -101,7 +102,7 @@ class RttWatch(threading.Thread):
         self._pulses = pulses
         self._steered = steered
         self._keep_s = keep_s
-        self._log_in = log_in
+        self._log_in, self._why_no_session = log_in, why_no_session
 
     @property
     def base_s(self) -> float:
@@ -166,11 +167,11 @@ class RttWatch(threading.Thread):
                 is_open=True,
                 bound=bound,
                 log_in=self._log_in,
+                why_no_session=self._why_no_session,
             )
             opened.enter_context(chosen.opened)
-            if (
-                chosen.method.kind == "handshake"
-            ):  # too many: ten a second, and many servers start a process for each
+            # Too many of them: ten a second, and many servers of FTP start a process for each.
+            if chosen.method.kind == "handshake" and not self._why_no_session:
                 raise ConnectionLost(f"no further session for probes could be had ({chosen.reason})")
             self.method, self.trouble = chosen.method.name, ""
             if isinstance(chosen.method, EchoMethod):

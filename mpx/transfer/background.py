@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mpx.choices import CUBIC, FAIR
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
+from mpx.recognition.random_losses import RandomLosses
 from mpx.report import OnNote, Severity
 from mpx.transfer.ends import Ends
 from mpx.transfer.transport import Transport
@@ -48,10 +50,12 @@ class Background:
         *,
         begin_monitor: "Callable[[float], BackgroundMonitor | None] | None" = None,
         scavenger: "Scavenger | None" = None,
+        losses: RandomLosses | None = None,
     ) -> None:
         """`congestion`: what streams begin with; `refused` is set when a server does not switch.
 
         `begin_monitor` makes the monitor of bytes that move since then (monotonic clock), None if it cannot.
+        `losses`: where the number of streams cannot grow.
         """
         self.congestion = congestion
         self._carrier, self._path, self._refused, self._note = carrier, path, refused, note
@@ -59,6 +63,7 @@ class Background:
         self._begin_monitor = begin_monitor
         self._monitor: BackgroundMonitor | None = None
         self._scavenger = scavenger
+        self._losses = losses
         self._moving_s: float | None = None  # since when bytes arrive
         self._is_read = False  # now: towards the end of a copy there is no use in it
 
@@ -76,6 +81,8 @@ class Background:
             self._moving_s = now_s
         if self._scavenger is not None and lasts_s >= ENDING_S:
             yield from self._yield(self._scavenger, now_s, sample)
+        if self._losses is not None and lasts_s >= ENDING_S:
+            yield from self._by_losses(self._losses, now_s, sample)
         self._is_read = lasts_s >= WORTH_A_SWITCH_S
         if self._is_read:
             if self._begin_monitor and self._moving_s is not None and now_s >= self._moving_s + LONG_S:
@@ -90,6 +97,23 @@ class Background:
             self._note(f"scavenger mode is inactive: {scavenger.trouble}")
         if news:
             yield Reaction(news)
+
+    def _by_losses(self, losses: RandomLosses, now_s: float, sample: Sample) -> Iterator[Reaction]:
+        """Switch the streams where losses are random, or a queue shows that they are not alone."""
+        switch = losses.observe(now_s, sample)
+        if switch is None:
+            return
+        try:
+            self._carrier.set_congestion(self._path, switch.congestion)
+        except (UsageError, OSError) as error:
+            self._note(f"the streams stay with {self.congestion} although losses are random: {error}")
+            losses.refused()
+            return
+        self.congestion, self._before = switch.congestion, self.congestion
+        losses.switched(now_s, switch.congestion)
+        if self._monitor is not None:
+            self._monitor.alone_with(now_s, switch.congestion)
+        yield Reaction(f"switched to {switch.congestion}: {switch.reason}", is_switch=True)
 
     def _select(self, monitor: "BackgroundMonitor", now_s: float, sample: Sample) -> Iterator[Reaction]:
         """Switch the streams where the background has come to ask for it; note what cannot be had."""
@@ -106,6 +130,8 @@ class Background:
             return
         self.congestion, self._before = switch.congestion, self.congestion
         monitor.switched(now_s, switch.congestion)
+        if self._losses is not None:
+            self._losses.switched(now_s, switch.congestion)
         yield Reaction(f"switched to {switch.congestion}: {switch.reason}", is_switch=True)
 
     def take_refusal(self, now_s: float) -> str:
@@ -175,6 +201,8 @@ def _background_of(
 
         scavenger = Scavenger(watch, control.limiter, context.events.may_spread.is_set)
     begin = functools.partial(place.monitor, model, connections, watch) if selects else None
+    options = place.transport.options
+    is_one = selects and options.max_streams < options.share and options.policy == FAIR
 
     return Background(
         carrier,
@@ -184,4 +212,5 @@ def _background_of(
         place.noted(note),
         begin_monitor=begin,
         scavenger=scavenger,
+        losses=RandomLosses(place.transport.congestion_of(place.path) or CUBIC) if is_one else None,
     )

@@ -94,7 +94,7 @@ def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transp
         )
         options = replace(options, in_place=True)
     options = replace(options.with_tuner_auto(), resume=False)
-    return replace(transport, options=options, mode_e=False, parts=False)
+    return replace(transport, options=options, one_stream_each=True, parts=False)
 
 
 def to_object_parts(transport: Transport, report: Report) -> Transport:
@@ -135,6 +135,7 @@ def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInf
     """
     parts = ends.far_is_source and transport.parts and ends.far.can_restart()
     by_offset = transport.mode_e or not ends.far.owns_streams()
+    by_offset = by_offset and not transport.one_stream_each
     if by_offset or parts or any(info.kind is Kind.FOLDER for info in infos):
         return transport
     before, most = transport.options, len(infos)

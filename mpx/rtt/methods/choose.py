@@ -54,19 +54,23 @@ def choose(
     is_open: bool = False,
     bound: Callable[[int], None] | None = None,
     log_in: LogIn | None = None,
+    why_no_session: str = "",
 ) -> Chosen:
     """Return how to probe a host that has these addresses.
 
     Where the port is known to be open (`is_open`), no handshake is tried first. `bound` is told the port of
     the session before that connects, so that it takes a path of its own; datagrams would not. `log_in` opens
-    the session where it is not in the clear; then only the echo is used. Raises ConnectionLost when nothing
-    answers, and Interrupted soon after `stop` returns True.
+    the session where it is not in the clear; then only the echo is used. `why_no_session`: no GridFTP server
+    is looked for at an open port. Raises ConnectionLost when nothing answers, and Interrupted soon after
+    `stop` returns True.
     """
     with ExitStack() as opened:
         refusing: tuple[Method, tcp.Address] | None = None
         silent: list[tuple[tcp.Address, str]] = []
         for address in addresses:
             handshake = opened.enter_context(closing(HandshakeMethod(address)))
+            if why_no_session and (is_open or (_answers(handshake, stop) and handshake.is_open)):
+                return Chosen(handshake, address, why_no_session, opened.pop_all())
             if is_open:
                 method, reason, session = _at_open_port(handshake, address, opened, stop, bound, log_in)
                 return Chosen(method, address, reason, opened.pop_all(), session)

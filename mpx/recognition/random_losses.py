@@ -1,0 +1,89 @@
+"""Losses that no queue causes, and streams that cannot become more: then BBR takes the place of CUBIC. Pure.
+
+Where a file is one stream (PUT of HTTP), the answer to random losses that the tuner has, more streams, is
+not to be had: CUBIC takes each loss for a full path, and carries a small part of it (RFC 9438, section 5).
+BBR goes by what is delivered (Cardwell et al., ACM Queue 14(5), 2016). It stays as long as no queue stands:
+where one does the path is shared, and CUBIC leaves others their part.
+"""
+
+from dataclasses import dataclass
+
+from mpx.choices import BBR
+from mpx.engine.round_trips import Span
+from mpx.engine.tuner import Sample
+
+STARTS = Span(0.5, 8.0)  # before that nothing is decided: a start that overshoots shows a queue by then
+FEW_LOSSES = 3  # are enough
+FILLED = 0.1  # of the time, at most, in which round trips show a queue ...
+SHORT_QUEUE = Span(0.002, 0.1)  # ... longer than this
+STANDS = Span(2.0, 20.0)  # a queue that stands so long is one of others, or fills with ours
+LONG_QUEUE = 0.25  # of the round trip: BBR has a short queue of its own now and then
+PATIENCE_S = 120.0  # until it is tried again where a queue stood
+
+
+@dataclass(frozen=True, slots=True)
+class LossSwitch:
+    """A congestion control to switch to, and why."""
+
+    congestion: str
+    reason: str
+
+
+class RandomLosses:
+    """Decides for one path with few streams. Times are of any monotonic clock, in seconds."""
+
+    def __init__(self, congestion: str) -> None:
+        """`congestion`: what streams begin with, to which they go back where a queue stands."""
+        self._first = self._now = congestion
+        self._began_s: float | None = None
+        self._counted: Sample | None = None  # since when losses count
+        self._looks = self._filled = 0  # samples since then, and those with a queue
+        self._queue_since_s: float | None = None
+        self._not_before_s = 0.0
+
+    def observe(self, now_s: float, sample: Sample) -> LossSwitch | None:
+        """Take what has moved up to now; return a switch if one is due. The caller then calls `switched`."""
+        counted = self._counted or self._count_from(sample)
+        if self._began_s is None:
+            self._began_s = now_s if sample.arrived_bytes else None
+            return None
+        rtt_s = sample.rtt_s or 0.0
+        self._looks += 1
+        self._filled += (sample.queue_s or 0.0) > SHORT_QUEUE.at(rtt_s)
+        if now_s < self._began_s + STARTS.at(rtt_s):
+            return None
+        if self._now == BBR:
+            return self._back(now_s, sample, rtt_s)
+        queued = sample.queued_lost - counted.queued_lost
+        lost = sample.retransmits - counted.retransmits - queued
+        if queued > max(lost, FEW_LOSSES) or self._filled > FILLED * self._looks:
+            self._count_from(sample)
+            return None
+        if lost < FEW_LOSSES or queued > lost or now_s < self._not_before_s:
+            return None
+        return LossSwitch(
+            BBR, f"{lost} segments were lost without a queue, and the number of streams cannot grow"
+        )
+
+    def _count_from(self, sample: Sample) -> Sample:
+        self._counted, self._looks, self._filled = sample, 0, 0
+        return sample
+
+    def _back(self, now_s: float, sample: Sample, rtt_s: float) -> LossSwitch | None:
+        if sample.queue_s is None or sample.queue_s <= LONG_QUEUE * rtt_s:
+            self._queue_since_s = None
+            return None
+        self._queue_since_s = self._queue_since_s or now_s
+        if now_s < self._queue_since_s + STANDS.at(rtt_s):
+            return None
+        self._not_before_s = now_s + PATIENCE_S
+        return LossSwitch(self._first, "a queue stands, so that others share the path")
+
+    def switched(self, now_s: float, congestion: str) -> None:
+        """Note that the streams were switched, by whomever: what they lose at first says nothing."""
+        self._now, self._began_s = congestion, now_s
+        self._counted = self._queue_since_s = None  # what follows is another stream's
+
+    def refused(self) -> None:
+        """Note that a switch is not possible."""
+        self._not_before_s = float("inf")
