@@ -18,6 +18,14 @@ class SessionsFull(ConnectionLost):
     """The server admits no further session, and the caller can go on without one."""
 
 
+class ServerBusy(ConnectionLost):
+    """The server takes no more requests for now; `wait_s`: for how long, None if it does not say."""
+
+    def __init__(self, text: str, wait_s: float | None) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
+
+
 class OneSessionOnly(ConnectionLost):
     """The server admits one session at a time, and the caller needs two at once."""
 

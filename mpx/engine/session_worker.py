@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.retry import Retry, SessionsFull
+from mpx.engine.retry import LONGEST_WAIT_S, Retry, ServerBusy, SessionsFull
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import lost_pipe
@@ -150,6 +150,15 @@ class SessionWorker(threading.Thread):
     def retire(self, ended: Mapping[str, StreamTotals]) -> None:
         """Keep the counters of streams that have ended; to be called with `guard` held."""
         self._past = summed(self._past, {path: each.none_open() for path, each in ended.items()})
+
+    def one_too_many(self, error: ServerBusy) -> MpxError:
+        """Return what a busy server means: too many of us ask, unless it says when to ask again."""
+        return SessionsFull(str(error)) if self._number and error.wait_s is None else error
+
+    def wait_as_told(self, error: MpxError) -> None:
+        """Wait where a server has said for how long it is busy; others have what was in hand meanwhile."""
+        if isinstance(error, ServerBusy) and error.wait_s:
+            self.context.failure.cancel.wait(min(error.wait_s, LONGEST_WAIT_S))
 
     def _go_on(self, error: MpxError) -> None:
         """Decide how to go on after a session was lost. Raises what ends the copy."""

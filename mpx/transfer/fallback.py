@@ -86,15 +86,21 @@ def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transp
         report.note(
             "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
         )
-    if not options.in_place and not ends.far.can_rename():
-        report.note(
-            f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
-            "stored",
-            Severity.WARNING,
-        )
-        options = replace(options, in_place=True)
+    options = in_place_where_needed(options, ends, report)
     options = replace(options.with_tuner_auto(), resume=False)
     return replace(transport, options=options, one_stream_each=True, parts=False)
+
+
+def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
+    """Return the options for a destination that may be unable to rename files; asks it."""
+    if options.in_place or ends.far.can_rename():
+        return options
+    report.note(
+        f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
+        "stored",
+        Severity.WARNING,
+    )
+    return replace(options, in_place=True)
 
 
 def to_object_parts(transport: Transport, report: Report) -> Transport:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import port_range
+from mpx.choices import AUTO, NONE, port_range
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -114,7 +114,9 @@ def web_access(
         options.key,
         options.token_files,
         options.send_token_to,
-        stop,
+        asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
+        rate_bps=options.rate_bps,
+        stop=stop,
     )
     if location.scheme == "s3":
         from mpx.endpoints.s3.access import S3Access
@@ -195,14 +197,15 @@ def carrier_between(
     pools: tuple[SessionPool, SessionPool],
     *,
     lanes: "tuple[LanePool | None, LanePool | None]",
+    web: "tuple[WebAccess | None, WebAccess | None]",
     is_third_party: bool,
     mode_e: bool,
     parts: bool,
 ) -> Carrier:
     """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
-    `lanes`: those of SFTP, where that is what serves one. `mode_e`: the destination receives in MODE E;
-    `parts`: of files can be sent and stored.
+    `lanes`: those of SFTP, where that is what serves one; `web`: see endpoint_at. `mode_e`: the
+    destination receives in MODE E; `parts`: of files can be sent and stored.
     """
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
@@ -214,15 +217,24 @@ def carrier_between(
         return ThirdPartyCarrier(servers, context)
     from mpx.engine.relay_carrier import RelayCarrier
 
-    from_where = _relay_source(source, opened[0], context, lanes[0])
-    to_where = _relay_sink(destination, opened[1], context, lanes[1], mode_e=mode_e, parts=parts)
+    from_where = _relay_source(source, opened[0], context, lanes[0], web[0])
+    to_where = _relay_sink(destination, opened[1], context, lanes[1], web[1], mode_e=mode_e, parts=parts)
     return RelayCarrier(from_where, to_where, context, parts=parts)
 
 
 def _relay_source(
-    source: Location, session: SessionOptions, context: CarrierContext, lanes: "LanePool | None"
+    source: Location,
+    session: SessionOptions,
+    context: CarrierContext,
+    lanes: "LanePool | None",
+    web: "WebAccess | None",
 ) -> "Callable[[], RelaySource]":
     """Return what makes a source of a relay."""
+    if web is not None:
+        from mpx.endpoints.web.answers import Answers
+        from mpx.endpoints.web.relay_source import WebRelaySource
+
+        return partial(WebRelaySource, web, context, Answers(web, context), web.pipelining)
     if lanes is not None:
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
 
@@ -237,11 +249,16 @@ def _relay_sink(
     session: SessionOptions,
     context: CarrierContext,
     lanes: "LanePool | None",
+    web: "WebAccess | None",
     *,
     mode_e: bool,
     parts: bool,
 ) -> "Callable[[], RelaySink]":
     """Return what makes a sink of a relay."""
+    if web is not None:
+        from mpx.endpoints.web.relay_sink import WebRelaySink
+
+        return partial(WebRelaySink, web, context, web.pipelining)
     if lanes is not None:
         from mpx.endpoints.sftp.relay_sink import SftpRelaySink
 

@@ -8,7 +8,7 @@ import pytest
 from mpx_command import copied, mpx, refused
 from s3.buckets import Bucket
 from sites import make
-from web.servers.moto import PAGE
+from web.servers.moto import PAGE, MotoSite
 
 from mpx.endpoints.s3.parts import WHOLE_BYTES
 
@@ -21,7 +21,6 @@ KEYS = [
     "it's \"&<>",
     "ü/日本",
     "~*;=:,@$",
-    "line\nfeed",
     "x" * 200,
 ]
 
@@ -41,13 +40,16 @@ def test_there_and_back(any_bucket: Bucket, tmp_path: Path, size: int) -> None:
 
 
 def test_names(any_bucket: Bucket, tmp_path: Path) -> None:
-    for number, key in enumerate(KEYS):
+    keys = (
+        KEYS if isinstance(any_bucket.site, MotoSite) else [*KEYS, "line\nfeed"]
+    )  # which moto does not take
+    for number, key in enumerate(keys):
         any_bucket.put(f"tree/{key}", str(number).encode())
     copied(mpx("copy", "-r", f"{any_bucket.url}tree", tmp_path / "tree"))
-    for number, key in enumerate(KEYS):
+    for number, key in enumerate(keys):
         assert (tmp_path / "tree" / key).read_text() == str(number)
     copied(mpx("copy", "-r", tmp_path / "tree", f"{any_bucket.url}again"))
-    assert any_bucket.keys() == {f"{top}/{key}" for top in ("tree", "again") for key in KEYS}
+    assert any_bucket.keys() == {f"{top}/{key}" for top in ("tree", "again") for key in keys}
     assert mpx("copy", "-r", tmp_path / "tree", f"{any_bucket.url}again").out.startswith("nothing to copy")
 
 

@@ -140,6 +140,10 @@ class S3Endpoint(WebEndpoint):
         """See Endpoint."""
         return children(self._questions, name)
 
+    def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  nobody can know
+        """See Endpoint."""
+        return None
+
     # --- changing ------------------------------------------------------------------------------------
 
     def make_folders(

@@ -5,9 +5,9 @@ import time
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.headers import retry_after
-from mpx.endpoints.web.refusals import ServerBusy
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
+from mpx.engine.retry import ServerBusy
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,

@@ -10,10 +10,10 @@ from mpx.endpoints.s3 import refusals
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.aws_session import HASH, UNSIGNED_BODY
 from mpx.endpoints.s3.stored_sums import crc32_of, crc32_text, md5_of
+from mpx.endpoints.web.file_put import STORED_BPS, UNSENT_BYTES
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
-from mpx.endpoints.web.upload_worker import STORED_BPS, UNSENT_BYTES
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine import checksum
 from mpx.engine.rate_limiter import RateLimiter

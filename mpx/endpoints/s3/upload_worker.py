@@ -17,12 +17,13 @@ from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.sending import Bytes, PartSender, Sums
 from mpx.endpoints.s3.streaming import send_stream
 from mpx.endpoints.s3.uploads import Part
-from mpx.endpoints.web.refusals import ServerBusy, is_success
+from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_change import AGAIN
 from mpx.engine.source_stream import is_made_up

@@ -16,11 +16,14 @@ from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.refusals import refused
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.engine.rate_limiter import RateLimiter
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.hosts import parse_hosts
 from mpx.location import Location
@@ -51,6 +54,7 @@ class WebAccess:
         self.options = options
         self.note = note
         self.tokens = BearerTokens(options.token_files)
+        self.pipelining = Pipelining()
         self._queries = dict(queries or {})
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
@@ -59,6 +63,8 @@ class WebAccess:
         ] = {}  # by whether our certificate is shown; with `_lock` held
         self._spare: list[HttpConnection] = []  # that are open, and used by nobody; with `_lock` held
         self._begun: BegunAnswer | None = None  # of the file that is copied first; with `_lock` held
+        self.server = ServerDigests(options.asked_checksum)
+        self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 

@@ -22,6 +22,7 @@ _NO_HEAD = (
     405,
     501,
 )  # answers to HEAD where GET may be answered: URLs signed for GET, small servers
+_NOTHING_SEEN: tuple[None, None] = None, None  # ahead of a question
 
 
 class WebDescriber:
@@ -37,9 +38,19 @@ class WebDescriber:
         self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
         self.takes_ranges = True  # until the server says that it does not
         self.begins = ""  # the file of which the first answer is to bring the beginning
+        self._seen: tuple[str | None, FileInfo | MpxError | None] = _NOTHING_SEEN
+
+    def look(self, name: str) -> None:
+        """Describe a name ahead of who is to ask for it next, for what the answer shows of the server."""
+        self._seen = name, self._stat(name)
 
     def stat(self, name: str) -> FileInfo | None:
         """See Endpoint."""
+        (seen, found), self._seen = self._seen, _NOTHING_SEEN
+        if seen == name:
+            if isinstance(found, MpxError):
+                raise found
+            return found
         url = self._access.url_of(name)
         if self._access.speaks_dav is None:
             if name == self.begins and (begun := self._begin(url)):

@@ -11,18 +11,21 @@ from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
-from mpx.endpoints.web.connection import BegunAnswer
+from mpx.endpoints.web.connection import BegunAnswer, HttpConnection
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
-from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
+from mpx.endpoints.web.lanes import ReceivingLane
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.refusals import ServerBusy, is_success
+from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
+from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_change import changed
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
@@ -126,8 +129,9 @@ class WebDownloadWorker(WebWorker):
         if begun := self.access.take_begun(url):
             self._take_begun(piece, begun)
             return True
-        fetch = WebFetch(file, piece.start, piece.end, fd, url, is_whole=is_all)
+        fetch = WebFetch(file, piece.start, piece.end, url, is_whole=is_all, fd=fd)
         fetch.at = self.access.leads_to(url)
+        fetch.is_ahead = any(each.at.origin == fetch.at.origin for each in self._fetches)
         self._fetches.append(fetch)
         if not self.is_busy:
             self.is_busy, self.came_s = True, time.monotonic()
@@ -153,7 +157,7 @@ class WebDownloadWorker(WebWorker):
                 self._scheduler.give_back(file, *first)
             file.close()
             return
-        fetch = WebFetch(file, 0, end, file.open(file.partial, os.O_RDWR), begun.url, is_whole=False)
+        fetch = WebFetch(file, 0, end, begun.url, is_whole=False, fd=file.open(file.partial, os.O_RDWR))
         file.close()
         self._fetches.append(fetch)
         self.is_busy, self.came_s, self._was_asked = True, time.monotonic(), True
@@ -228,12 +232,13 @@ class WebDownloadWorker(WebWorker):
     def _begin_answer(self, fetch: WebFetch) -> None:
         """Read the head of an answer, and decide what it means."""
         lane = self.lanes.get(fetch.at.origin)
-        if lane is None:  # it was dropped, with what was asked behind
+        if lane is None or not fetch.is_sent:  # the lane was dropped, with what was asked behind
+            fetch.is_ahead = False
             self.lanes.ask(fetch)
             return
         was_used, http = lane.http.answered > 0, lane.http
         try:
-            reply = http.reply("GET")
+            reply = self._reply(fetch, http)
         except ConnectionLost:
             if not was_used or http.incoming.has_some:
                 raise
@@ -264,11 +269,33 @@ class WebDownloadWorker(WebWorker):
             self._fetches.append(fetch)
             self.lanes.ask(fetch)
 
+    def _reply(self, fetch: WebFetch, http: HttpConnection) -> Reply:
+        """Read the head of an answer; one that was asked for ahead may never come."""
+        patience_s = self._pipelining.patience_s(fetch.at.origin) if fetch.is_ahead else None
+        if patience_s is None:
+            return http.reply("GET")
+        http.be_patient(patience_s)
+        try:
+            reply = http.reply("GET")
+        except TransferTimeout as error:
+            self._pipelining.refuse(fetch.at.origin)
+            raise ConnectionLost(f"{error}, as it takes no requests ahead") from None
+        finally:
+            http.be_patient(None)
+        self._pipelining.prove(fetch.at.origin)
+        return reply
+
     def _ask_again(self, fetch: WebFetch) -> None:
         """Ask anew for all that a connection was to answer which has ended."""
         self.lanes.drop(fetch.at.origin)
-        for each in self._fetches:
-            if each.at.origin == fetch.at.origin:
+        self._ask_behind([each for each in self._fetches if each.at.origin == fetch.at.origin])
+
+    def _ask_behind(self, fetches: Sequence[WebFetch]) -> None:
+        """Ask anew for what a connection was to answer that has ended, all at once where the server can."""
+        at_once = len(fetches) if fetches and self._pipelining.is_possible(fetches[0].at.origin) else 1
+        for i, each in enumerate(fetches):
+            each.is_sent, each.is_ahead = False, i > 0
+            if i < at_once:
                 self.lanes.ask(each)
 
     def _lost_lane(self, fetch: WebFetch) -> None:
@@ -276,17 +303,16 @@ class WebDownloadWorker(WebWorker):
         lane = self.lanes.get(fetch.at.origin)
         behind = [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
         if lane is not None and behind:
-            self._pipelining.broken(lane)
+            self._pipelining.ended(lane.http.origin, lane.http.answered)
         self.lanes.drop(fetch.at.origin)
-        for each in behind:
-            self.lanes.ask(each)
+        self._ask_behind(behind)
 
     # --- bodies --------------------------------------------------------------------------------------
 
     def _receive(self, fetch: WebFetch) -> None:
         lane = self.lanes.get(fetch.at.origin)
         assert isinstance(lane, ReceivingLane) and fetch.reply is not None
-        size, new_bytes = self._receiver.receive(fetch, fetch.reply)
+        size, new_bytes = self._receiver.receive(fetch)
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
         self._received_bytes += size
@@ -327,7 +353,12 @@ class WebDownloadWorker(WebWorker):
         if not about.is_reusable:
             self._lost_lane(fetch)
         if not is_success(about):
+            if about.status in NOT_COMPUTED:
+                self.access.server.lacks(fetch.file.sums.algorithm)
             return None
+        file, told = fetch.file, digests_told(about)
+        if digest := told.get(file.sums.algorithm):
+            file.far_digest = file.size_bytes, digest
         info = info_of_head(about, about.told_bytes)
         return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
 

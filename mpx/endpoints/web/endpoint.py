@@ -8,28 +8,17 @@ from mpx.endpoints.web.changes import TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.digests import WebDigests
+from mpx.endpoints.web.read_back import ReadBack
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
-from mpx.errors import (
-    DestinationError,
-    MpxError,
-    NoChecksum,
-    SourceError,
-    UsageError,
-)
+from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
-from mpx.report import Note, OnNote
+from mpx.report import Note, OnNote, Severity
 from mpx.text import quoted
-
-_MULTI_STATUS = 207
-_NO_HEAD = (
-    400,
-    403,
-    405,
-    501,
-)  # answers to HEAD where GET may be answered: URLs signed for GET, small servers
 
 
 class WebEndpoint:
@@ -44,6 +33,9 @@ class WebEndpoint:
         self._dialogue = WebDialogue(access, stop)
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._describer = WebDescriber(access, self._dialogue, self._refused, self._refusal)
+        self._digests = WebDigests(access, self._dialogue, self._refused, self._refusal)
+        self._room = WebRoom(access, self._dialogue)
+        self._foreseen = ""  # what is described first
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
@@ -60,6 +52,7 @@ class WebEndpoint:
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Of one file the beginning comes with the first answer."""
+        self._foreseen = next(iter(names), "")
         if len(names) == 1 and self._refusal is SourceError:
             self._describer.begins = names[0]
 
@@ -195,23 +188,38 @@ class WebEndpoint:
 
     # --- checking ------------------------------------------------------------------------------------
 
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:  # noqa: ARG002  none at all, yet
-        """See Endpoint."""
-        return False
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
+        """See Endpoint. What a server says that it is tells most; so it is asked what it is asked anyway."""
+        if parts:
+            return False
+        if not self._access.server.is_known:
+            self._describer.look(self._foreseen or self.location.name)
+        speaks_dav = bool(self._access.speaks_dav)
+        return self._access.server.offers(algorithm, speaks_dav=speaks_dav) or self._reads_back(algorithm)
+
+    def _reads_back(self, algorithm: str) -> bool:
+        """Tell whether what is stored is read back for a checksum: where one was asked for by name."""
+        return self._refusal is DestinationError and algorithm == self._access.options.asked_checksum
 
     def checksums(
-        self,
-        algorithm: str,
-        parts: Sequence[Part],
-        stop: Callable[[], bool],  # noqa: ARG002  nothing is waited for
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
-        """See Endpoint."""
-        text = f"{self.location.host} computes no {algorithm}; give --checksum none to copy unverified"
-        return [NoChecksum(self._refusal(text)) for _ in parts]
+        """See Endpoint. Of whole files only."""
+        sums = self._digests.ask(algorithm, parts, stop)
+        missing = [i for i, each in enumerate(sums) if isinstance(each, NoChecksum) and not each.is_of_file]
+        if not missing or not self._reads_back(algorithm):
+            return sums
+        reading = ReadBack(self._access, self._dialogue, self._refused, self._access.read_back_limiter)
+        back = reading.sums(algorithm, [parts[i] for i in missing], stop)
+        why = f"{self._access.origin} computes no {algorithm}"
+        self._access.note(f"verified by reading back: {why}", Severity.NOTICE)
+        for i, digest in zip(missing, back, strict=True):
+            sums[i] = digest
+        return sums
 
-    def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  not asked
+    def free_bytes(self, name: str) -> int | None:
         """See Endpoint."""
-        return None
+        return self._room.free_bytes(name)
 
     def pause(self) -> None:
         """See Endpoint. A connection that nobody uses costs the server little, and it may close it."""

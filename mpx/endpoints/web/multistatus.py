@@ -102,7 +102,7 @@ class MultiStatus(BoundedXml):
             self._begin_response()
         elif role == "propstat":
             self._propstat, self._propstat_status = {}, None
-        elif within == "properties" and name.rpartition(" ")[2] in _CHECKSUMS:
+        elif within == "properties" and name.rpartition(" ")[2].lower() in _CHECKSUMS:
             role = "checksums"
         elif within == "document" and not role:
             raise MultiStatusError(f"no answer for many names, but {quoted(name.rpartition(' ')[2][:80])}")

@@ -5,6 +5,7 @@ import time
 from mpx.endpoints.web.headers import retry_after
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
+from mpx.engine.retry import ServerBusy
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -22,14 +23,6 @@ REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
 _MOST_SHOWN = 200
 _NO_ROOM = (507, 509)
-
-
-class ServerBusy(ConnectionLost):
-    """The server takes no more requests for now; `wait_s`: for how long, None if it does not say."""
-
-    def __init__(self, text: str, wait_s: float | None) -> None:
-        super().__init__(text)
-        self.wait_s = wait_s
 
 
 def is_success(reply: Reply) -> bool:

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.lanes import LaneSet
-from mpx.endpoints.web.refusals import ServerBusy
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.path_set import Side
-from mpx.engine.retry import LONGEST_WAIT_S, SessionsFull
 from mpx.engine.session_worker import SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import MpxError
 
 
 class WebWorker(SessionWorker):
@@ -62,15 +59,6 @@ class WebWorker(SessionWorker):
         if self.is_to_renew:
             self.is_to_renew = False
             self.lanes.drop_all()
-
-    def one_too_many(self, error: ServerBusy) -> MpxError:
-        """Return what a busy server means: too many of us ask, unless it says when to ask again."""
-        return SessionsFull(str(error)) if self._number and error.wait_s is None else error
-
-    def wait_as_told(self, error: MpxError) -> None:
-        """Wait where a server has said for how long it is busy; others have what was in hand meanwhile."""
-        if isinstance(error, ServerBusy) and error.wait_s:
-            self.context.failure.cancel.wait(min(error.wait_s, LONGEST_WAIT_S))
 
     def pause(self) -> None:
         """See SessionWorker. A stream that is not wanted any more is closed."""

@@ -44,13 +44,8 @@ class XrootdSite(WebSite):
 
 
 @contextlib.contextmanager
-def xrootd_site(
-    folder: Path, *, beside: XrootdSite | None = None, settings: str = ""
-) -> Iterator[XrootdSite]:
-    """XRootD while in the `with` block, in a network and with an issuer of its own, or in those of `beside`.
-
-    `settings`: more lines of its configuration.
-    """
+def xrootd_site(folder: Path, *, beside: XrootdSite | None = None) -> Iterator[XrootdSite]:
+    """XRootD while in the `with` block, with a network and an issuer of its own or those of `beside`."""
     if os.geteuid() != 0:
         pytest.skip("a network of its own is made by root")
     program = find_peer("xrootd")
@@ -61,7 +56,7 @@ def xrootd_site(
             issuer = beside.issuer if beside else held.enter_context(token_issuer())
             port = free_ports(1)[0]
         shown = host_certificate()
-        state = _write_state(folder, port, shown, issuer, settings)
+        state = _write_state(folder, port, shown, issuer)
         as_account = ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups"]
         serve = [*as_account, program, "-c", str(state / "xrootd.cfg")]
         server = ServerProcess(
@@ -85,7 +80,7 @@ def xrootd_site(
         yield site
 
 
-def _write_state(folder: Path, port: int, shown: HostCertificate, issuer: TokenIssuer, settings: str) -> Path:
+def _write_state(folder: Path, port: int, shown: HostCertificate, issuer: TokenIssuer) -> Path:
     """Write what the server reads into a folder beside that which it serves, and give both to its account."""
     state = folder.parent / f"{folder.name}.xrootd"
     for name in ("admin", "run", "cache"):  # the last one is of the keys of issuers
@@ -125,7 +120,6 @@ ofs.authorize 1
 acc.authdb {state}/authdb
 ofs.authlib ++ libXrdMacaroons.so
 ofs.authlib ++ libXrdAccSciTokens.so config={state}/scitokens.cfg
-{settings}
 """
     )
     open_to_everyone(folder)
