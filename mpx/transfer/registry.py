@@ -209,6 +209,12 @@ def carrier_between(
     """
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
+    if is_third_party and web[1] is not None:
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.carrier import S3UploadCarrier
+
+        assert isinstance(web[1], S3Access)
+        return S3UploadCarrier(web[1], context, source.host)
     if is_third_party:
         from mpx.endpoints.ftp.two_servers.carrier import ThirdPartyCarrier
         from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
@@ -255,6 +261,12 @@ def _relay_sink(
     parts: bool,
 ) -> "Callable[[], RelaySink]":
     """Return what makes a sink of a relay."""
+    if web is not None and destination.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.relay_sink import S3RelaySink
+
+        assert isinstance(web, S3Access)
+        return partial(S3RelaySink, web, context, web.pipelining)
     if web is not None:
         from mpx.endpoints.web.relay_sink import WebRelaySink
 

@@ -83,9 +83,10 @@ def test_encrypted_by_a_key_service(server: ScriptedS3, tmp_path: Path, size: in
     """An ETag is no MD5 there, so nothing shows what is stored."""
 
     def encrypted(asked: Asked, answer: Answer) -> Answer:
-        if asked.method != "PUT":
-            return 200, answer[1], answer[2].replace(b"-", b"-x")
-        return 200, {"ETag": f'"{"0" * 32}"', "x-amz-server-side-encryption": "aws:kms"}, b""
+        status, headers, body = answer
+        if "ETag" in headers:
+            headers = {"ETag": f'"{"0" * 32}"', "x-amz-server-side-encryption": "aws:kms"}
+        return status, headers, body.replace(b"-", b"-x")
 
     server.after = encrypted
     source, words = up(tmp_path, size)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
 from mpx.endpoints.s3 import refusals
-from mpx.endpoints.s3.aws_session import HASH, HOW_TO_LOG_IN, NOTHING, AwsSession
+from mpx.endpoints.s3.aws_session import HASH, HOW_TO_LOG_IN, NOTHING, UNSIGNED_BODY, AwsSession
 from mpx.endpoints.s3.options import S3Options
 from mpx.endpoints.s3.uploads import Uploads
 from mpx.endpoints.web.access import WebAccess
@@ -17,6 +17,7 @@ from mpx.endpoints.web.names import encoded
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl
+from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import MpxError, UsageError
 from mpx.location import Location
 from mpx.report import OnNote, no_note
@@ -56,12 +57,16 @@ class S3Access(WebAccess):
         url = self.url_of(name)
         return WebUrl(url.origin, f"{url.target}?{'&'.join(pairs)}")
 
+    def stored_as(self, file: FileTransfer) -> WebUrl:
+        """See WebAccess. An object appears once it is whole, and an older one stays until then."""
+        return self.url_of(file.final)
+
     def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:
-        """See WebAccess. Who sends a body gives its hash; another server is shown nothing."""
+        """See WebAccess. Who knows a body before gives its hash; another server is shown nothing."""
         if url.origin != self.origin:
             return WebRequest(method, url, headers)
         given = dict(headers)
-        body_hash = given.pop(HASH, NOTHING)
+        body_hash = given.pop(HASH, UNSIGNED_BODY if method == "PUT" else NOTHING)
         signed = self._aws.signed(method, f"{url.origin}{url.target}", given, body_hash)
         return WebRequest(method, url, signed)
 

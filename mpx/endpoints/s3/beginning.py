@@ -19,12 +19,15 @@ NOT_KEPT = (
 )
 
 
-def new_upload(questions: S3Questions, file: FileTransfer, part_bytes: int, note: OnNote) -> PartedFile:
-    """Begin an upload; raises what a refusal means."""
+def new_upload(
+    questions: S3Questions, file: FileTransfer, part_bytes: int, note: OnNote, *, has_sums: bool = True
+) -> PartedFile:
+    """Begin an upload; raises what a refusal means. `has_sums`: the checksum of each part is known."""
     access = questions.access
     plain = {"Content-Type": "application/octet-stream"}
-    reply, content, url = questions.ask("POST", file.final, {"uploads": None}, {**plain, **_WITH_CRC32})
-    if reply.status in (400, 501):  # it knows no checksums
+    wanted = {**plain, **_WITH_CRC32} if has_sums else plain
+    reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
+    if reply.status in (400, 501) and has_sums:  # it knows no checksums
         reply, content, url = questions.ask("POST", file.final, {"uploads": None}, plain)
     if not is_success(reply):
         raise questions.refused(reply, content, url, "store")
@@ -34,7 +37,8 @@ def new_upload(questions: S3Questions, file: FileTransfer, part_bytes: int, note
     begun = Begun(file.final, upload_id, part_bytes, str(url.origin))
     if not access.uploads.begun(file.partial, begun):
         note(NOT_KEPT, Severity.WARNING)
-    return PartedFile(file, begun, has_crc32=reply.header("x-amz-checksum-type") == "FULL_OBJECT")
+    keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
+    return PartedFile(file, begun, has_crc32=has_sums and keeps_crc32)
 
 
 def discard(questions: S3Questions, partial: str, note: OnNote) -> None:

@@ -1,6 +1,7 @@
 """Uploads to S3: as many workers as streams are wanted; several share a large file."""
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.copy_worker import S3CopyWorker
 from mpx.endpoints.s3.part_scheduler import PartScheduler
 from mpx.endpoints.s3.upload_worker import S3UploadWorker
 from mpx.endpoints.web.carrier import WebCarrier
@@ -10,16 +11,20 @@ from mpx.net import congestion_control
 
 
 class S3UploadCarrier(WebCarrier):
-    """Local files to a bucket."""
+    """Local files to a bucket; with `bucket` objects of that one, which the server copies."""
 
-    def __init__(self, access: S3Access, context: CarrierContext) -> None:
-        self._s3 = access
+    def __init__(self, access: S3Access, context: CarrierContext, bucket: str = "") -> None:
+        self._s3, self._bucket = access, bucket
         self._parts = PartScheduler(context)
         self._uploads: list[S3UploadWorker] = []
         super().__init__(access, context)
 
     def _worker(self, number: int, path: str) -> WebWorker:
-        made = S3UploadWorker(number, path, self._s3, self._context, self._parts)
+        context, parts = self._context, self._parts
+        if self._bucket:
+            made: S3UploadWorker = S3CopyWorker(number, path, self._s3, context, parts, self._bucket)
+        else:
+            made = S3UploadWorker(number, path, self._s3, context, parts)
         self._uploads.append(made)
         return made
 

@@ -205,21 +205,23 @@ class S3Endpoint(WebEndpoint):
         return [self._checksum(algorithm, part) for part in parts if not stop()]
 
     def _checksum(self, algorithm: str, part: Part) -> str | Exception:
-        what = f"{self._s3.url_of(part.name)}"
-        if self._writing:
-            if self._s3.uploads.size_of(part.name) is None:
-                return DestinationError(f"{what} is not there")
-            return NoChecksum(DestinationError(f"the server told no {algorithm} of what it stored as {what}"))
+        name, kind = part.name, self._questions.kind
+        if self._writing and is_partial_name(name):
+            stored = self._s3.uploads.stored_at(name)
+            if stored is None and self._s3.uploads.size_of(name) is None:
+                return kind(f"{self._s3.url_of(name)} is not there")
+            if stored is None:
+                return NoChecksum(kind("the server told no checksum of the parts that it stored"))
+            name = stored
+        what = str(self._s3.url_of(name))
         if not part.is_whole:
-            return NoChecksum(SourceError(f"{what} has a checksum as a whole only"), is_of_file=True)
-        reply, content, url = self._questions.ask(
-            "HEAD", part.name, headers={"x-amz-checksum-mode": "ENABLED"}
-        )
+            return NoChecksum(kind(f"{what} has a checksum as a whole only"))
+        reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
         told = stored_sum(reply, algorithm)
         why = f"the server tells no {algorithm} of {what}, which was stored in parts or is encrypted there"
-        return told or NoChecksum(SourceError(why), is_of_file=True)
+        return told or NoChecksum(kind(why))
 
     def close(self) -> None:
         """See Endpoint."""

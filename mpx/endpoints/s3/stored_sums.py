@@ -55,8 +55,16 @@ def is_composite(etag: str) -> bool:
 
 
 def composite_etag(parts: Sequence[Part]) -> str:
-    """Return the ETag of an object that was stored in parts: the MD5 of their MD5s, and how many."""
-    digest = hashlib.md5(b"".join(part.md5 for part in parts), usedforsecurity=False)
+    """Return the ETag of an object that was stored in parts: the MD5 of their ETags, and how many.
+
+    Empty where they are no MD5s.
+    """
+    found = [_MD5.fullmatch(part.etag) for part in parts]
+    digest = hashlib.md5(usedforsecurity=False)
+    for each in found:
+        if each is None:
+            return ""
+        digest.update(bytes.fromhex(each[1]))
     return f"{digest.hexdigest()}-{len(parts)}"
 
 

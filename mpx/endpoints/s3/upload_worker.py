@@ -49,11 +49,11 @@ class S3UploadWorker(WebWorker):
         self, number: int, path: str, access: S3Access, context: CarrierContext, scheduler: PartScheduler
     ) -> None:
         super().__init__(number, path, "source", access, context)
-        self._s3 = access
+        self.s3 = access
         # This thread's own:
         self._scheduler = scheduler
         self._work: SendFile | SendPart | None = None  # in hand
-        self._was_tried = False
+        self.was_tried = False
         stop = context.failure.cancel.is_set
         self._questions = S3Questions(access, DestinationError, stop)
         timeout_s = context.options.timeout_s
@@ -77,7 +77,7 @@ class S3UploadWorker(WebWorker):
         work = self._scheduler.take_work() if self.target else None
         if work is None:
             return False
-        self._work, self._was_tried = work, False
+        self._work, self.was_tried = work, False
         self.is_busy, self.came_s = True, time.monotonic()
         if not work.file.is_claimed:
             self._carry(work)
@@ -88,15 +88,7 @@ class S3UploadWorker(WebWorker):
     def _carry(self, work: SendFile | SendPart) -> None:
         file = work.file
         try:
-            fd = file.open(file.source, os.O_RDONLY)
-        except OSError as error:
-            self._scheduler.give_up(file, local_error(error, file.source, writing=False))
-            return
-        try:
-            if isinstance(work, SendPart):
-                self._send_part(work, fd)
-            else:
-                self._send_file(file, fd)
+            self.do(work)
         except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
             raise
         except MpxError as error:
@@ -105,10 +97,23 @@ class S3UploadWorker(WebWorker):
             self.drop()
             self._scheduler.give_up(file, error)
             return
-        finally:
-            file.close()
         if file.claim_whole():
             self.context.supervisor.whole(file)
+
+    def do(self, work: SendFile | SendPart) -> None:
+        """Do what the scheduler has handed out; raises what it fails by."""
+        file = work.file
+        try:
+            fd = file.open(file.source, os.O_RDONLY)
+        except OSError as error:
+            raise local_error(error, file.source, writing=False) from None
+        try:
+            if isinstance(work, SendPart):
+                self._send_part(work, fd)
+            else:
+                self._send_file(file, fd)
+        finally:
+            file.close()
 
     def _send_file(self, file: FileTransfer, fd: int) -> None:
         if is_made_up(os.fstat(fd)):
@@ -136,45 +141,60 @@ class S3UploadWorker(WebWorker):
 
     def put_whole(self, file: FileTransfer, some: Bytes, sums: Sums) -> None:
         """Store an object in one request; raises what a refusal means."""
-        url = self._s3.url_of(file.final)
+        url = self.s3.url_of(file.final)
         reply = self._put_bytes(url, some, sums)
         if self.verifies(file) and (proof := sums.proof(reply, file.named())):
             file.found_same(some.start, some.end, proof)
-        self._s3.uploads.stored(file.partial, some.size_bytes)
+        self.keep_stored(file, some.size_bytes)
+
+    def keep_stored(self, file: FileTransfer, size_bytes: int) -> None:
+        """Note that an object is stored under its final name."""
+        self.s3.uploads.stored(file.partial, file.final, size_bytes)
 
     def verifies(self, file: FileTransfer) -> bool:
         """Tell whether a file is to be compared by checksum."""
         return file.sums.algorithm != "none"
 
     def _put_bytes(self, url: WebUrl, some: Bytes, sums: Sums) -> Reply:
-        self._was_tried = True
+        self.was_tried = True
         reply, body = self.sender.put(url, some, sums, _PLAIN, has_crc32=True)
         if not is_success(reply):
-            raise self._refusal(reply, body, url)
+            raise self.refusal(reply, body, url)
         self.opened()
         return reply
 
-    def _refusal(self, reply: Reply, body: bytes, url: WebUrl) -> MpxError:
-        error = self._s3.refused_with(reply, body, url, "store", DestinationError)
+    def refusal(self, reply: Reply, body: bytes, url: WebUrl) -> MpxError:
+        """Return the error for an answer that is no success."""
+        error = self.s3.refused_with(reply, body, url, "store", DestinationError)
         return self.one_too_many(error) if isinstance(error, ServerBusy) else error
 
     # --- in parts ------------------------------------------------------------------------------------
 
     def _begin(self, file: FileTransfer, fd: int) -> None:
         """Begin an upload, or go on with one, and have its parts handed out."""
-        self._was_tried = True
-        note, stop = self.context.supervisor.note, self.context.failure.cancel.is_set
+        self.was_tried = True
+        stop = self.context.failure.cancel.is_set
         parted = None
         if self.context.options.resume:
             verifies = self.verifies(file)
             parted = continued(self._questions, file, self.sender, fd, stop, verifies=verifies)
         if parted is None:
-            discard(self._questions, file.partial, note)
-            self._forget(file)
-            parted = new_upload(self._questions, file, part_bytes_of(file.size_bytes), note)
-        connection = self._questions.dialogue.let_go(self._s3.origin)
+            parted = self.begin_anew(file, part_bytes_of(file.size_bytes), has_sums=True)
+        self.hand_out(parted)
+
+    def begin_anew(self, file: FileTransfer, part_bytes: int, *, has_sums: bool) -> PartedFile:
+        """Begin an upload; one that an earlier run has begun is aborted."""
+        self.was_tried = True
+        note = self.context.supervisor.note
+        discard(self._questions, file.partial, note)
+        self._forget(file)
+        return new_upload(self._questions, file, part_bytes, note, has_sums=has_sums)
+
+    def hand_out(self, parted: PartedFile) -> None:
+        """Have the parts of a file handed out to all workers."""
+        connection = self._questions.dialogue.let_go(self.s3.origin)
         if connection is not None:
-            self._s3.give_back(connection)
+            self.s3.give_back(connection)
         self._finish(parted)
         self._scheduler.put(parted)
 
@@ -193,37 +213,51 @@ class S3UploadWorker(WebWorker):
         """Store a part; raises what a refusal means. An upload that the server has forgotten begins anew."""
         file, begun = parted.file, parted.begun
         sums = self.sender.sums(some)
-        url = self._s3.asking(begun.name, {"partNumber": number, "uploadId": begun.upload_id})
-        self._was_tried = True
+        url = self.s3.asking(begun.name, {"partNumber": number, "uploadId": begun.upload_id})
+        self.was_tried = True
         reply, body = self.sender.put(url, some, sums, {}, has_crc32=parted.has_crc32)
-        if S3Error(body).code == NO_UPLOAD:
-            self._start_over(parted)
+        if not self.is_stored(parted, reply, body, url):
             return
-        if not is_success(reply):
-            raise self._refusal(reply, body, url)
-        self.opened()
         proof = sums.proof(reply, file.named())
         etag = reply.header("ETag")
         part = Part(number, some.size_bytes, etag, sums.md5, sums.crc32)
-        parted.stored(part, proof if self.verifies(file) else "")
+        self.keep_part(parted, part, proof if self.verifies(file) else "")
+
+    def keep_part(self, parted: PartedFile, part: Part, algorithm: str) -> None:
+        """Take a part that is stored; see PartedFile.stored."""
+        parted.stored(part, algorithm)
         self._finish(parted)
+
+    def is_stored(self, parted: PartedFile, reply: Reply, body: bytes, url: WebUrl) -> bool:
+        """Tell whether an answer says that a part is stored; False where the upload begins anew.
+
+        Raises what a refusal means.
+        """
+        code = S3Error(body).code
+        if code == NO_UPLOAD:
+            self._start_over(parted)
+            return False
+        if code or not is_success(reply):
+            raise self.refusal(reply, body, url)
+        self.opened()
+        return True
 
     def _finish(self, parted: PartedFile) -> None:
         if ready := parted.ready():
-            self._s3.uploads.ready(parted.file.partial, ready)
+            self.s3.uploads.ready(parted.file.partial, ready)
 
     def _start_over(self, parted: PartedFile) -> None:
         file = parted.file
         if not parted.die():
             return
-        self._s3.uploads.ended(file.partial)
+        self.s3.uploads.ended(file.partial)
         self.context.supervisor.note(
             f"{file.named()}: the server has forgotten the upload that was begun; starting over"
         )
         self._forget(file)
         file.failures += 1
         if file.failures > self.context.options.retries:
-            gone = f"{self._s3.url_of(file.final)}: the server forgets uploads before they are complete"
+            gone = f"{self.s3.url_of(file.final)}: the server forgets uploads before they are complete"
             raise DestinationError(gone)
         self.context.queue.put_again(file)
 
@@ -238,7 +272,7 @@ class S3UploadWorker(WebWorker):
         """See SessionWorker. Parts that were stored stay; nothing of one that was not is of use."""
         del error
         self.drop()
-        return Lost([self._work.file] if self._work and self._was_tried else [], progressed=False)
+        return Lost([self._work.file] if self._work and self.was_tried else [], progressed=False)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""
@@ -253,7 +287,7 @@ class S3UploadWorker(WebWorker):
             self._scheduler.put(work.parted)
         elif work is not None:
             file = work.file
-            file.failures += self._was_tried
+            file.failures += self.was_tried
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:

@@ -66,15 +66,20 @@ class Uploads:
     def __init__(self, bucket: str) -> None:
         self._bucket = bucket
         self._lock = threading.Lock()
-        self._stored: dict[str, int] = {}  # in one piece: how many bytes; with `_lock` held
+        self._stored: dict[str, tuple[str, int]] = {}  # in one piece: name and size; with `_lock` held
         self._ready: dict[str, Ready] = {}  # with `_lock` held
 
     # --- within this run -----------------------------------------------------------------------------
 
-    def stored(self, partial: str, size_bytes: int) -> None:
+    def stored(self, partial: str, final: str, size_bytes: int) -> None:
         """Note that an object is stored under its final name."""
         with self._lock:
-            self._stored[partial] = size_bytes
+            self._stored[partial] = final, size_bytes
+
+    def stored_at(self, partial: str) -> str | None:
+        """Return the final name of an object that is stored in one piece."""
+        with self._lock:
+            return self._stored[partial][0] if partial in self._stored else None
 
     def ready(self, partial: str, ready: Ready) -> None:
         """Note that all parts of an object are stored."""
@@ -90,7 +95,7 @@ class Uploads:
         """Return how many bytes of an object are stored, whole or in parts; None where none are known."""
         with self._lock:
             ready = self._ready.get(partial)
-            return ready.size_bytes if ready else self._stored.get(partial)
+            return ready.size_bytes if ready else self._stored.get(partial, ("", None))[1]
 
     def forget(self, partial: str) -> None:
         """Forget what this run knows of an object."""

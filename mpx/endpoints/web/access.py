@@ -23,6 +23,7 @@ from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.hosts import parse_hosts
@@ -76,6 +77,10 @@ class WebAccess:
     def url_of(self, name: str) -> WebUrl:
         """Return the URL of a name."""
         return url_of(self.origin, name, self._queries.get(name, ""))
+
+    def stored_as(self, file: FileTransfer) -> WebUrl:
+        """Return the URL under which a file is stored before it has its final name."""
+        return self.url_of(file.partial)
 
     # --- what lets us in -----------------------------------------------------------------------------
 

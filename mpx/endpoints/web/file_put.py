@@ -46,7 +46,7 @@ class FilePut:
         means (ServerBusy), ConnectionLost and the like, BodyCut, and what `send` does.
         """
         self.was_tried = self._is_begun = False
-        url, expects = self._access.url_of(file.partial), True
+        url, expects = self._access.stored_as(file), True
         for _ in range(MOST_REDIRECTS + 1):
             is_long = file.is_streamed or file.size_bytes > SHORT_BYTES
             asks_first = expects and (self.leads_on or is_long or not is_repeatable)
