@@ -6,7 +6,7 @@ from mpx.endpoints.s3.completion import abort, parts_stored
 from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.sending import Bytes, PartSender
-from mpx.endpoints.s3.uploads import Begun, Part
+from mpx.endpoints.s3.uploads import BegunUpload, StoredPart
 from mpx.endpoints.web.refusals import is_success
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import DestinationError
@@ -34,7 +34,7 @@ def new_upload(
     upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
     if not upload_id:
         raise DestinationError(f"{url}: the server does not say how the upload that it has begun is called")
-    begun = Begun(file.final, upload_id, part_bytes, str(url.origin))
+    begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin))
     if not access.uploads.begun(file.partial, begun):
         note(NOT_KEPT, Severity.WARNING)
     keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
@@ -81,6 +81,6 @@ def continued(
             continue
         sums = sender.sums(Bytes(file.source, fd, start, end))
         if etag.strip('"').lower() == sums.md5.hex():
-            part = Part(number, size_bytes, etag, sums.md5, sums.crc32)
+            part = StoredPart(number, size_bytes, etag, sums.md5, sums.crc32)
             parted.was_stored(part, "md5" if verifies else "")
     return parted

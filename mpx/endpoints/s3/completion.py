@@ -12,14 +12,14 @@ from mpx.endpoints.s3.stored_sums import (
     is_composite,
     whole_crc32,
 )
-from mpx.endpoints.s3.uploads import Begun, Ready
+from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.engine.whole_number import read_size
 from mpx.errors import ConnectionLost, DestinationError, IntegrityError
 from mpx.report import OnNote, Severity
 
 
-def abort(questions: S3Questions, begun: Begun) -> None:
+def abort(questions: S3Questions, begun: BegunUpload) -> None:
     """Have a server remove the parts of an upload; raises DestinationError and what a refusal means."""
     here = str(questions.access.origin)
     if begun.server != here:
@@ -40,7 +40,7 @@ class StoredParts:
     has_crc32: bool  # the server keeps that of the whole object
 
 
-def parts_stored(questions: S3Questions, begun: Begun) -> StoredParts | None:
+def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | None:
     """Return the parts that are stored; None where there is no such upload."""
     found: dict[int, tuple[int, str]] = {}
     marker = 0
@@ -63,7 +63,7 @@ def parts_stored(questions: S3Questions, begun: Begun) -> StoredParts | None:
             raise ConnectionLost(f"{url.origin} does not say how a list of parts goes on")
 
 
-def complete(questions: S3Questions, ready: Ready, note: OnNote) -> None:
+def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     """Make the object appear, and see that it is what was sent; raises what keeps it from that."""
     begun, parts = ready.begun, ready.parts
     crc32 = crc32_text(whole_crc32(parts))
@@ -89,7 +89,7 @@ def complete(questions: S3Questions, ready: Ready, note: OnNote) -> None:
         note("unverified: the server tells no checksum of objects that are stored in parts", Severity.WARNING)
 
 
-def _have_md5s(ready: Ready) -> bool:
+def _have_md5s(ready: ReadyUpload) -> bool:
     """Tell whether the ETags of parts are MD5s, so that the one of the object is of these."""
     return all(part.etag.strip('"').lower() == part.md5.hex() for part in ready.parts)
 
@@ -99,7 +99,7 @@ def _is_there(questions: S3Questions, name: str, etag: str) -> bool:
     return is_success(reply) and reply.header("ETag").strip('"').lower() == etag
 
 
-def _body(ready: Ready) -> bytes:
+def _body(ready: ReadyUpload) -> bytes:
     parts = (
         f"<Part><PartNumber>{part.number}</PartNumber><ETag>{escape(part.etag)}</ETag>"
         + (f"<ChecksumCRC32>{crc32_text(part.crc32)}</ChecksumCRC32>" if ready.has_crc32 else "")

@@ -6,7 +6,7 @@ from mpx.endpoints.s3.part_scheduler import PartScheduler, SendFile, SendPart
 from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
 from mpx.endpoints.s3.refusals import LARGEST_ERROR_BYTES, S3Error
 from mpx.endpoints.s3.upload_worker import S3UploadWorker
-from mpx.endpoints.s3.uploads import Part
+from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.names import encoded
 from mpx.endpoints.web.refusals import is_success
@@ -69,7 +69,7 @@ class S3CopyWorker(S3UploadWorker):
         which = {"x-amz-copy-source-range": f"bytes={start}-{end - 1}"}
         reply, body = self._ask(url, {**self._source_of(parted.file), **which}, end - start)
         if self.is_stored(parted, reply, body, url):
-            self.keep_part(parted, Part(number, end - start, _etag_in(body, url), b"", 0), "")
+            self.keep_part(parted, StoredPart(number, end - start, _etag_in(body, url), b"", 0), "")
 
     def _ask(self, url: WebUrl, headers: dict[str, str], size_bytes: int) -> tuple[Reply, bytes]:
         """Ask for a copy; return the answer and its body, for which the server has as long as it needs."""

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 
-from mpx.endpoints.s3.uploads import Begun, Part, Ready
+from mpx.endpoints.s3.uploads import BegunUpload, StoredPart, ReadyUpload
 from mpx.engine.file_transfer import FileTransfer
 
 WHOLE_BYTES = 16 << 20  # a file of up to so many is sent in one request
@@ -20,12 +20,12 @@ def part_bytes_of(size_bytes: int) -> int:
 class PartedFile:
     """A file that is sent in parts. Safe for several threads; `_lock` guards what changes."""
 
-    def __init__(self, file: FileTransfer, begun: Begun, *, has_crc32: bool) -> None:
+    def __init__(self, file: FileTransfer, begun: BegunUpload, *, has_crc32: bool) -> None:
         self.file, self.begun, self.has_crc32 = file, begun, has_crc32
         # Of a file of unknown size one is added after the other (`grow`).
         self._count = 0 if file.is_streamed else max(1, -(-file.size_bytes // begun.part_bytes))
         self._lock = threading.Lock()
-        self._parts: dict[int, Part] = {}  # that are stored
+        self._parts: dict[int, StoredPart] = {}  # that are stored
         self._waiting = deque(range(1, self._count + 1))
         self._is_dead = False  # the server has forgotten it
 
@@ -50,7 +50,7 @@ class PartedFile:
         with self._lock:
             self._waiting.appendleft(number)
 
-    def stored(self, part: Part, algorithm: str) -> None:
+    def stored(self, part: StoredPart, algorithm: str) -> None:
         """Take a part that is stored, and the same there by a checksum; an empty one where none is told."""
         start = (part.number - 1) * self.begun.part_bytes
         end = start + part.size_bytes
@@ -62,7 +62,7 @@ class PartedFile:
             if algorithm:
                 self.file.found_same(start, end, algorithm)
 
-    def was_stored(self, part: Part, algorithm: str) -> None:
+    def was_stored(self, part: StoredPart, algorithm: str) -> None:
         """As `stored`, of a part that waits, as an earlier run has sent it."""
         with self._lock:
             self._waiting.remove(part.number)
@@ -80,10 +80,10 @@ class PartedFile:
         """Whether the server has forgotten it."""
         return self._is_dead
 
-    def ready(self) -> Ready | None:
+    def ready(self) -> ReadyUpload | None:
         """Return what completes it; None while parts are missing."""
         with self._lock:
             if self._is_dead or len(self._parts) < self._count:
                 return None
             parts = tuple(self._parts[number] for number in sorted(self._parts))
-            return Ready(self.begun, parts, self.has_crc32)
+            return ReadyUpload(self.begun, parts, self.has_crc32)

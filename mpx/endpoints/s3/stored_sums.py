@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from mpx.endpoints.s3.uploads import Part
+from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.reply import Reply
 from mpx.engine.checksum import crc32_combine
 
@@ -54,7 +54,7 @@ def is_composite(etag: str) -> bool:
     return _COMPOSITE.fullmatch(etag.strip()) is not None
 
 
-def composite_etag(parts: Sequence[Part]) -> str:
+def composite_etag(parts: Sequence[StoredPart]) -> str:
     """Return the ETag of an object that was stored in parts: the MD5 of their ETags, and how many.
 
     Empty where they are no MD5s.
@@ -68,7 +68,7 @@ def composite_etag(parts: Sequence[Part]) -> str:
     return f"{digest.hexdigest()}-{len(parts)}"
 
 
-def whole_crc32(parts: Sequence[Part]) -> int:
+def whole_crc32(parts: Sequence[StoredPart]) -> int:
     """Return the CRC-32 of all parts put together."""
     value = 0
     for part in parts:

@@ -16,7 +16,7 @@ from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.sending import Bytes, PartSender, Sums
 from mpx.endpoints.s3.streaming import send_stream
-from mpx.endpoints.s3.uploads import Part
+from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
@@ -220,10 +220,10 @@ class S3UploadWorker(WebWorker):
             return
         proof = sums.proof(reply, file.named())
         etag = reply.header("ETag")
-        part = Part(number, some.size_bytes, etag, sums.md5, sums.crc32)
+        part = StoredPart(number, some.size_bytes, etag, sums.md5, sums.crc32)
         self.keep_part(parted, part, proof if self.verifies(file) else "")
 
-    def keep_part(self, parted: PartedFile, part: Part, algorithm: str) -> None:
+    def keep_part(self, parted: PartedFile, part: StoredPart, algorithm: str) -> None:
         """Take a part that is stored; see PartedFile.stored."""
         parted.stored(part, algorithm)
         self._finish(parted)

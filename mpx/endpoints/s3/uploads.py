@@ -26,7 +26,7 @@ _TABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunUpload:
     """An upload in parts: of which object (a name is a slash and a key), and at which server."""
 
     name: str
@@ -36,7 +36,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredPart:
     """A part that is stored. Sums are of our bytes."""
 
     number: int
@@ -47,11 +47,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyUpload:
     """An upload whose parts are all stored, so that it can be completed."""
 
-    begun: Begun
-    parts: tuple[Part, ...]  # in order
+    begun: BegunUpload
+    parts: tuple[StoredPart, ...]  # in order
     has_crc32: bool  # the server keeps that of the whole object
 
     @property
@@ -67,7 +67,7 @@ class Uploads:
         self._bucket = bucket
         self._lock = threading.Lock()
         self._stored: dict[str, tuple[str, int]] = {}  # in one piece: name and size; with `_lock` held
-        self._ready: dict[str, Ready] = {}  # with `_lock` held
+        self._ready: dict[str, ReadyUpload] = {}  # with `_lock` held
 
     # --- within this run -----------------------------------------------------------------------------
 
@@ -81,12 +81,12 @@ class Uploads:
         with self._lock:
             return self._stored[partial][0] if partial in self._stored else None
 
-    def ready(self, partial: str, ready: Ready) -> None:
+    def ready(self, partial: str, ready: ReadyUpload) -> None:
         """Note that all parts of an object are stored."""
         with self._lock:
             self._ready[partial] = ready
 
-    def ready_at(self, partial: str) -> Ready | None:
+    def ready_at(self, partial: str) -> ReadyUpload | None:
         """Return what is to be completed."""
         with self._lock:
             return self._ready.get(partial)
@@ -105,7 +105,7 @@ class Uploads:
 
     # --- beyond it -----------------------------------------------------------------------------------
 
-    def begun(self, partial: str, begun: Begun) -> bool:
+    def begun(self, partial: str, begun: BegunUpload) -> bool:
         """Keep an upload for later runs; tell whether that could be done."""
         name = begun.name.encode("utf-8", "surrogateescape")
         row = (self._key(partial), name, begun.upload_id, begun.part_bytes, begun.server)
@@ -116,14 +116,14 @@ class Uploads:
                 return True
         return False
 
-    def kept(self, partial: str) -> Begun | None:
+    def kept(self, partial: str) -> BegunUpload | None:
         """Return the upload that an earlier run, or this one, has begun."""
         query = "SELECT name, upload, part_bytes, server FROM uploads WHERE file = ?"
         with self._lock, suppress(UsageError), _opened(create=False) as database:
             row = database.execute(query, (self._key(partial),)).fetchone() if database else None
             if row is not None:
                 name, upload_id, part_bytes, server = row
-                return Begun(
+                return BegunUpload(
                     bytes(name).decode("utf-8", "surrogateescape"),
                     str(upload_id),
                     int(part_bytes),
