@@ -95,8 +95,12 @@ def web_access(
     stop: Callable[[], bool],
     queries: Mapping[str, str],
     note: OnNote = no_note,
+    bound: Callable[[int], None] | None = None,
 ) -> "WebAccess | None":
-    """Return what connections to a web server share; None for another scheme. `queries`: of URLs, by name."""
+    """Return what connections to a web server share; None for another scheme.
+
+    `queries`: of URLs, by name; `bound`: see session_options.
+    """
     if not location.is_web:
         return None
     from mpx.endpoints.web.access import WebAccess
@@ -114,6 +118,7 @@ def web_access(
         options.key,
         options.token_files,
         options.send_token_to,
+        bound=bound,
         asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
         rate_bps=options.rate_bps,
         stop=stop,
@@ -152,7 +157,8 @@ def open_endpoint(
     `early`: what was begun for it before.
     """
     session = session_options(options, stop, bound, pool, early.servers if early else None)
-    return endpoint_at(location, session, writing=writing)
+    web = web_access(location, options, stop, {location.name: location.query}, bound=bound)
+    return endpoint_at(location, session, writing=writing, web=web)
 
 
 def endpoint_at(

@@ -29,6 +29,15 @@ class Bucket:
     def put(self, key: str, data: bytes = b"x") -> None:
         self.client.put_object(Bucket=self.name, Key=key, Body=data)
 
+    def put_in_parts(self, key: str, parts: list[bytes]) -> None:
+        names = {"Bucket": self.name, "Key": key}
+        names["UploadId"] = self.client.create_multipart_upload(**names)["UploadId"]
+        stored = []
+        for number, data in enumerate(parts, 1):
+            etag = self.client.upload_part(**names, PartNumber=number, Body=data)["ETag"]
+            stored.append({"PartNumber": number, "ETag": etag})
+        self.client.complete_multipart_upload(**names, MultipartUpload={"Parts": stored})
+
     def get(self, key: str) -> bytes:
         return bytes(self.client.get_object(Bucket=self.name, Key=key)["Body"].read())
 

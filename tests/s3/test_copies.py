@@ -95,3 +95,23 @@ def test_what_changed_meanwhile_is_not_mixed(bucket: Bucket, tmp_path: Path) -> 
     bucket.put("object", b"b" * 300_000)
     copied(mpx("copy", f"{bucket.url}object", tmp_path / "object", "--overwrite", "always"))
     assert (tmp_path / "object").read_bytes() == b"b" * 300_000
+
+
+@pytest.mark.parametrize("part_bytes", [8 << 20, 7 << 20])
+def test_a_download_of_what_others_stored_in_parts(
+    any_bucket: Bucket, tmp_path: Path, part_bytes: int
+) -> None:
+    """Their sizes are asked for; then the ETag shows that all bytes are the same."""
+    data = make(tmp_path / "x", (18 << 20) + 1).read_bytes()
+    any_bucket.put_in_parts("key", [data[i : i + part_bytes] for i in range(0, len(data), part_bytes)])
+    copied(mpx("copy", f"{any_bucket.url}key", tmp_path / "key", "--report", tmp_path / "r.json"))
+    assert (tmp_path / "key").read_bytes() == data
+    assert json.loads((tmp_path / "r.json").read_text())["checksum"]["bytes"] == {"md5": len(data)}
+
+
+def test_a_download_of_parts_of_several_sizes(any_bucket: Bucket, tmp_path: Path) -> None:
+    data = make(tmp_path / "x", 18 << 20).read_bytes()
+    any_bucket.put_in_parts("key", [data[: 5 << 20], data[5 << 20 : 12 << 20], data[12 << 20 :]])
+    copied(mpx("copy", f"{any_bucket.url}key", tmp_path / "key", "--report", tmp_path / "r.json"))
+    assert (tmp_path / "key").read_bytes() == data
+    assert "md5" not in json.loads((tmp_path / "r.json").read_text())["checksum"]["bytes"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
+from mpx.endpoints.s3.composed_sum import composed_sum
 from mpx.endpoints.s3.listing import FOLDER, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.stored_sums import stored_sum
@@ -219,7 +220,9 @@ class S3Endpoint(WebEndpoint):
         reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
-        told = stored_sum(reply, algorithm)
+        told = stored_sum(reply, algorithm) or (
+            composed_sum(self._questions, name, reply) if algorithm == "md5" else None
+        )
         why = f"the server tells no {algorithm} of {what}, which was stored in parts or is encrypted there"
         return told or NoChecksum(kind(why))
 

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 
-from mpx.endpoints.s3.uploads import BegunUpload, StoredPart, ReadyUpload
+from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload, StoredPart
 from mpx.engine.file_transfer import FileTransfer
 
 WHOLE_BYTES = 16 << 20  # a file of up to so many is sent in one request

@@ -17,10 +17,14 @@ _PLAIN = ("", "AES256")  # encryption with which an ETag is an MD5 all the same
 
 def md5_of(reply: Reply) -> str | None:
     """Return the MD5 that the ETag of an answer is; None where it is another thing."""
-    is_plain = reply.header("x-amz-server-side-encryption") in _PLAIN
-    by_customer = reply.header("x-amz-server-side-encryption-customer-algorithm")
     found = _MD5.fullmatch(reply.header("ETag"))
-    return found[1].lower() if found and is_plain and not by_customer else None
+    return found[1].lower() if found and _is_plain(reply) else None
+
+
+def _is_plain(reply: Reply) -> bool:
+    """Tell whether ETags are MD5s of what was sent, as it is not encrypted with a key of others."""
+    by_customer = reply.header("x-amz-server-side-encryption-customer-algorithm")
+    return reply.header("x-amz-server-side-encryption") in _PLAIN and not by_customer
 
 
 def crc32_of(reply: Reply) -> str | None:
@@ -47,6 +51,15 @@ def crc32_text(value: int) -> str:
 def stored_sum(reply: Reply, algorithm: str) -> str | None:
     """Return a checksum that the answer to HEAD tells of an object."""
     return md5_of(reply) if algorithm == "md5" else crc32_of(reply)
+
+
+def composed_of(reply: Reply) -> tuple[str, int] | None:
+    """Return the MD5 of MD5s that the ETag of an answer is, and of how many parts; None for another thing."""
+    etag = reply.header("ETag").strip('"')
+    if not is_composite(etag) or not _is_plain(reply):
+        return None
+    digits, _, count = etag.lower().partition("-")
+    return digits, int(count)
 
 
 def is_composite(etag: str) -> bool:

@@ -18,6 +18,7 @@ from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import refused
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.server_digests import ServerDigests
@@ -67,6 +68,7 @@ class WebAccess:
         self.server = ServerDigests(options.asked_checksum)
         self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
+        self.quirks: DavQuirks | None = None  # of the server; None: it was not asked
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property
@@ -214,7 +216,7 @@ class WebAccess:
             options.source_ports,
             options.source_host,
             congestion,
-            bound=bound,
+            bound=bound or options.bound,
             stop=stop,
         )
         began_s = time.monotonic()

@@ -4,6 +4,8 @@ from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.multistatus import DavEntry
 from mpx.endpoints.web.reply import Reply
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_change import changed
 
 
 def info_of_head(reply: Reply, size_bytes: int | None) -> FileInfo:
@@ -20,3 +22,10 @@ def info_of_entry(entry: DavEntry) -> FileInfo:
     if entry.is_folder:
         return FileInfo(Kind.FOLDER, 0, entry.modified_s)
     return FileInfo(Kind.FILE, entry.size_bytes, entry.modified_s, tag=entry.etag)
+
+
+def is_shown_unchanged(now: FileInfo, file: FileTransfer) -> bool:
+    """Tell whether a file is shown to be what it was: a size alone shows nothing (XRootD tells no more)."""
+    is_dated = file.modified_s is not None and now.modified_s is not None
+    is_tagged = bool(file.tag and now.tag)
+    return (is_dated or is_tagged) and not changed(now, file, file.size_bytes)

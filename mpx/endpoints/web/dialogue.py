@@ -11,12 +11,14 @@ from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.net import tcp
 from mpx.text import shown
 
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
-_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")  # may be asked once more where a kept connection has ended
+# May be asked once more where a kept connection has ended:
+_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 
 
 class WebDialogue:
@@ -118,6 +120,8 @@ class WebDialogue:
         """Give answers as long as the connection lasts."""
         origin = requests[0].url.origin
         connection = self.connection(origin)
+        self.let_go(origin)  # whoever asks another thing meanwhile would read what belongs to these
+        is_left = False
         try:
             connection.send_all_of(requests, body)
             for left, request in zip(range(len(requests), 0, -1), requests, strict=True):
@@ -126,16 +130,16 @@ class WebDialogue:
                 reply = answer(connection, request.method)
                 content = reply.read(DRAINED_BYTES)
                 yield reply, content
-                if left == 1 and reply.is_reusable:
-                    return
                 if not reply.is_reusable:
-                    break
+                    return
+                is_left = left == 1
         except (ConnectionLost, TransferTimeout):
-            pass
-        except BaseException:
-            self._drop(origin)
-            raise
-        self._drop(origin)
+            return
+        finally:
+            if is_left and origin not in self._kept:
+                self._kept[origin] = connection
+            else:
+                connection.close()
 
     def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
         """Read an answer whose question was sent before the last answer came; some servers hang then."""
@@ -195,7 +199,9 @@ class WebDialogue:
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
-        """Return the connection to a server, opened if there is none."""
+        """Return the connection to a server, opened if there is none that lasts: many end when idle."""
+        if origin in self._kept and not tcp.is_open(self._kept[origin].socket):
+            self._drop(origin)
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()

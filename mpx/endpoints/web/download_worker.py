@@ -12,7 +12,7 @@ from dataclasses import replace
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection
-from mpx.endpoints.web.describe import info_of_head
+from mpx.endpoints.web.describe import info_of_head, is_shown_unchanged
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
 from mpx.endpoints.web.lanes import ReceivingLane
 from mpx.endpoints.web.pipelining import Pipelining
@@ -27,7 +27,6 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
 from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
-from mpx.engine.source_change import changed
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
 
@@ -329,7 +328,7 @@ class WebDownloadWorker(WebWorker):
         self._fetches.remove(fetch)
         now = self._read_check(fetch, fetch.reply)
         error = self._receiver.ended(fetch)
-        if now is not None and fetch.file.is_whole and not changed(now, fetch.file, fetch.file.size_bytes):
+        if now is not None and fetch.file.is_whole and is_shown_unchanged(now, fetch.file):
             fetch.file.is_unchanged = True  # nobody has to ask again
         if error is not None:
             fetch.file.close()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.changes import TIMES, WebChanges
+from mpx.endpoints.web.changes import WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -114,7 +114,7 @@ class WebEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        raise SourceError(f"{self._url(name)} is not a file")
+        raise SourceError(f"{self._url(name)}: not a regular file at the server")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
@@ -141,7 +141,7 @@ class WebEndpoint:
 
     @property
     def _changes(self) -> WebChanges:
-        return WebChanges(self._dialogue, self._url, self._refused, self.stat)
+        return WebChanges(self._dialogue, self._refused, self.stat, self.stats, self._refusal)
 
     def make_folders(
         self,
@@ -168,9 +168,9 @@ class WebEndpoint:
         """See Endpoint."""
         return self._changes.commit(files, note)
 
-    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:  # noqa: ARG002  none can be set
-        """See Endpoint."""
-        note(TIMES)
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
+        """See Endpoint. None can be set."""
+        WebChanges.note_unkept(folders, note)
 
     most_compared_parts = 1  # see Endpoint
 
