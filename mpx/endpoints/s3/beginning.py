@@ -38,7 +38,7 @@ def new_upload(
     if not access.uploads.begun(file.partial, begun):
         note(NOT_KEPT, Severity.WARNING)
     keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
-    return PartedFile(file, begun, has_crc32=has_sums and keeps_crc32)
+    return PartedFile(file, begun, access.uploads, has_crc32=has_sums and keeps_crc32)
 
 
 def discard(questions: S3Questions, partial: str, note: OnNote) -> None:
@@ -74,7 +74,8 @@ def continued(
     stored = parts_stored(questions, begun)
     if stored is None:
         return None
-    parted = PartedFile(file, begun, has_crc32=stored.has_crc32)
+    file.forget_arrived()  # what the journal says: the server knows better
+    parted = PartedFile(file, begun, questions.access.uploads, has_crc32=stored.has_crc32)
     for number, (size_bytes, etag) in sorted(stored.parts.items()):
         start, end = parted.range_of(number)
         if stop() or end - start != size_bytes:
@@ -83,4 +84,5 @@ def continued(
         if etag.strip('"').lower() == sums.md5.hex():
             part = StoredPart(number, size_bytes, etag, sums.md5, sums.crc32)
             parted.was_stored(part, "md5" if verifies else "")
+    file.plan()  # what is there counts as resumed
     return parted

@@ -69,7 +69,7 @@ class S3CopyWorker(S3UploadWorker):
         which = {"x-amz-copy-source-range": f"bytes={start}-{end - 1}"}
         reply, body = self._ask(url, {**self._source_of(parted.file), **which}, end - start)
         if self.is_stored(parted, reply, body, url):
-            self.keep_part(parted, StoredPart(number, end - start, _etag_in(body, url), b"", 0), "")
+            parted.stored(StoredPart(number, end - start, _etag_in(body, url), b"", 0), "")
 
     def _ask(self, url: WebUrl, headers: dict[str, str], size_bytes: int) -> tuple[Reply, bytes]:
         """Ask for a copy; return the answer and its body, for which the server has as long as it needs."""

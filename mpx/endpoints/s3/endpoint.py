@@ -177,8 +177,9 @@ class S3Endpoint(WebEndpoint):
         uploads = self._s3.uploads
         ready = uploads.ready_at(file.partial)
         if ready is None:
+            is_stored = uploads.stored_at(file.partial) is not None
             uploads.forget(file.partial)
-            return None
+            return None if is_stored else DestinationError(f"{self._s3.url_of(file.final)} was not stored")
         try:
             complete(self._questions, ready, note)
         except MpxError as error:

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 
-from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload, StoredPart
+from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload, StoredPart, Uploads
 from mpx.engine.file_transfer import FileTransfer
 
 WHOLE_BYTES = 16 << 20  # a file of up to so many is sent in one request
@@ -20,8 +20,9 @@ def part_bytes_of(size_bytes: int) -> int:
 class PartedFile:
     """A file that is sent in parts. Safe for several threads; `_lock` guards what changes."""
 
-    def __init__(self, file: FileTransfer, begun: BegunUpload, *, has_crc32: bool) -> None:
+    def __init__(self, file: FileTransfer, begun: BegunUpload, uploads: Uploads, *, has_crc32: bool) -> None:
         self.file, self.begun, self.has_crc32 = file, begun, has_crc32
+        self._uploads = uploads
         # Of a file of unknown size one is added after the other (`grow`).
         self._count = 0 if file.is_streamed else max(1, -(-file.size_bytes // begun.part_bytes))
         self._lock = threading.Lock()
@@ -58,6 +59,10 @@ class PartedFile:
             if self._is_dead:
                 return
             self._parts[part.number] = part
+            if len(self._parts) == self._count:  # before anybody can find the file whole
+                parts = tuple(self._parts[number] for number in sorted(self._parts))
+                ready = ReadyUpload(self.begun, parts, self.has_crc32)
+                self._uploads.ready(self.file.partial, ready)
             self.file.landed(start, end)
             if algorithm:
                 self.file.found_same(start, end, algorithm)
@@ -79,11 +84,3 @@ class PartedFile:
     def is_dead(self) -> bool:
         """Whether the server has forgotten it."""
         return self._is_dead
-
-    def ready(self) -> ReadyUpload | None:
-        """Return what completes it; None while parts are missing."""
-        with self._lock:
-            if self._is_dead or len(self._parts) < self._count:
-                return None
-            parts = tuple(self._parts[number] for number in sorted(self._parts))
-            return ReadyUpload(self.begun, parts, self.has_crc32)

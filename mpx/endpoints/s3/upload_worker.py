@@ -195,7 +195,6 @@ class S3UploadWorker(WebWorker):
         connection = self._questions.dialogue.let_go(self.s3.origin)
         if connection is not None:
             self.s3.give_back(connection)
-        self._finish(parted)
         self._scheduler.put(parted)
 
     def _forget(self, file: FileTransfer) -> None:
@@ -221,12 +220,7 @@ class S3UploadWorker(WebWorker):
         proof = sums.proof(reply, file.named())
         etag = reply.header("ETag")
         part = StoredPart(number, some.size_bytes, etag, sums.md5, sums.crc32)
-        self.keep_part(parted, part, proof if self.verifies(file) else "")
-
-    def keep_part(self, parted: PartedFile, part: StoredPart, algorithm: str) -> None:
-        """Take a part that is stored; see PartedFile.stored."""
-        parted.stored(part, algorithm)
-        self._finish(parted)
+        parted.stored(part, proof if self.verifies(file) else "")
 
     def is_stored(self, parted: PartedFile, reply: Reply, body: bytes, url: WebUrl) -> bool:
         """Tell whether an answer says that a part is stored; False where the upload begins anew.
@@ -241,10 +235,6 @@ class S3UploadWorker(WebWorker):
             raise self.refusal(reply, body, url)
         self.opened()
         return True
-
-    def _finish(self, parted: PartedFile) -> None:
-        if ready := parted.ready():
-            self.s3.uploads.ready(parted.file.partial, ready)
 
     def _start_over(self, parted: PartedFile) -> None:
         file = parted.file
