@@ -45,11 +45,11 @@ def test_large_ones_in_parts(
     monkeypatch.setattr(copy_worker, "COPIED_PART_BYTES", 5 * MIB)
     monkeypatch.setattr(copy_worker, "part_bytes_of", lambda _: 5 * MIB)
     monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path))
-    data = make(tmp_path / "x", 17 * MIB + 3).read_bytes()
+    data = make(tmp_path / "x", 11 * MIB + 3).read_bytes()
     any_bucket.put("large", data)
     api.copy(f"{any_bucket.url}large", f"{other.url}large")
     assert other.get("large") == data and not other.uploads()
-    assert other.client.head_object(Bucket=other.name, Key="large")["ETag"].endswith('-4"')
+    assert other.client.head_object(Bucket=other.name, Key="large")["ETag"].endswith('-3"')
 
 
 def test_a_source_that_changed_is_not_copied(
@@ -79,14 +79,14 @@ def test_through_this_host(any_bucket: Bucket, other: Bucket) -> None:
     assert {key: other.get(key) for key in sorted(other.keys())} == data
 
 
-@pytest.mark.parametrize("size", [0, 1, 100_003, 20 * MIB + 1])
-def test_to_and_from_mpx_serve(any_bucket: Bucket, tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize("size", [0, 100_003, 9 * MIB + 1])
+def test_to_and_from_mpx_serve(bucket: Bucket, tmp_path: Path, size: int) -> None:
     (tmp_path / "served").mkdir()
     source = make(tmp_path / "served/source", size)
     with Server(tmp_path / "served", writable=True) as server:
-        copied(mpx("copy", f"{server.url}source", f"{any_bucket.url}key"))
-        assert any_bucket.get("key") == source.read_bytes()
-        copied(mpx("copy", f"{any_bucket.url}key", f"{server.url}back"))
+        copied(mpx("copy", f"{server.url}source", f"{bucket.url}key"))
+        assert bucket.get("key") == source.read_bytes()
+        copied(mpx("copy", f"{bucket.url}key", f"{server.url}back"))
     assert (tmp_path / "served/back").read_bytes() == source.read_bytes()
 
 

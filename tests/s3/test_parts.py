@@ -11,8 +11,8 @@ from sites import make
 from web.servers.s3_site import S3Site
 
 MIB = 1 << 20
-SIZE, PARTS = 43 * MIB + 1, 6
-SLOWLY = ("--rate", "160Mbit/s", "--streams", "2")  # a part takes some tenths of a second
+SIZE, PARTS = 27 * MIB + 1, 4
+SLOWLY = ("--rate", "240Mbit/s", "--streams", "2")  # a part takes some tenths of a second
 WITHIN_S = 60.0
 
 
