@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.changes import WebChanges
+from mpx.endpoints.web.changes import FOLDER_TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -169,8 +169,10 @@ class WebEndpoint:
         return self._changes.commit(files, note)
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
-        """See Endpoint. None can be set."""
-        WebChanges.note_unkept(folders, note)
+        """See Endpoint. None can be set of folders."""
+        if self._changes.keeps_times and any(folder.modified_s is not None for folder in folders):
+            note(FOLDER_TIMES)
+        WebChanges.note_unkept(folders, note, keeps_times=self._changes.keeps_times)
 
     most_compared_parts = 1  # see Endpoint
 
@@ -184,7 +186,7 @@ class WebEndpoint:
 
     def keeps_times(self) -> bool:
         """See Endpoint."""
-        return False
+        return self._changes.keeps_times
 
     # --- checking ------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyLost
+from mpx.endpoints.web.dates import date_of
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
@@ -101,7 +102,8 @@ class FilePut:
             pacing.limit_unsent(http.socket, UNSENT_BYTES)
         size_bytes = None if file.is_streamed else file.size_bytes
         self.is_under_way = True
-        http.send(self._access.request("PUT", url, body_headers(size_bytes, asks_first=asks_first)))
+        headers = body_headers(size_bytes, asks_first=asks_first)
+        http.send(self._access.request("PUT", url, {**headers, **dated(self._access, file)}))
         if asks_first and (early := self._early(lane)):
             self._lanes.drop(url.origin)  # it may wait for the data still
             self.is_under_way = False
@@ -154,3 +156,11 @@ def body_headers(size_bytes: int | None, *, asks_first: bool) -> Mapping[str, st
     told = {"Transfer-Encoding": "chunked"} if size_bytes is None else {"Content-Length": str(size_bytes)}
     expect = {"Expect": "100-continue"} if asks_first else {}
     return {**told, **expect, "Content-Type": "application/octet-stream"}
+
+
+def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
+    """Return what gives a file its modification time as it is stored, where a server takes that."""
+    if file.modified_s is None or not (access.quirks and access.quirks.dates_files):
+        return {}
+    date = date_of(file.modified_s)
+    return {"Date": date} if date else {}
