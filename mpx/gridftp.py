@@ -134,7 +134,7 @@ class GridFtpEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        raise SourceError(f"{name} is no regular file at {self.location.host}; FTP transfers only these")
+        raise SourceError(f"{name} is not a regular file at {self.location.host}; FTP sends only these")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
