@@ -5,8 +5,8 @@
 200 Mbit/s and 60 ms with a queue of one product of bandwidth and delay: clean, with random losses, beside a
 CUBIC and beside a BBR stream. 400 MB down, where the server's kernel sends; 100 MB up, where ours does. Whole
 commands count, from start to end, and each file is compared with its source.
-Goals: down nobody is faster, but for a tie (2 %): beside others than `--policy fast`, as the default leaves them
-their part; up at least 1.3 times the best of the others where there is loss or BBR.
+Goals: down nobody is faster, but for a tie (2 %); beside others than `--policy fast`, as the default leaves
+them their part; up at least 1.3 times the best of the others where there is loss or BBR.
 """
 
 import argparse
