@@ -38,6 +38,7 @@ DOWN, UP = "down", "up"
 SIZES = MappingProxyType({DOWN: 400_000_000, UP: 100_000_000})
 TOOLS = MappingProxyType({DOWN: (MPX, ARIA2_16, ARIA2, CURL, RCLONE), UP: (MPX, CURL, RCLONE)})
 TIE, MUCH = 1.02, 1.3
+CUBIC, BBR = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
 SETTLES_S = 10.0  # simulated: what is beside fills the link
 
 
@@ -54,8 +55,8 @@ CASES: Mapping[str, Condition] = MappingProxyType(
         "clean": Condition(),
         "0.05 % loss": Condition(loss=0.0005),
         "0.5 % loss": Condition(loss=0.005),
-        "beside CUBIC": Condition(beside="cubic"),
-        "beside BBR": Condition(beside="bbr"),
+        "beside CUBIC": Condition(beside=CUBIC),
+        "beside BBR": Condition(beside=BBR),
     }
 )
 
@@ -191,7 +192,7 @@ def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
         share = medians[MPX] / best
         if way == DOWN:
             yield Verdict(f"{case}, down: as fast as the best", f"{share:.3f}", share >= 1 / TIE)
-        elif CASES[case].loss or CASES[case].beside == "bbr":
+        elif CASES[case].loss or CASES[case].beside == BBR:
             yield Verdict(f"{case}, up: at least {MUCH:g} of the best", f"{share:.2f}", share >= MUCH)
 
 
