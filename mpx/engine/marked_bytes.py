@@ -1,7 +1,8 @@
 """What servers tell of a transfer between them, as a count that grows smoothly.
 
-A server says every one or five seconds, and at the end of each transfer, how far it has come. Who measures goodput ten
-times a second would see nothing, then much at once: so what is told is spread over some time after it.
+A server says every second or every few, and at the end of each transfer, how far it has come. Who measures
+goodput ten times a second would see nothing, then much at once: so what is told is spread over some time
+after it.
 """
 
 SPREAD_S = 0.7  # parts of a file take about so long

@@ -28,7 +28,7 @@ def read(*data: bytes) -> TpcAnswer:
 def test_a_copy_as_xrootd_tells_of_it() -> None:
     answer = TpcAnswer()
     answer.feed(marker(0, 7))
-    assert (answer.told_bytes, answer.is_success, answer.is_empty) == (7, False, False)
+    assert (answer.told_bytes, answer.is_success, answer.is_tpc) == (7, False, True)
     answer.feed(marker(0, 31) + b"success: Cre")
     assert answer.told_bytes == 31
     answer.close()
@@ -73,8 +73,9 @@ def test_why_it_failed(text: str, reason: str | None, status: int | None) -> Non
 
 
 def test_what_is_missing_or_odd_tells_nothing() -> None:
-    assert read().is_empty
-    assert read(b"\n \r\n").is_empty
+    assert read(b"\n \r\n").failure == ""
+    assert not read(b"<p>Created: Stripe Index</p>\n").is_tpc
+    assert read(b"failure: no").is_tpc
     for odd in ("-5", "x", "", "9" * 40, "5 bytes", "\u0665"):
         assert read(b"Stripe Bytes Transferred: " + odd.encode()).told_bytes == 0
 
@@ -101,5 +102,5 @@ def test_how_it_is_cut_does_not_matter(noise: bytes, cuts: list[int]) -> None:
     edges = sorted({0, len(data), *(min(cut, len(data)) for cut in cuts)})
     pieces = [data[start:end] for start, end in pairwise(edges)]
     whole, cut = read(data), read(*pieces)
-    for name in ("told_bytes", "is_success", "failure", "failed_status", "is_empty"):
+    for name in ("told_bytes", "is_success", "failure", "failed_status", "is_tpc"):
         assert getattr(whole, name) == getattr(cut, name)

@@ -29,7 +29,7 @@ class TpcAnswer:
         self._stripe = 0  # that the marker in hand is of
         self._moved: dict[int, int] = {}  # bytes, by stripe
         self.told_bytes = 0  # by markers: of all stripes together; never falls
-        self.is_empty = True  # no line has come
+        self.is_tpc = False  # something has come that no other answer has
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take what has come."""
@@ -66,7 +66,8 @@ class TpcAnswer:
         line = self._line.decode("utf-8", "replace").strip()
         self._line.clear()
         if line:
-            self.is_empty, self._last = False, line
+            self._last = line
+            self.is_tpc = self.is_tpc or bool(_SUCCESS.match(line) or _FAILURE.match(line))
             self._take(line)
 
     def _take(self, line: str) -> None:
@@ -74,7 +75,7 @@ class TpcAnswer:
         name, _, text = line.partition(":")
         name, number = name.strip().lower(), read_size(text.strip())
         if name == "perf marker":
-            self._stripe = 0
+            self._stripe, self.is_tpc = 0, True
         elif name == _INDEX and number is not None:
             self._stripe = number
         elif name == _MOVED and number is not None:
