@@ -76,7 +76,9 @@ class Site:
     replaces_links: bool = True  # gives a file the name of one
     knows_long: bool = True  # tells names that are too long from missing ones
     makes_parents: bool = False  # of a file that it renames
+    stores_any_bytes: bool = True  # in names, also such as are no UTF-8
     cannot_name: frozenset[str] = frozenset()  # of AWKWARD
+    cannot_rename: frozenset[str] = frozenset()  # to these of AWKWARD
     opened: list[Endpoint] = field(default_factory=list)
     reopen: Callable[[bool], Endpoint] | None = None  # how an endpoint is opened; None: by its URL
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from mpx.choices import NEVER, ONLY, PAPER, PULL, PUSH
 from mpx.engine.endpoint import Endpoint
 from mpx.errors import UsageError
+from mpx.location import WEB_PORTS
 from mpx.options import CopyOptions
 from mpx.report import Report, Severity
 from mpx.transfer import between_web_servers
@@ -25,7 +26,7 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
     options = transport.options
     if options.third_party == NEVER:
         return through_us(transport, ends, report, f"--third-party {NEVER}")
-    are_web = all(end.location.is_web for end in (ends.near, ends.far))
+    are_web = all(end.location.scheme in WEB_PORTS for end in (ends.near, ends.far))
     why = between_web_servers.why_not_straight(options.third_party, ends) if are_web else ""
     if why := why or why_not_straight(options, ends.near, ends.far):
         return through_us(transport, ends, report, why)
@@ -117,7 +118,9 @@ def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
     is told which URL to copy from or to.
     """
     schemes = source.location.scheme, destination.location.scheme
-    if source.location.is_web and destination.location.is_web:
+    if all(scheme in WEB_PORTS for scheme in schemes):
+        return ""
+    if schemes == ("s3", "s3"):  # of one server, as there is one --endpoint-url
         return ""
     if all(scheme in OURS for scheme in schemes):
         older = next((end for end in (source, destination) if not end.sends_to_servers()), None)

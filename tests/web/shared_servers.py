@@ -42,7 +42,13 @@ LIKE_ALL: dict[str, object] = {
 LIMITS: dict[str, dict[str, object]] = {
     "nginx": {"knows_long": False, "makes_parents": True, "lists_hidden": False},
     "apache": {"refuses_broken": True, "refuses_loops": True},
-    "wsgidav": {"follows_links": False, "refuses_broken": True, "replaces_links": False, "knows_long": False},
+    "wsgidav": {
+        "follows_links": False,
+        "refuses_broken": True,
+        "replaces_links": False,
+        "knows_long": False,
+        "cannot_rename": frozenset({"a#b", "a;b=c; d", "*?[x]", "Type=file;Size=3; x"}),
+    },
     "xrootd": {
         "checksums": ("adler32", "md5"),
         "sums_parts": False,
@@ -51,6 +57,7 @@ LIMITS: dict[str, dict[str, object]] = {
         "makes_parents": True,
         # What follows a question mark is not of the name; listings cut long names off.
         "cannot_name": frozenset({"*?[x]", "x" * 255}),
+        "cannot_rename": frozenset({"ends in a blank "}),
     },
     "https archive": {"knows_long": False, "refuses_loops": True},
 }

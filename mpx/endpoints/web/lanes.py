@@ -111,7 +111,7 @@ class LaneSet:
         origin, file = fetch.at.origin, fetch.file
         if lane := self._lanes.get(origin):
             algorithm, server = file.sums.algorithm, self._access.server
-            is_told_soon = file.size_bytes <= SHORT_BYTES and server.is_asked_by_name
+            is_told_soon = file.size_bytes <= SHORT_BYTES and server.is_known_to_compute
             wants = wanted(algorithm) if is_told_soon and server.may_tell(algorithm) else {}
             lane.http.send(self._access.request("HEAD", fetch.at, wants))
             fetch.is_checked = True

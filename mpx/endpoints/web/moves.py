@@ -5,7 +5,6 @@ it is sent only where what is in the way was seen to be none.
 """
 
 import posixpath
-import re
 from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.connection import WebRequest
@@ -17,8 +16,7 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError
 
-_MULTI_STATUS, _SERVER_ERROR = 207, 500
-_NOT_PLAIN = re.compile(r"[\x00-\x1f\x7f?]|\s\Z")  # what no header carries as it stands, nor XRootD as a name
+_MULTI_STATUS, _IN_THE_WAY, _SERVER_ERROR = 207, 412, 500
 _IN_PLACE = "--in-place writes under the final name at once"
 
 
@@ -37,16 +35,15 @@ class WebMoves:
 
     def move(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
         """Give files their final names, replacing what has these; return what kept some from theirs."""
-        errors: dict[Commit, MpxError] = {}
-        if self._quirks.plain_destination:
-            unfit = [file for file in files if _NOT_PLAIN.search(file.final)]
-            errors = {file: self._unfit(file) for file in unfit}
-        todo = [file for file in files if file not in errors]
-        if some := next((file for file in todo if self._is_unproven(file)), None):
-            todo.remove(some)
-            if error := self._move_all([some]).get(some) or self._prove(some):
-                errors[some] = error
-        return errors | self._move_all(todo)
+        unfit = self._quirks.unfit
+        errors = {file: self._unfit(file) for file in files if unfit and unfit.search(file.final)}
+        plain = []
+        for file in (file for file in files if file not in errors):
+            if not self._quirks.unproven(file.final):
+                plain.append(file)
+            elif error := self._move_all([file]).get(file) or self._prove(file):
+                errors[file] = error
+        return errors | self._move_all(plain)
 
     def _move_all(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
         left = self._asked(files, overwrite=False)
@@ -55,18 +52,23 @@ class WebMoves:
             if isinstance(there, FileInfo) and there.kind is Kind.FOLDER:
                 what = f"{self._url_of(file.final)} is a folder, which no file replaces"
                 errors[file] = DestinationError(f"{what}; remove it, or copy to another name")
+            elif there is None and left[file] == _IN_THE_WAY:
+                errors[file] = self._elsewhere(file)
         for file in self._asked([file for file in left if file not in errors], overwrite=True):
             if error := self._move_alone(file):
                 errors[file] = error
         return errors
 
-    def _asked(self, files: Sequence[Commit], *, overwrite: bool) -> list[Commit]:
-        """Ask for all together; return those that are not shown to have their names."""
-        answers = list(self._dialogue.ask_each([self._request(file, overwrite) for file in files]))
+    def _asked(self, files: Sequence[Commit], *, overwrite: bool) -> dict[Commit, int]:
+        """Ask for all together; return the status of those not shown to have their names (0: none)."""
+        answers = list(self._dialogue.ask_each([self._request(file, overwrite=overwrite) for file in files]))
+        statuses = [0 if answer is None else answer[0].status for answer in answers]
         done = [answer is not None and _is_moved(answer[0]) for answer in answers]
-        return [file for file, is_done in zip(files, done, strict=True) if not is_done]
+        return {
+            file: status for file, status, is_done in zip(files, statuses, done, strict=True) if not is_done
+        }
 
-    def _request(self, file: Commit, overwrite: bool) -> WebRequest:
+    def _request(self, file: Commit, *, overwrite: bool) -> WebRequest:
         access = self._dialogue.access
         return access.request("MOVE", self._url_of(file.partial), self._headers(file, overwrite=overwrite))
 
@@ -99,26 +101,22 @@ class WebMoves:
 
     # --- servers that do not decode where a file is to go ---------------------------------------------
 
-    def _is_unproven(self, file: Commit) -> bool:
-        """Tell whether a name shows how the server reads those that are encoded, as none has before."""
-        is_encoded = self._url_of(file.final).path != file.final
-        return is_encoded and ("%" in file.final) not in self._quirks.proven_names
-
     def _prove(self, file: Commit) -> MpxError | None:
         """Look whether a file has its name, as the server says."""
-        to = self._url_of(file.final)
         if self._stats([file.final]) == [None]:
-            return DestinationError(
-                f"{to}: the server says that it gave the file this name, and did not; it may have taken the "
-                f"encoded name for the name itself; {_IN_PLACE}"
-            )
-        self._quirks.proven_names.add("%" in file.final)
+            return self._elsewhere(file)
+        self._quirks.proven |= self._quirks.unproven(file.final)
         return None
+
+    def _elsewhere(self, file: Commit) -> MpxError:
+        return DestinationError(
+            f"{self._url_of(file.final)}: the server takes this for another name when it renames to it; "
+            f"{_IN_PLACE}"
+        )
 
     def _unfit(self, file: Commit) -> MpxError:
         return DestinationError(
-            f"{self._url_of(file.final)}: this server cannot rename to a name with a control character, a "
-            f"question mark, or a blank at its end; {_IN_PLACE}"
+            f"{self._url_of(file.final)}: this server renames to no name with such characters; {_IN_PLACE}"
         )
 
 
