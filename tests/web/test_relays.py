@@ -18,7 +18,7 @@ import mpx
 from mpx.errors import DestinationError, IntegrityError, Interrupted, PartialFailure, UsageError
 
 MIB = 1024 * 1024
-TREE = mpx.CopyOptions(recursive=True)
+TREE = mpx.CopyOptions(recursive=True, third_party="never")
 SLOW = mpx.CopyOptions(rate_bps=64e6)
 OTHERS = {"sftp": sftp_site, "mpx": token_site, "stock": stock_site}
 INTO = [("nginx", other) for other in OTHERS]  # parts of files can be stored there
@@ -119,10 +119,10 @@ def test_an_interrupted_copy_goes_on(pair: Pair) -> None:
             stop.set()
 
     with pytest.raises(Interrupted):
-        pair.copy("large", mpx.CopyOptions(rate_bps=300e6), on_progress=half, cancel=stop)
+        pair.copy("large", mpx.CopyOptions(rate_bps=200e6), on_progress=half, cancel=stop)
     assert not (pair.destination.folder / "large").exists()
     report = pair.copy("large")
-    assert (report.files.resumed, report.bytes.resumed > 8 * MIB) == (1, True)
+    assert (report.files.resumed, report.bytes.resumed > 0) == (1, True)
     pair.assert_same("large")
 
 
@@ -155,7 +155,7 @@ def test_a_source_that_changes_is_not_taken_for_whole(pair: Pair) -> None:
     assert not (pair.destination.folder / "file").exists()
 
 
-@between(("stock", "apache"))
+@between(("stock", "nginx"))
 @pytest.mark.parametrize("size", [20 * MIB, 26 * MIB])
 def test_the_end_of_the_data_decides_how_long_a_file_is(pair: Pair, size: int) -> None:
     """Although the head of a PUT has told another length before: it is stored once more then."""
@@ -171,6 +171,7 @@ def test_the_end_of_the_data_decides_how_long_a_file_is(pair: Pair, size: int) -
 
     report = pair.copy("file", mpx.CopyOptions(rate_bps=200e6), on_progress=change)
     assert changed.is_set() and said(report, f"{size} came; the end of the data decides")
+    assert said(report, "trying again after: localhost takes no other number of bytes")
     pair.assert_same("file")
 
 
@@ -207,7 +208,7 @@ def test_a_file_that_a_destination_refuses_keeps_no_others_back(pair: Pair, size
 @between(("nginx", "apache"), ("mpx", "nginx"), ("nginx", "mpx"))
 def test_what_cannot_be_had_is_refused(pair: Pair) -> None:
     make(pair.source.folder / "file")
-    with pytest.raises(UsageError, match="--third-party only is not possible here: servers of"):
+    with pytest.raises(UsageError, match="--third-party only is not possible here: "):
         pair.copy("file", mpx.CopyOptions(third_party="only"))
     if pair.kinds[1] != "mpx":
         with pytest.raises(UsageError, match="--continue is not possible here: data pass through this host"):
