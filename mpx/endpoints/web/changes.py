@@ -9,7 +9,7 @@ from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind
-from mpx.errors import MpxError
+from mpx.errors import DestinationError, MpxError
 from mpx.report import OnNote
 
 TIMES = "modification times are not kept: WebDAV has no way to set them that this server understands"
@@ -96,7 +96,9 @@ class WebChanges:
         with self._dialogue.ask("MOVE", self._url_of(file.partial), self._to(file)) as (reply, at):
             if _is_moved(reply):
                 return None
-            error = self._refused(reply, at, f"rename to {self._url_of(file.final).path}")
+            error = self._refused(reply, at, f"give the name {self._url_of(file.final).path} to")
+            if reply.status in NOT_SUPPORTED:
+                return DestinationError(f"{error}; give --in-place, which needs no rename")
         if reply.status in MISSING and file.size_bytes is not None:
             there = self._stat(file.final)
             if there is not None and there.size_bytes == file.size_bytes and self._stat(file.partial) is None:
@@ -104,10 +106,18 @@ class WebChanges:
         return error
 
     def can_rename(self, name: str) -> bool:
-        """Tell whether files can be renamed, by what the server says that it can do."""
-        with self._dialogue.ask("OPTIONS", self._url_of(name)) as (reply, _):
+        """Tell whether files can be renamed, by what the server says that it can do.
+
+        One that does not say so to us, as it refuses the question, is believed to be what the URL says.
+        """
+        with self._dialogue.ask("OPTIONS", self._url_of(name)) as (reply, at):
             if reply.status in NOT_SUPPORTED:
                 return False
+            error = self._refused(reply, at, "say what it can do with")
+            if error.may_retry:
+                raise error
+            if not is_success(reply):
+                return bool(self._dialogue.access.speaks_dav)
             return "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or bool(
                 reply.header("DAV")
             )
