@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.retry import Retry, ServerBusy
 from mpx.engine.stop import Failure
 from mpx.errors import (
     InboundBlocked,
@@ -35,6 +36,7 @@ from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
+from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.transport import Transport, choose_transport
@@ -168,7 +170,10 @@ class Copy:
         if ends.is_between_servers:
             transport = choose_between(transport, ends, self.report)
         elif not ends.far_is_source and ends.web_of(ends.far):
-            transport = to_whole_uploads(transport, ends, self.report)
+            far = RetryingEndpoint(ends.far, options.retries, self.failure.stopping)
+            transport = to_whole_uploads(
+                transport, ends.host, self.report, lambda: far.ask(ends.far.can_rename)
+            )
         elif why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
@@ -208,11 +213,16 @@ class Copy:
         return found
 
     def pair_up(self, ends: Ends, transport: Transport, targets: Sequence[str | None] | None) -> list[Pair]:
-        """Decide what becomes what."""
+        """Decide what becomes what; a server that says that it is busy is asked again."""
         names = [source.name for source in self.sources]
-        return pair_up(
-            names, targets, self.destination.name, ends.source, ends.destination, transport.options
-        )
+        retry = Retry(self.options.retries, self.failure.stopping)
+        while True:
+            try:
+                return pair_up(
+                    names, targets, self.destination.name, ends.source, ends.destination, transport.options
+                )
+            except ServerBusy as error:
+                retry.again(error)
 
     def check_checksum(self, ends: Ends, transport: Transport, pairs: Sequence[Pair]) -> None:
         """Refuse a checksum that was asked for by hand if the server does not compute it after all."""

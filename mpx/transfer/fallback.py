@@ -1,6 +1,6 @@
 """From MODE E to MODE S, and to whole files: for servers that cannot, or turn out not to, do better."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
@@ -74,21 +74,23 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
     )
 
 
-def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transport:
+def to_whole_uploads(
+    transport: Transport, host: str, report: Report, can_rename: Callable[[], bool]
+) -> Transport:
     """Return the transport for a server that stores whole files only, each in one stream (HTTP: PUT).
 
     Raises UsageError for what was asked for by hand and cannot be had so.
     """
     options = transport.options
     if options.resume and options.was_given("resume"):
-        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
+        raise UsageError(f"--continue is not possible here: uploads to {host} start at the first byte")
     if options.tuner == PAPER:
         report.note(
             "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
         )
-    if not options.in_place and not ends.far.can_rename():
+    if not options.in_place and not can_rename():
         report.note(
-            f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
+            f"not atomic: {host} cannot rename files, so each appears under its final name while it is "
             "stored",
             Severity.WARNING,
         )

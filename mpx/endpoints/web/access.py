@@ -92,11 +92,12 @@ class WebAccess:
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
 
-    @property
-    def how_to_log_in(self) -> str:
-        """What to do where a server asks for credentials and there are none."""
+    def how_to_log_in(self, origin: Origin) -> str:
+        """What to do where a server asks for credentials and got none."""
         if not self.origin.is_secure:
             return "credentials are not sent in the clear; use https:// or davs://"
+        if origin != self.origin and self.has_credentials(self.origin):
+            return f"it was not shown your credentials; name {origin.host} with --send-token-to if it may be"
         return self.tokens.how_to_give_one(self.origin.host)
 
     @property
@@ -124,10 +125,11 @@ class WebAccess:
                 self._moved.clear()
             self._moved[url] = to, time.monotonic()
 
-    def forget_moved(self, url: WebUrl) -> bool:
-        """Ask the server anew where a URL leads; tell whether that was known."""
+    def forget_moved(self, url: WebUrl, to: WebUrl) -> None:
+        """Ask the server anew where a URL leads, unless another place than `to` is known by now."""
         with self._lock:
-            return self._moved.pop(url, None) is not None
+            if (found := self._moved.get(url)) and found[0] == to:
+                del self._moved[url]
 
     def leads_to(self, url: WebUrl) -> WebUrl:
         """Return where a URL leads, as far as it is known: else itself."""

@@ -10,9 +10,11 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.source_change import why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
+from mpx.text import shown
 
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
+_MOST_SHOWN = 80  # characters of a header, in a message
 
 
 class Answers:
@@ -22,6 +24,18 @@ class Answers:
         self._access = access
         self._supervisor = context.supervisor
         self._tags = FileTags()
+
+    def is_of_another(self, fetch: WebFetch, reply: Reply) -> bool:
+        """Tell whether an answer belongs to another request, as it does not look like one to this."""
+        if fetch.at == fetch.url and is_success(reply) and not self._tags.is_as_listed(fetch.file, reply):
+            return True
+        if reply.status == _PARTIAL and not fetch.is_whole:
+            try:
+                return headers.content_range(reply.header("Content-Range"))[0] != fetch.start
+            except headers.HeaderError:
+                return False
+        is_known = is_success(reply) and fetch.is_whole and not fetch.file.is_streamed
+        return is_known and reply.size_bytes not in (None, fetch.file.size_bytes)
 
     def judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError | None:
         """Decide on an answer: None where its body is what was asked for, a URL to ask next, or an error.
@@ -40,7 +54,9 @@ class Answers:
         if reply.status == _NO_SUCH_RANGE:
             what = f"there is nothing from {fetch.start} on, of {fetch.file.size_bytes} in all"
             return self._elsewhere(fetch, what)
-        if fetch.at != fetch.url and self._access.forget_moved(fetch.url):
+        if fetch.at != fetch.url and not fetch.is_led_anew:
+            fetch.is_led_anew = True
+            self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
         access = self._access
         error = refused(
@@ -49,7 +65,7 @@ class Answers:
             "send",
             SourceError,
             has_credentials=access.has_credentials(fetch.at.origin),
-            help_text=access.how_to_log_in,
+            help_text=access.how_to_log_in(fetch.at.origin),
         )
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
@@ -85,6 +101,14 @@ class Answers:
         file = fetch.file
         if not fetch.is_whole:
             raise OffsetsUnproven(f"{file.source}: all of it comes where a part was asked for")
+        encoding = reply.header("Content-Encoding").lower()
+        if encoding not in ("", "identity") and (
+            reply.size_bytes is None or reply.size_bytes != file.listed_bytes
+        ):
+            return SourceError(
+                f"{file.named()}: the server sends it encoded ({shown(encoding[:_MOST_SHOWN])}), although it "
+                "was asked for as it is; have the server leave it as it is"
+            )
         if another := self._tags.why_another(file, fetch.at.origin, reply):
             return another
         if not file.is_streamed and reply.size_bytes not in (None, file.size_bytes):

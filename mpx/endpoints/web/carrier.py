@@ -34,7 +34,9 @@ class WebCarrier(WorkerCarrier):
 
     def _make(self, count: int, path: str) -> None:
         for _ in range(count):
-            self._all.append(self._worker(len(self._all), path))
+            made = self._worker(len(self._all), path)
+            made.peers = self._all
+            self._all.append(made)
 
     def spread(self) -> None:
         """See Carrier."""

@@ -1,7 +1,6 @@
 """Describing files and listing folders of a web server: by WebDAV (PROPFIND), else by HEAD and GET."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
@@ -113,10 +112,10 @@ class WebDescriber:
     def _described(self, reply: Reply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
         if reply.header("Accept-Ranges").lower() == "none":
             self.takes_ranges = False
-        info = info_of_head(reply, size_bytes)
+        info = info_of_head(reply, size_bytes, is_led=at != url)
         if not url.path.endswith("/") and at.origin == url.origin and at.path == url.path + "/":
             return FileInfo(Kind.FOLDER, 0, info.modified_s)  # static servers lead to folders so
-        return replace(info, tag=reply.header("ETag") if at == url else "")
+        return info
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""

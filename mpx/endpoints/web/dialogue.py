@@ -10,6 +10,7 @@ from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.net import tcp
 from mpx.text import shown
 
 MOST_REDIRECTS = 10
@@ -163,7 +164,10 @@ class WebDialogue:
         return connection.reply(request.method)
 
     def connection(self, origin: Origin) -> HttpConnection:
-        """Return the connection to a server, opened if there is none."""
+        """Return the connection to a server, opened if there is none that lasts; nothing is under way."""
+        kept = self._kept.get(origin)
+        if kept is not None and not kept.incoming.has_some and not tcp.is_open(kept.socket):
+            self._drop(origin)
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()

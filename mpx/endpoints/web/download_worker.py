@@ -7,33 +7,31 @@ What comes says which part of the file it is, and is believed only where that is
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.connection import BegunAnswer
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
+from mpx.endpoints.web.goodput import Goodput
 from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.refusals import ServerBusy, is_success
+from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
+from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_change import changed
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
 
-PIECE_S = 1.0  # of the goodput: a piece lasts so long
-LARGEST_PIECE = 64 << 20
 AHEAD_S = 0.25  # of the goodput, and two round trips, are asked for ahead
 MOST_AHEAD = 16  # requests
 AT_FIRST = 1e6  # bytes/s that a worker is taken to bring as long as nothing is known
-GOODPUT_S = 0.25  # over which it is measured
 STARTS_S, STARTS_RTTS = 0.5, 10  # a connection grows for so long, and so many round trips
 WORTH_DROPPING = 256 * 1024  # bytes that come in vain, where nothing else is to be done
 
@@ -57,20 +55,14 @@ class WebDownloadWorker(WebWorker):
         """`others` returns the other workers; with `whole_files` no parts are asked for."""
         super().__init__(number, path, "sink", access, context)
         # This thread's own:
-        self._scheduler, self._answers, self._pipelining, self._others = (
-            scheduler,
-            answers,
-            pipelining,
-            others,
-        )
+        self._scheduler, self._answers = scheduler, answers
+        self._pipelining, self._others = pipelining, others
         self._whole_files = whole_files
         self._receiver = Receiver(self.control.limiter, scheduler, context.supervisor)
         self._fetches: list[WebFetch] = []  # asked for, in the order of their answers; others read it, too
         self._new_bytes = 0  # that had not arrived before
         self._before_bytes = 0  # the same, when progress was last noted
-        self._goodput = 0.0  # bytes/s; 0: not known. Others read it, too
-        self._measured = (0, 0.0)  # bytes received, and when
-        self._received_bytes = 0
+        self._goodput = Goodput()
         self._was_asked = False  # something, over a connection that could be opened
         self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought
 
@@ -78,7 +70,7 @@ class WebDownloadWorker(WebWorker):
 
     def under_way(self) -> list[Pending]:
         """Return what this worker has asked for, and when it will have come."""
-        goodput, bytes_before, found = self._goodput or AT_FIRST, 0, []
+        goodput, bytes_before, found = self._goodput.bytes_per_s or AT_FIRST, 0, []
         for fetch in list(self._fetches):
             if fetch.file.is_streamed:
                 continue
@@ -165,8 +157,7 @@ class WebDownloadWorker(WebWorker):
         if self._whole_files:
             return self._scheduler.take_file()
         gate = self.control.gate
-        limit = int(min(max(self._goodput * PIECE_S, FIRST_PIECE), LARGEST_PIECE))
-        allowed = gate.take(limit)
+        allowed = gate.take(self._goodput.piece_bytes)
         if not allowed:
             return None
         piece = self._scheduler.take(allowed)
@@ -177,7 +168,7 @@ class WebDownloadWorker(WebWorker):
 
     def _take_over(self, limit: int) -> Piece | None:
         """Return a part of what comes later at other workers than it would here; None if there is none."""
-        goodput = self._goodput or AT_FIRST
+        goodput = self._goodput.bytes_per_s or AT_FIRST
         left_s = sum(fetch.left_bytes for fetch in self._fetches) / goodput
         if self._fetches and (left_s > AHEAD_S or not self.context.queue.is_listed):
             return None
@@ -219,7 +210,7 @@ class WebDownloadWorker(WebWorker):
         """
         rtt_s = self.lanes.connected_s
         lasts_s = 2 * rtt_s + AHEAD_S
-        wanted = (self._goodput or AT_FIRST) * lasts_s
+        wanted = (self._goodput.bytes_per_s or AT_FIRST) * lasts_s
         is_starting = time.monotonic() < self._began_s + STARTS_S + STARTS_RTTS * rtt_s
         return max(wanted, 2 * self._began_bytes) if is_starting else wanted
 
@@ -240,7 +231,27 @@ class WebDownloadWorker(WebWorker):
             self._ask_again(fetch)  # a connection that was kept had ended
             return
         self.came_s = time.monotonic()
-        self._judge(fetch, reply)
+        behind = self._behind(fetch)
+        if behind and self._answers.is_of_another(fetch, reply):
+            self._ask_in_turn(fetch, behind)
+        else:
+            self._judge(fetch, reply)
+
+    def _ask_in_turn(self, fetch: WebFetch, behind: Sequence[WebFetch]) -> None:
+        """Ask anew where answers come in another order than requests: one after the other from now on."""
+        self._pipelining.refuse(fetch.at.origin)
+        self._fetches = [each for each in self._fetches if each not in behind]
+        for each in behind:
+            each.file.close()
+            self._put_back(each)
+        self._ask_again(fetch)
+
+    def _put_back(self, fetch: WebFetch) -> None:
+        """Have what was asked for, and has not come, handed out once more."""
+        if self._whole_files or fetch.file.is_streamed:
+            self.context.queue.put_again(fetch.file, last=fetch.file.failures > 1)
+        else:
+            self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
 
     def _judge(self, fetch: WebFetch, reply: Reply) -> None:
         """Decide what an answer means, and act on it."""
@@ -252,10 +263,10 @@ class WebDownloadWorker(WebWorker):
             fetch.reply = reply
             self.opened()
             return
-        self._fetches.remove(fetch)
         if not reply.is_ended:
             reply.read(WORTH_DROPPING)
         self._read_check(fetch, reply)
+        self._fetches.remove(fetch)
         if isinstance(fate, MpxError):
             fetch.file.close()
             self._scheduler.give_up(fetch.file, fate)
@@ -271,10 +282,14 @@ class WebDownloadWorker(WebWorker):
             if each.at.origin == fetch.at.origin:
                 self.lanes.ask(each)
 
+    def _behind(self, fetch: WebFetch) -> list[WebFetch]:
+        """Return what else the same server was asked for."""
+        return [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
+
     def _lost_lane(self, fetch: WebFetch) -> None:
         """Close a connection after its last answer; what was asked behind it is asked for anew."""
         lane = self.lanes.get(fetch.at.origin)
-        behind = [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
+        behind = self._behind(fetch)
         if lane is not None and behind:
             self._pipelining.broken(lane)
         self.lanes.drop(fetch.at.origin)
@@ -289,20 +304,19 @@ class WebDownloadWorker(WebWorker):
         size, new_bytes = self._receiver.receive(fetch, fetch.reply)
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
-        self._received_bytes += size
         self._began_bytes += size
         self._new_bytes += new_bytes
         self.came_s = time.monotonic()
-        self._measure()
+        self._goodput.add(size)
         if fetch.reply.is_ended:
             self._end(fetch)
 
     def _end(self, fetch: WebFetch) -> None:
         """Settle what a fetch has brought; raises what its end means, where it came too soon."""
         assert fetch.reply is not None
-        self._fetches.remove(fetch)
-        now = self._read_check(fetch, fetch.reply)
         error = self._receiver.ended(fetch)
+        now = self._read_check(fetch, fetch.reply)
+        self._fetches.remove(fetch)
         if now is not None and fetch.file.is_whole and not changed(now, fetch.file, fetch.file.size_bytes):
             fetch.file.is_unchanged = True  # nobody has to ask again
         if error is not None:
@@ -326,10 +340,9 @@ class WebDownloadWorker(WebWorker):
             return None
         if not about.is_reusable:
             self._lost_lane(fetch)
-        if not is_success(about):
-            return None
-        info = info_of_head(about, about.told_bytes)
-        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
+        return (
+            info_of_head(about, about.told_bytes, is_led=fetch.at != fetch.url) if is_success(about) else None
+        )
 
     def _is_overtaken(self, fetch: WebFetch) -> bool:
         """Leave a connection that brings what others have brought, where nothing else is to be done."""
@@ -342,25 +355,25 @@ class WebDownloadWorker(WebWorker):
         self._scheduler.let_go(fetch.file)
         return True
 
-    def _measure(self) -> None:
-        before_bytes, since_s = self._measured
-        now_s = time.monotonic()
-        if now_s - since_s < GOODPUT_S:
-            return
-        if since_s and self._received_bytes > before_bytes and now_s - since_s < 10 * GOODPUT_S:
-            self._goodput = (self._received_bytes - before_bytes) / (now_s - since_s)
-        self._measured = self._received_bytes, now_s
-
     # --- what becomes of it when the connection is lost -----------------------------------------------
 
     def lost(self, error: MpxError, /) -> Lost:
         """See SessionWorker."""
-        del error
+        if self._fetches and isinstance(error, ConnectionLost):
+            self._note_lost(self._fetches[0])
         self.drop()
-        self._goodput = 0.0
+        self._goodput.forget()
         was_asked, self._was_asked = self._was_asked, False
         files = list(dict.fromkeys(fetch.file for fetch in self._fetches)) if was_asked else []
         return Lost(files, self._new_bytes > self._before_bytes)
+
+    def _note_lost(self, fetch: WebFetch) -> None:
+        """Note what may have been the cause: where a redirect led to, or requests that were sent ahead."""
+        if fetch.at != fetch.url:
+            self.access.forget_moved(fetch.url, fetch.at)
+        lane = self.lanes.get(fetch.at.origin)
+        if lane and self._behind(fetch):
+            self._pipelining.broken(lane)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""
@@ -374,15 +387,11 @@ class WebDownloadWorker(WebWorker):
         fetches, self._fetches = self._fetches, []
         for fetch in fetches:
             file = fetch.file
-            file.close()
-            if file.is_claimed:
+            if self._scheduler.let_go(file) or file.is_claimed:
                 continue
-            if not self._whole_files and not file.is_streamed:
-                self._scheduler.give_back(file, fetch.start, fetch.asked_end)
-                continue
-            file.failures += 1
+            if self._whole_files or file.is_streamed:
+                file.failures += self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
-                self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)
+                self._put_back(fetch)

@@ -57,7 +57,7 @@ class WebEndpoint:
             what,
             self._refusal,
             has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
+            help_text=access.how_to_log_in(url.origin),
         )
 
     @property

@@ -4,6 +4,8 @@ import threading
 import time
 from weakref import WeakKeyDictionary
 
+from mpx.endpoints.web import headers
+from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
@@ -31,6 +33,7 @@ class WebFetch:
         self.asked_end = end  # a server may send less at once: then `end` is where that ends
         self.is_checked = False  # what the file is now is asked for behind it, on the same connection
         self.hops = 0  # redirects so far
+        self.is_led_anew = False  # where it led to was refused, and the first URL was asked once more
         self.sent_s = time.monotonic()
         self.reply: Reply | None = None  # once its head has come
         self.position = start  # of what comes next
@@ -58,6 +61,16 @@ class FileTags:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._told: WeakKeyDictionary[FileTransfer, dict[Origin, tuple[str, str]]] = WeakKeyDictionary()
+
+    @staticmethod
+    def is_as_listed(file: FileTransfer, reply: Reply) -> bool:
+        """Tell whether an answer may belong to what was listed, as far as tags and times tell."""
+        tag, listed = headers.etag(reply.header("ETag")), headers.etag(file.tag or "")
+        modified_s = http_date(reply.header("Last-Modified"))
+        return not (
+            (tag and listed and tag[0] != listed[0])
+            or (modified_s and file.modified_s and modified_s != int(file.modified_s))
+        )
 
     def why_another(self, file: FileTransfer, origin: Origin, reply: Reply) -> IntegrityError | None:
         """Return why an answer belongs to another content than one before; None where it does not."""

@@ -45,8 +45,12 @@ class Pipelining:
     def broken(self, lane: WebLane) -> None:
         """Note that a connection ended with requests that were not answered."""
         if lane.http.answered < FEW_ANSWERS:
-            with self._lock:
-                self._refusing.add(lane.http.origin)
+            self.refuse(lane.http.origin)
+
+    def refuse(self, origin: Origin) -> None:
+        """Send this server nothing ahead from now on."""
+        with self._lock:
+            self._refusing.add(origin)
 
 
 class LaneSet:

@@ -5,6 +5,7 @@ import time
 from mpx.endpoints.web.headers import retry_after
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
+from mpx.engine.retry import ServerBusy
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -22,14 +23,6 @@ REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
 _MOST_SHOWN = 200
 _NO_ROOM = (507, 509)
-
-
-class ServerBusy(ConnectionLost):
-    """The server takes no more requests for now; `wait_s`: for how long, None if it does not say."""
-
-    def __init__(self, text: str, wait_s: float | None) -> None:
-        super().__init__(text)
-        self.wait_s = wait_s
 
 
 def is_success(reply: Reply) -> bool:
@@ -63,11 +56,13 @@ def refused(
         return TransferTimeout(tried)
     if status == 409 and kind is DestinationError:
         return kind(f"{tried}; the folder that it is in does not exist, or something is in its way")
+    if status == 412 and kind is DestinationError:
+        return kind(f"{tried}; a condition that the server sets for it is not met")
     if status == 412:
         return IntegrityError(f"{tried}; it changed meanwhile")
     if status == 423:
         return kind(f"{tried}; another program has locked it")
-    if status in _NO_ROOM:
+    if status in _NO_ROOM and kind is DestinationError:
         return NoSpace(f"{tried}; there is no room left, or the quota is used up")
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))

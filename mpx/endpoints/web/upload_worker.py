@@ -12,18 +12,19 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import BodySender
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import WebLane
-from mpx.endpoints.web.refusals import REDIRECTS, ServerBusy, is_success, refused
+from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
 from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece, RangeScheduler
+from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_stream import is_made_up
 from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, NoSpace, TransferTimeout
 from mpx.files.local_error import local_error
-from mpx.net import congestion_control, pacing
+from mpx.net import congestion_control, pacing, tcp
 
 SHORT_BYTES = 64 * 1024  # what is sent at once; less than a connection takes that has just begun
 CONTINUE_S = 1.0  # after which a server that says nothing gets the data all the same (RFC 9110, 10.1.1)
@@ -127,7 +128,7 @@ class WebUploadWorker(WebWorker):
             "store",
             DestinationError,
             has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
+            help_text=access.how_to_log_in(url.origin),
         )
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
@@ -137,12 +138,15 @@ class WebUploadWorker(WebWorker):
 
     def _put(self, file: FileTransfer, fd: int, url: WebUrl, *, asks_first: bool) -> Reply:
         """Do one PUT; return the answer. Once more where a connection that was kept had ended."""
+        if (kept := self.lanes.get(url.origin)) and not tcp.is_open(kept.http.socket):
+            self.lanes.drop(url.origin)
         lane = self.lanes.to(url.origin)
         was_used, self._was_tried = lane.http.answered > 0, True
         try:
             return self._put_over(lane, file, fd, url, asks_first=asks_first)
         except ConnectionLost:
-            if not was_used or lane.http.incoming.has_some or lane.passed_bytes > self._before_bytes:
+            sent_bytes = lane.passed_bytes - self._before_bytes
+            if not was_used or lane.http.incoming.has_some or sent_bytes > SHORT_BYTES or file.is_read_once:
                 raise
         self.lanes.drop(url.origin)
         return self._put_over(self.lanes.to(url.origin), file, fd, url, asks_first=asks_first)
@@ -163,7 +167,7 @@ class WebUploadWorker(WebWorker):
             return early
         try:
             self._sender.send(lane, file, fd, is_chunked=is_streamed)
-        except ConnectionLost as lost:
+        except (ConnectionLost, TransferTimeout) as lost:
             return self._why_refused(lane, lost)
         http.incoming.timeout_s = self.context.options.timeout_s + file.size_bytes * 8 / STORED_BPS
         reply = http.reply("PUT")
@@ -188,7 +192,7 @@ class WebUploadWorker(WebWorker):
         reply.read(SHORT_BYTES)
         return reply
 
-    def _why_refused(self, lane: WebLane, lost: ConnectionLost) -> Reply:
+    def _why_refused(self, lane: WebLane, lost: ConnectionLost | TransferTimeout) -> Reply:
         """Return the answer that a server gave before it stopped to take data; raises `lost` without one."""
         try:
             reply = lane.http.reply("PUT")
@@ -218,9 +222,8 @@ class WebUploadWorker(WebWorker):
         piece, self._piece = self._piece, None
         if piece is not None:
             file = piece.file
-            file.failures += self._was_tried
+            file.failures += self._was_tried and self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)
