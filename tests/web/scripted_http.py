@@ -82,6 +82,7 @@ class Exchange:
     def __init__(self, server: "ScriptedHttp", connection: socket.socket, asked: Asked) -> None:
         self.server, self.connection, self.asked = server, connection, asked
         self.is_over = False  # of the connection
+        self._body: bytes | None = None  # where it was read
 
     # --- for scripts ---------------------------------------------------------------------------------
 
@@ -129,10 +130,14 @@ class Exchange:
 
     def body(self) -> bytes:
         """Return all of it, after 100 Continue where that is waited for."""
-        if self.asked.headers.get("expect"):
-            self.say(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if self.asked.headers.get("transfer-encoding") != "chunked":
-            return self.read(self.length)
+        if self._body is None:
+            if self.asked.headers.get("expect"):
+                self.say(b"HTTP/1.1 100 Continue\r\n\r\n")
+            is_chunked = self.asked.headers.get("transfer-encoding") == "chunked"
+            self._body = self._chunks() if is_chunked else self.read(self.length)
+        return self._body
+
+    def _chunks(self) -> bytes:
         came = bytearray()
         while size := int(read_line(self.connection), 16):
             came += self.read(size + 2)[:-2]

@@ -97,6 +97,8 @@ class WebChanges:
             if _is_moved(reply):
                 return None
             error = self._refused(reply, at, f"give the name {self._url_of(file.final).path} to")
+            if reply.status in MISSING:
+                error = DestinationError(f"{error}; it was to get the name {self._url_of(file.final).path}")
             if reply.status in NOT_SUPPORTED:
                 return DestinationError(f"{error}; give --in-place, which needs no rename")
         if reply.status in MISSING and file.size_bytes is not None:
