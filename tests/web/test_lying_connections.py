@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web.lying import LARGE, NAME, SMALL, down, exact, first, up
+from web.lying import LARGE, NAME, SMALL, copied, down, exact, first, up
 from web.scripted_http import Answer, Exchange, Scripted, ScriptedHttp
 
 INTERIM = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </style>\r\n\r\n"
@@ -73,8 +73,10 @@ def test_connections_that_end_after_some_answers(after: int, tmp_path: Path) -> 
         return replace(exchange.usual(), ends=counts[number] >= after)
 
     with ScriptedHttp(dict.fromkeys(("GET", "HEAD", "PROPFIND"), ends), {NAME: LARGE}) as server:
-        assert down(server, tmp_path, streams=2).code == 0
+        outcome = down(server, tmp_path, streams=1)
+        assert outcome.code == 0
         assert exact(server, tmp_path)
+    assert sum("trying again" in note for note in outcome.notes) <= 1  # then nothing is sent ahead
 
 
 class ClosedWhenReused:
@@ -102,12 +104,16 @@ def test_connections_that_end_when_they_are_reused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [5, len(LARGE)])
 def test_uploads_over_connections_that_end(size: int, tmp_path: Path) -> None:
     """Not even one retry is needed: what a kept connection did not carry goes over another."""
-    (tmp_path / "src").write_bytes(LARGE[:size])
+    (tmp_path / "from/a/b").mkdir(parents=True)
+    for number in range(3):
+        (tmp_path / f"from/a/b/{number}").write_bytes(LARGE[:size])
     ends: Scripted = lambda exchange: replace(exchange.usual(), ends=True)  # noqa: E731
-    script = dict.fromkeys(("OPTIONS", "PROPFIND", "PUT", "MOVE"), ends)
+    script = dict.fromkeys(("OPTIONS", "PROPFIND", "MKCOL", "PUT", "MOVE"), ends)
     with ScriptedHttp(script, {"/folder/other": b""}) as server:
-        assert up(server, tmp_path / "src", retries=0).code == 0
-        assert server.files[NAME] == LARGE[:size]
+        to = f"{server.dav}/folder/to"
+        outcome = copied(tmp_path / "from", to, recursive=True, retries=0, streams=1)
+        assert outcome.code == 0, outcome
+        assert [server.files[f"/folder/to/a/b/{n}"] == LARGE[:size] for n in range(3)] == [True] * 3
 
 
 @pytest.mark.parametrize("interim", [INTERIM, b"HTTP/1.1 100 Continue\r\n\r\n" * 20], ids=["102", "100"])
@@ -153,3 +159,4 @@ def test_what_is_no_answer(kind: str, tmp_path: Path) -> None:
         outcome = down(server, tmp_path, retries=0)
         assert outcome.code == 6, outcome
         assert str(server.port) in outcome.text
+        assert ("is no header" in outcome.text) == ("that is no header" in kind or "name with" in kind)

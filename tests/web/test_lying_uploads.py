@@ -148,12 +148,18 @@ def test_options_refused(status: int, tmp_path: Path) -> None:
     assert server.asked("MOVE")
 
 
+def test_options_fail_once(tmp_path: Path) -> None:
+    """Whether files can be renamed is asked again, where the URL does not tell."""
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"OPTIONS": first(1, lambda _: Answer(500))}, {"/folder/other": b""}) as server:
+        assert copied(tmp_path / "src", f"{server.origin}{NAME}").code == 0
+        assert server.asked("MOVE")
+
+
 # --- folders -------------------------------------------------------------------------------------------
 
 
-def tree_uploaded(
-    script: Script, tmp_path: Path, *folders: str
-) -> tuple[Outcome, ScriptedHttp]:
+def tree_uploaded(script: Script, tmp_path: Path, *folders: str) -> tuple[Outcome, ScriptedHttp]:
     (tmp_path / "from/a/b").mkdir(parents=True)
     (tmp_path / "from/a/b/file").write_bytes(b"12345")
     with ScriptedHttp(script, {"/folder/other": b""}) as server:

@@ -52,7 +52,10 @@ class WebChanges:
             if is_success(reply):
                 return True
             error = self._refused(reply, at, "make the folder")
+            may_be_there = reply.status in NOT_SUPPORTED
             may_lack_parent = reply.status == _NO_PARENT or reply.status in MISSING
+        if may_be_there and (now := self._stat(name)) is not None and now.kind is Kind.FOLDER:
+            return True  # made over a connection that ended before its answer
         parent = posixpath.dirname(name.rstrip("/"))
         if found is not None or not may_lack_parent or parent in ("", "/") or self._stat(parent) is not None:
             return error

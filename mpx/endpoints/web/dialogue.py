@@ -10,14 +10,15 @@ from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
-from mpx.net import tcp
 from mpx.text import shown
 
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
 _DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
-_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")  # may be asked once more where a kept connection has ended
+# May be asked once more where a kept connection has ended, whether or not it was done: who asks for a change
+# finds that out by the second answer.
+_REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
 
 
 class WebDialogue:
@@ -156,7 +157,7 @@ class WebDialogue:
             connection.send(request, body)
             return connection.reply(request.method)
         except ConnectionLost:
-            if not was_used or connection.incoming.has_some or request.method not in _SAFE:
+            if not was_used or connection.incoming.has_some or request.method not in _REPEATABLE:
                 raise
         self._drop(origin)
         connection = self.connection(origin)
@@ -164,10 +165,7 @@ class WebDialogue:
         return connection.reply(request.method)
 
     def connection(self, origin: Origin) -> HttpConnection:
-        """Return the connection to a server, opened if there is none that lasts; nothing is under way."""
-        kept = self._kept.get(origin)
-        if kept is not None and not kept.incoming.has_some and not tcp.is_open(kept.socket):
-            self._drop(origin)
+        """Return the connection to a server, opened if there is none."""
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()

@@ -24,7 +24,7 @@ from mpx.engine.session_worker import Lost
 from mpx.engine.source_stream import is_made_up
 from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, NoSpace, TransferTimeout
 from mpx.files.local_error import local_error
-from mpx.net import congestion_control, pacing, tcp
+from mpx.net import congestion_control, pacing
 
 SHORT_BYTES = 64 * 1024  # what is sent at once; less than a connection takes that has just begun
 CONTINUE_S = 1.0  # after which a server that says nothing gets the data all the same (RFC 9110, 10.1.1)
@@ -138,8 +138,6 @@ class WebUploadWorker(WebWorker):
 
     def _put(self, file: FileTransfer, fd: int, url: WebUrl, *, asks_first: bool) -> Reply:
         """Do one PUT; return the answer. Once more where a connection that was kept had ended."""
-        if (kept := self.lanes.get(url.origin)) and not tcp.is_open(kept.http.socket):
-            self.lanes.drop(url.origin)
         lane = self.lanes.to(url.origin)
         was_used, self._was_tried = lane.http.answered > 0, True
         try:
