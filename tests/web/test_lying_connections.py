@@ -116,6 +116,23 @@ def test_uploads_over_connections_that_end(size: int, tmp_path: Path) -> None:
         assert [server.files[f"/folder/to/a/b/{n}"] == LARGE[:size] for n in range(3)] == [True] * 3
 
 
+def test_short_uploads_over_connections_that_end_when_they_are_reused(tmp_path: Path) -> None:
+    """What was sent is lost with them; it is sent again, and that is no failure."""
+    (tmp_path / "from").mkdir()
+    for number in range(4):
+        (tmp_path / f"from/{number}").write_bytes(b"12345")
+    once_each = ClosedWhenReused()
+
+    def reads(exchange: Exchange) -> Answer | None:
+        exchange.body()
+        return once_each(exchange)
+
+    with ScriptedHttp({"PUT": reads}, {"/folder/other": b""}) as server:
+        outcome = copied(tmp_path / "from", f"{server.dav}/folder/to", recursive=True, retries=0, streams=1)
+        assert outcome.code == 0, outcome
+        assert all(server.files[f"/folder/to/{n}"] == b"12345" for n in range(4))
+
+
 @pytest.mark.parametrize("interim", [INTERIM, b"HTTP/1.1 100 Continue\r\n\r\n" * 20], ids=["102", "100"])
 def test_interim_answers(interim: bytes, tmp_path: Path) -> None:
     def slow(exchange: Exchange) -> Answer:

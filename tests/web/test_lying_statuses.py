@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -139,29 +140,40 @@ def test_a_time_to_wait_before_an_upload(method: str, tmp_path: Path) -> None:
 
 
 class BusyBut:
-    """Serves so many connections at once, and tells the others that it is busy."""
+    """Serves so many connections at once, and tells the others that it is busy.
 
-    def __init__(self, most: int, headers: dict[str, str]) -> None:
+    With `at_first` it serves all until so many have come, and then those that came last.
+    """
+
+    def __init__(self, most: int, headers: Mapping[str, str], at_first: int = 0) -> None:
         self._most, self._headers = most, headers
         self._lock = threading.Lock()
-        self._served: set[int] = set()
+        self._served: list[int] = []
+        self._at_first, self._came = at_first, set[int]()
         self.refused = 0
 
     def __call__(self, exchange: Exchange) -> Answer:
+        number = exchange.asked.connection
         with self._lock:
-            self._served -= exchange.server.ended
-            if exchange.asked.connection not in self._served and len(self._served) >= self._most:
+            self._served = [each for each in self._served if each not in exchange.server.ended]
+            if len(self._came) < self._at_first:
+                self._came.add(number)
+            elif number not in self._served and len(self._served) >= self._most:
                 self.refused += 1
                 return Answer(503, self._headers, ends=True)
-            self._served.add(exchange.asked.connection)
+            if number not in self._served:
+                self._served = [*self._served, number][-self._most :]
         return exchange.usual()
 
 
+@pytest.mark.parametrize("at_first", [0, 4])
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "0"}], ids=["", "Retry-After"])
 @pytest.mark.parametrize("most", [1, 2])
-def test_busy_for_all_but_some_connections(most: int, headers: dict[str, str], tmp_path: Path) -> None:
+def test_busy_for_all_but_some_connections(
+    most: int, headers: Mapping[str, str], at_first: int, tmp_path: Path
+) -> None:
     """The copy goes on over those, whichever of ours they are."""
-    busy = BusyBut(most, headers)
+    busy = BusyBut(most, headers, at_first)
     with ScriptedHttp({"GET": busy}, {NAME: LARGE}) as server:
         outcome = down(server, tmp_path, streams=6, retries=1, rate_bps=72e6)  # which takes a second
         assert outcome.code == 0, outcome
