@@ -19,6 +19,7 @@ from interop.foreign_servers import foreign, proftpd, pureftpd, pyftpd, with_pas
 from interop.rounds import rounds  # noqa: F401  a fixture
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, SITES, Site, make, opened
+from web.shared_servers import SharedServers
 
 from mpx.transfer import short_copy
 
@@ -27,6 +28,7 @@ OF_THE_USER = (
     *("MPX_PASSWORD", "MPX_DEBUG", "MPX_MODEL", "GLOBUS_TCP_PORT_RANGE", "GLOBUS_TCP_SOURCE_RANGE"),
     *("MPX_CONTROLLER", "MPX_CONTROLLER_TOKEN", "MPX_PATHS", "MPX_NETWORKS"),
     *("MPX_TOKEN", "MPX_TOKEN_FILE", "XDG_CONFIG_HOME"),
+    *("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     *("BEARER_TOKEN", "BEARER_TOKEN_FILE", "XDG_RUNTIME_DIR"),
 )
 
@@ -137,6 +139,13 @@ def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     """Where to copy to, or from: a server or a folder of this host, each of them in turn."""
     with opened(request.param, tmp_path) as site:
         yield site
+
+
+@pytest.fixture(scope="session")
+def web_servers() -> Iterator[SharedServers]:
+    """Servers that speak HTTP; each is started when a test first asks for it."""
+    with SharedServers() as servers:
+        yield servers
 
 
 @pytest.fixture

@@ -64,7 +64,21 @@ class Site:
     takes_congestion: bool = False  # sends with the congestion control that it is told
     has_xxh3: bool = False  # the checksum of mpx serve
     checksums: tuple[str, ...] = ("adler32", "md5", "sha256")  # beside that
+    sums_parts: bool = True  # of files, else whole ones alone
     carries_lines: bool = False  # names with a line feed in them
+    keeps_times: bool = True  # that files and folders are given
+    keeps_modes: bool = True  # and tells them
+    shows_links: bool = True  # as links, and special files as such; else as what they lead to
+    follows_links: bool = True  # else it refuses what is named by one, and where a folder's is in the way
+    refuses_broken: bool = False  # does not say of links that lead nowhere that there is nothing
+    refuses_loops: bool = False  # nor of those that lead to themselves
+    lists_hidden: bool = True  # files whose names begin with a dot
+    replaces_links: bool = True  # gives a file the name of one
+    knows_long: bool = True  # tells names that are too long from missing ones
+    makes_parents: bool = False  # of a file that it renames
+    stores_any_bytes: bool = True  # in names, also such as are no UTF-8
+    cannot_name: frozenset[str] = frozenset()  # of AWKWARD
+    cannot_rename: frozenset[str] = frozenset()  # to these of AWKWARD
     opened: list[Endpoint] = field(default_factory=list)
     reopen: Callable[[bool], Endpoint] | None = None  # how an endpoint is opened; None: by its URL
 
@@ -85,6 +99,11 @@ class Site:
         """How a user names a file of the folder."""
         remote = "://" in self.url
         return self.url + (quote(relative, errors="surrogateescape") if remote else relative)
+
+    @property
+    def awkward(self) -> list[str]:
+        """Names that it can store, and that a bug might not."""
+        return [name for name in AWKWARD if name not in self.cannot_name]
 
     def write(self, relative: str, data: bytes = b"") -> Path:
         path = self.folder / relative

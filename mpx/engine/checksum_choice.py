@@ -116,5 +116,5 @@ class ChecksumChoice:
         if self.has_answered:
             return f"unverified: {name}: {error}"
         with self._lock:
-            self._why = self._why or f"unverified: the server offers checksums and refuses them: {error}"
+            self._why = self._why or f"unverified: the server computes no checksums: {error}"
         return self._why

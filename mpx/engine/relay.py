@@ -14,10 +14,14 @@ Put = Callable[[int, memoryview], None]  # where in the file, and the bytes, whi
 
 
 class Relayed(NamedTuple):
-    """What came of a piece, in bytes, and whether the source said that the file ends there."""
+    """What came of a piece, in bytes, and whether the source said that the file ends there.
+
+    `is_stored`: not where another number of bytes came than the sink had announced: it kept none of them.
+    """
 
     size_bytes: int
     is_ended: bool
+    is_stored: bool = True
 
 
 Pull = Callable[[Put], Relayed]  # gives all that comes of a piece to a Put, in its order

@@ -13,7 +13,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.relay import Pull, Put, Relayed, RelaySink, RelaySource
-from mpx.engine.retry import SessionsFull
+from mpx.engine.retry import ServerBusy, SessionsFull
 from mpx.engine.server_pieces import is_stored_anew, take_piece
 from mpx.engine.session_turns import check_admits_both
 from mpx.engine.session_worker import Lost, SessionWorker
@@ -83,14 +83,20 @@ class RelayWorker(SessionWorker):
             return False
         self._pieces, self._was_open = list(self._taken), False
         self._before_bytes = self._arrived_bytes
+        try:
+            self._carry_all()
+        except ServerBusy as error:
+            raise self.one_too_many(error) from None
+        self._most_files = MOST_FILES
+        self.retry.progressed()
+        return True
+
+    def _carry_all(self) -> None:
         if len(self._pieces) > 1:
             self._carry_together([piece for piece in self._pieces if _is_small(piece)])
         while self._pieces:
             self._carry(self._pieces[0])
             del self._pieces[:1]
-        self._most_files = MOST_FILES
-        self.retry.progressed()
-        return True
 
     def _take(self) -> list[Piece]:
         """Take a piece, and more where they are small files that can be under way together."""
@@ -145,7 +151,7 @@ class RelayWorker(SessionWorker):
             if self._parts and not file.is_streamed:
                 self._scheduler.give_back(file, piece.start, piece.end)
                 continue
-            file.failures += self._was_open
+            file.failures += self._was_open and self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
@@ -231,6 +237,8 @@ class RelayWorker(SessionWorker):
         self._sink.finish(piece, is_whole=is_whole)
         self._source.finish(piece, came)
         self._check_size(piece, came.size_bytes, is_whole=is_whole)
+        if not came.is_stored:  # now that it is known how many there are
+            raise ConnectionLost(f"{self._sink.host} takes no other number of bytes than it was told")
         piece.file.landed(piece.start, piece.start + came.size_bytes)
 
     def _check_size(self, piece: Piece, size_bytes: int, *, is_whole: bool) -> None:

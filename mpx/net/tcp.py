@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from mpx.choices import PortRange
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
@@ -242,6 +242,18 @@ def show(address: Address) -> str:
     """Return an address as text: host:port, [v6]:port."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextlib.contextmanager
+def corked(connection: socket.socket) -> Iterator[None]:
+    """Have what is sent meanwhile leave in full segments, the rest of it at the end."""
+    with contextlib.suppress(OSError):  # the connection has ended, as whoever sends is told
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
 
 def reset(connection: socket.socket) -> None:

@@ -9,7 +9,7 @@ from mpx.options import CopyOptions
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
 from mpx.transfer.ends import Ends
-from mpx.transfer.fallback import within_mode_s
+from mpx.transfer.fallback import in_place_where_needed, within_mode_s
 from mpx.transfer.transport import Transport
 
 STRAIGHT = ("ftp", "gsiftp")  # schemes of servers that are told where to send to, or whom to expect
@@ -58,14 +58,18 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     """
     if transport.options.third_party == ONLY:
         raise UsageError(f"--third-party {ONLY} is not possible here: {why}")
-    mode_e = not ends.far.why_fallback()
+    from_web, to_web = (ends.web_of(end) is not None for end in (ends.near, ends.far))
+    are_sftp = all(ends.lanes_of(end) for end in (ends.near, ends.far))
+    mode_e = not (to_web or ends.far.why_fallback())
     can = mode_e and ends.far.can_carry_parts() and ends.near.can_restart()
-    are_sftp = all(ends.lanes_of(end) for end in (ends.near, ends.far))  # whose blocks say where they belong
-    parts = can and (are_sftp or transport.checksums.rely())
+    # What comes by HTTP says where in the file it belongs, and so do the blocks of SFTP.
+    parts = can and (from_web or are_sftp or transport.checksums.rely())
     how = "data pass through this host"
     report.note(f"{how}: {why}", Severity.NOTICE)
-    mode = "" if are_sftp else "MODE S"
+    mode = "" if are_sftp or from_web or to_web else "MODE S"
     options = within_mode_s(transport.options, report, why=how, mode=mode, uploads=not parts, restarts=parts)
+    if to_web:
+        options = in_place_where_needed(options, ends, report)
     is_untold = transport.plan.congestion or not ends.far.owns_streams()  # that it is not had
     if is_untold and (name := named(options.congestion)):
         report.note(f"--congestion {name} is not available: {how}", Severity.NOTICE)
@@ -82,14 +86,29 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
 
 
 def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoint) -> str:
-    """Return why the servers cannot send to each other, as far as that is known here; empty if they may."""
+    """Return why data do not go straight from one server to the other, as far as that is known here.
+
+    Empty if they may.
+    """
+    if why := why_no_straight_way(source, destination):
+        return why
+    if options.rate_bps is not None:
+        return "servers keep to no rate of ours (--rate)"
+    return ""
+
+
+def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
+    """Return why two servers have no way to send to each other; empty if there is one.
+
+    It is by GridFTP, where one is told where to send to, and the other whom to expect.
+    """
     schemes = source.location.scheme, destination.location.scheme
+    if schemes == ("s3", "s3"):  # of one server, as there is one --endpoint-url
+        return ""
     if all(scheme in OURS for scheme in schemes):
         older = next((end for end in (source, destination) if not end.sends_to_servers()), None)
         if older is not None:
             return f"there is no mpx at {older.location.host} that sends to or receives from other servers"
     elif schemes[0] != schemes[1] or schemes[0] not in STRAIGHT:
         return f"servers of {schemes[0]}:// do not send to those of {schemes[1]}://"
-    if options.rate_bps is not None:
-        return "servers keep to no rate of ours (--rate)"
     return ""

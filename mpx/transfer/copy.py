@@ -3,7 +3,8 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.retry import Retry, ServerBusy
@@ -27,6 +28,7 @@ from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import (
     no_more_than_files,
     to_mode_s,
+    to_object_parts,
     to_whole_files,
     to_whole_uploads,
     without_streams,
@@ -36,7 +38,6 @@ from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
-from mpx.transfer.retrying import RetryingEndpoint
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.transport import Transport, choose_transport
@@ -46,6 +47,7 @@ from mpx.units import counted, format_duration
 if TYPE_CHECKING:  # few copies use several paths
     from mpx.multipath.paths_in_use import Multipath
 
+Answer = TypeVar("Answer")
 Name = str | os.PathLike[str]
 
 
@@ -156,7 +158,7 @@ class Copy:
         if self.options.dry_run:
             first_error = self.rehearse(ends, transport, pairs, on_rehearsed)
         else:
-            self.check_checksum(ends, transport, pairs)
+            self.when_not_busy(partial(self.check_checksum, ends, transport, pairs))
             first_error = self.move(ends, transport, pairs, on_progress)
         self.judge(first_error)
 
@@ -166,14 +168,13 @@ class Copy:
         options = self.options
         if not (ends.is_local or ends.is_between_servers or ends.far.owns_streams()):
             options = without_streams(options, ends, self.report)
-        transport = choose_transport(options, ends, self.report)
+        transport = self.when_not_busy(partial(choose_transport, options, ends, self.report))
         if ends.is_between_servers:
-            transport = choose_between(transport, ends, self.report)
+            transport = self.when_not_busy(partial(choose_between, transport, ends, self.report))
+        elif ends.far.location.scheme == "s3" and not ends.far_is_source:
+            transport = to_object_parts(transport, self.report)
         elif not ends.far_is_source and ends.web_of(ends.far):
-            far = RetryingEndpoint(ends.far, options.retries, self.failure.stopping)
-            transport = to_whole_uploads(
-                transport, ends.host, self.report, lambda: far.ask(ends.far.can_rename)
-            )
+            transport = self.when_not_busy(partial(to_whole_uploads, transport, ends, self.report))
         elif why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
@@ -213,14 +214,19 @@ class Copy:
         return found
 
     def pair_up(self, ends: Ends, transport: Transport, targets: Sequence[str | None] | None) -> list[Pair]:
-        """Decide what becomes what; a server that says that it is busy is asked again."""
+        """Decide what becomes what."""
         names = [source.name for source in self.sources]
+        to, options = self.destination.name, transport.options
+        return self.when_not_busy(
+            partial(pair_up, names, targets, to, ends.source, ends.destination, options)
+        )
+
+    def when_not_busy(self, question: Callable[[], Answer]) -> Answer:
+        """Ask a server for the first time, once more where it says that it is busy."""
         retry = Retry(self.options.retries, self.failure.stopping)
         while True:
             try:
-                return pair_up(
-                    names, targets, self.destination.name, ends.source, ends.destination, transport.options
-                )
+                return question()
             except ServerBusy as error:
                 retry.again(error)
 

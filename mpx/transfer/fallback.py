@@ -1,6 +1,6 @@
 """From MODE E to MODE S, and to whole files: for servers that cannot, or turn out not to, do better."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
@@ -74,29 +74,42 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
     )
 
 
-def to_whole_uploads(
-    transport: Transport, host: str, report: Report, can_rename: Callable[[], bool]
-) -> Transport:
+def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transport:
     """Return the transport for a server that stores whole files only, each in one stream (HTTP: PUT).
 
     Raises UsageError for what was asked for by hand and cannot be had so.
     """
     options = transport.options
     if options.resume and options.was_given("resume"):
-        raise UsageError(f"--continue is not possible here: uploads to {host} start at the first byte")
+        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
     if options.tuner == PAPER:
         report.note(
             "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
         )
-    if not options.in_place and not can_rename():
-        report.note(
-            f"not atomic: {host} cannot rename files, so each appears under its final name while it is "
-            "stored",
-            Severity.WARNING,
-        )
-        options = replace(options, in_place=True)
+    options = in_place_where_needed(options, ends, report)
     options = replace(options.with_tuner_auto(), resume=False)
     return replace(transport, options=options, one_stream_each=True, parts=False)
+
+
+def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
+    """Return the options for a destination that may be unable to rename files; asks it."""
+    if options.in_place or ends.far.can_rename():
+        return options
+    report.note(
+        f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
+        "stored",
+        Severity.WARNING,
+    )
+    return replace(options, in_place=True)
+
+
+def to_object_parts(transport: Transport, report: Report) -> Transport:
+    """Return the transport for a server that stores parts of fixed sizes (S3)."""
+    if transport.options.tuner == PAPER:
+        report.note(
+            "--tuner paper is not available: data does not stop between chunks of a part", Severity.NOTICE
+        )
+    return replace(transport, options=transport.options.with_tuner_auto())
 
 
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:

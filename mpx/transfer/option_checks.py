@@ -31,8 +31,8 @@ def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
     """Raise UsageError if links are to be kept where none can be made; asks the server."""
     if options.links == "keep" and not destination_end.can_link():
         raise UsageError(
-            f"--links keep is not possible here: {destination_end.location.host} makes no symbolic links "
-            "(SITE SYMLINKFROM); give --links follow or skip"
+            f"--links keep is not possible here: {destination_end.location.host} makes no symbolic links; "
+            "give --links follow or skip"
         )
 
 
@@ -57,13 +57,18 @@ def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: 
         )
     if choice.is_by_hand and not choice.verifies:
         raise UsageError(
-            f"--checksum {options.checksum} is not possible here: the server does not offer it (CKSM, HASH "
-            "or XMD5 and the like); give --checksum none to copy unverified"
+            f"--checksum {options.checksum} is not possible here: {_who_lacks(options.checksum, servers)}; "
+            "give --checksum none to copy unverified"
         )
     if not choice.verifies and options.checksum != NONE:
         report.note(NO_CHECKSUMS, Severity.WARNING)
     report.algorithm = choice.best(None)
     return choice
+
+
+def _who_lacks(algorithm: str, servers: Sequence[Endpoint]) -> str:
+    host = next(each.location.host for each in servers if not each.can_checksum(algorithm))
+    return f"{host or 'this host'} offers no such checksum of files"
 
 
 def check_checksum(

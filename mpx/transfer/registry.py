@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import port_range
+from mpx.choices import AUTO, NONE, port_range
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -95,8 +95,12 @@ def web_access(
     stop: Callable[[], bool],
     queries: Mapping[str, str],
     note: OnNote = no_note,
+    bound: Callable[[int], None] | None = None,
 ) -> "WebAccess | None":
-    """Return what connections to a web server share; None for another scheme. `queries`: of URLs, by name."""
+    """Return what connections to a web server share; None for another scheme.
+
+    `queries`: of URLs, by name; `bound`: see session_options.
+    """
     if not location.is_web:
         return None
     from mpx.endpoints.web.access import WebAccess
@@ -114,8 +118,17 @@ def web_access(
         options.key,
         options.token_files,
         options.send_token_to,
-        stop,
+        bound=bound,
+        asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
+        rate_bps=options.rate_bps,
+        stop=stop,
     )
+    if location.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.options import S3Options
+
+        aws = S3Options(options.profile, options.region, options.endpoint_url, options.sign_request)
+        return S3Access(location, web, aws, note)
     return WebAccess(location, web, queries, note)
 
 
@@ -144,7 +157,8 @@ def open_endpoint(
     `early`: what was begun for it before.
     """
     session = session_options(options, stop, bound, pool, early.servers if early else None)
-    return endpoint_at(location, session, writing=writing)
+    web = web_access(location, options, stop, {location.name: location.query}, bound=bound)
+    return endpoint_at(location, session, writing=writing, web=web)
 
 
 def endpoint_at(
@@ -165,6 +179,12 @@ def endpoint_at(
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
+    if web is not None and location.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.endpoint import S3Endpoint
+
+        assert isinstance(web, S3Access)
+        return S3Endpoint(location, web, writing=writing, stop=session.stop)
     if web is not None:
         from mpx.endpoints.web.endpoint import WebEndpoint
 
@@ -183,17 +203,24 @@ def carrier_between(
     pools: tuple[SessionPool, SessionPool],
     *,
     lanes: "tuple[LanePool | None, LanePool | None]",
+    web: "tuple[WebAccess | None, WebAccess | None]",
     is_third_party: bool,
     mode_e: bool,
     parts: bool,
 ) -> Carrier:
     """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
-    `lanes`: those of SFTP, where that is what serves one. `mode_e`: the destination receives in MODE E;
-    `parts`: of files can be sent and stored.
+    `lanes`: those of SFTP, where that is what serves one; `web`: see endpoint_at. `mode_e`: the
+    destination receives in MODE E; `parts`: of files can be sent and stored.
     """
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
+    if is_third_party and web[1] is not None:
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.carrier import S3UploadCarrier
+
+        assert isinstance(web[1], S3Access)
+        return S3UploadCarrier(web[1], context, source.host)
     if is_third_party:
         from mpx.endpoints.ftp.two_servers.carrier import ThirdPartyCarrier
         from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
@@ -202,15 +229,24 @@ def carrier_between(
         return ThirdPartyCarrier(servers, context)
     from mpx.engine.relay_carrier import RelayCarrier
 
-    from_where = _relay_source(source, opened[0], context, lanes[0])
-    to_where = _relay_sink(destination, opened[1], context, lanes[1], mode_e=mode_e, parts=parts)
+    from_where = _relay_source(source, opened[0], context, lanes[0], web[0])
+    to_where = _relay_sink(destination, opened[1], context, lanes[1], web[1], mode_e=mode_e, parts=parts)
     return RelayCarrier(from_where, to_where, context, parts=parts)
 
 
 def _relay_source(
-    source: Location, session: SessionOptions, context: CarrierContext, lanes: "LanePool | None"
+    source: Location,
+    session: SessionOptions,
+    context: CarrierContext,
+    lanes: "LanePool | None",
+    web: "WebAccess | None",
 ) -> "Callable[[], RelaySource]":
     """Return what makes a source of a relay."""
+    if web is not None:
+        from mpx.endpoints.web.answers import Answers
+        from mpx.endpoints.web.relay_source import WebRelaySource
+
+        return partial(WebRelaySource, web, context, Answers(web, context), web.pipelining)
     if lanes is not None:
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
 
@@ -225,11 +261,22 @@ def _relay_sink(
     session: SessionOptions,
     context: CarrierContext,
     lanes: "LanePool | None",
+    web: "WebAccess | None",
     *,
     mode_e: bool,
     parts: bool,
 ) -> "Callable[[], RelaySink]":
     """Return what makes a sink of a relay."""
+    if web is not None and destination.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.relay_sink import S3RelaySink
+
+        assert isinstance(web, S3Access)
+        return partial(S3RelaySink, web, context, web.pipelining)
+    if web is not None:
+        from mpx.endpoints.web.relay_sink import WebRelaySink
+
+        return partial(WebRelaySink, web, context, web.pipelining)
     if lanes is not None:
         from mpx.endpoints.sftp.relay_sink import SftpRelaySink
 
@@ -275,6 +322,12 @@ def carrier_for(
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(context)
+    if web is not None and upload and far.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.carrier import S3UploadCarrier
+
+        assert isinstance(web, S3Access)
+        return S3UploadCarrier(web, context)
     if web is not None:
         from mpx.endpoints.web.carrier import WebDownloadCarrier, WebUploadCarrier
 

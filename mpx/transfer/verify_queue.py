@@ -99,13 +99,14 @@ class Batch:
 class VerifyQueue:
     """Safe for several threads.
 
-    `sessions`: how many share the work at most. Without `verifies` files are committed as they are.
+    `sessions`: how many share the work at most. Without `verifies` files are committed as they are; without
+    `by_section` each is compared as a whole, once all of it is there.
     """
 
-    def __init__(self, *, verifies: bool, sessions: int) -> None:
+    def __init__(self, *, verifies: bool, sessions: int, by_section: bool = True) -> None:
         self._lock = threading.RLock()  # guards all below, and what the checks say
         self._changed = threading.Condition(self._lock)
-        self._verifies = verifies
+        self._verifies, self._by_section = verifies, by_section
         self._sessions = sessions
         self._checks: dict[FileTransfer, Check] = {}
         self._growing: dict[FileTransfer, Check] = {}  # of several sections, verified while they are sent
@@ -118,7 +119,7 @@ class VerifyQueue:
 
     def watch(self, file: FileTransfer) -> None:
         """Verify sections of a file while it is sent."""
-        if self._verifies and file.size_bytes > SECTION_BYTES:
+        if self._verifies and self._by_section and file.size_bytes > SECTION_BYTES:
             with self._lock:
                 self._growing[file] = self._check(file)
 
@@ -255,7 +256,8 @@ class VerifyQueue:
 
     def _check(self, file: FileTransfer) -> Check:
         if file not in self._checks:
-            self._checks[file] = Check(file, Sections(file.size_bytes))
+            each_bytes = SECTION_BYTES if self._by_section else max(file.size_bytes, 1)
+            self._checks[file] = Check(file, Sections(file.size_bytes, each_bytes))
         return self._checks[file]
 
     def is_current(self, section: Section) -> bool:
@@ -268,6 +270,8 @@ class VerifyQueue:
         if self._verifies:
             file = check.file
             for start, end in check.sections.take_due(file.missing_within(0, file.size_bytes)):
+                if file.verified.covers(start, end):  # by who has moved it
+                    continue
                 check.out += 1
                 self._push(Section(check, start, end))
 

@@ -239,6 +239,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
             context,
             (ends.source_sessions, ends.sessions),
             lanes=(ends.lanes_of(ends.source), ends.lanes_of(ends.destination)),
+            web=(ends.web_of(ends.source), ends.web_of(ends.destination)),
             is_third_party=transport.is_third_party,
             mode_e=transport.mode_e,
             parts=transport.parts,

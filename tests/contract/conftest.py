@@ -1,19 +1,39 @@
 """The endpoints that the contract holds for: each of tests/sites.py in turn."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sites import Site, opened
+from sites import SITES, Site, opened
+from web.shared_servers import SharedServers
 
 from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server", "sftp")
+WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
+THAT_CHANGE = (*SITES, *WITH_DAV)
+
+
+OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]
 
 
 @pytest.fixture
-def site(there: Site) -> Site:
-    return there
+def open_site(tmp_path: Path, web_servers: SharedServers) -> OpenSite:
+    return lambda name: opened(name, tmp_path) if name in SITES else web_servers.site(name)
+
+
+@pytest.fixture(params=(*THAT_CHANGE, "https archive"))
+def site(request: pytest.FixtureRequest, open_site: OpenSite) -> Iterator[Site]:
+    with open_site(request.param) as site:
+        yield site
+
+
+@pytest.fixture(params=THAT_CHANGE)
+def changed(request: pytest.FixtureRequest, open_site: OpenSite) -> Iterator[Site]:
+    """Those that list folders, and change what is in them."""
+    with open_site(request.param) as site:
+        yield site
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from interop.control_relay import ControlRelay
@@ -18,6 +19,7 @@ from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
 from mpx_lab.proxy import DelayProxy
 from sites import grid_site, own_site, sftp_site, token_site
+from web.shared_servers import SharedServers
 
 import mpx
 from mpx.errors import IntegrityError, Interrupted
@@ -27,10 +29,23 @@ SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
 BETWEEN_SERVERS = ("third party", "relay", "relay to MODE S", "relay from TLS", "relay to TLS")
+OVER_HTTP = {  # the server of each, see shared_servers.py
+    "HTTP": "nginx in the clear",
+    "HTTPS": "nginx",
+    "Apache": "apache",
+    "XRootD": "xrootd",
+    "WsgiDAV": "wsgidav",
+    "Archive": "https archive",
+}
+WEB = (
+    *(f"{kind} {way}" for kind in OVER_HTTP for way in ("up", "down") if kind != "Archive"),
+    "Archive down",
+)
 OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
-CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *BETWEEN_SERVERS)
+CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *BETWEEN_SERVERS)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
-WHOLE = ("MODE S up", "relay to MODE S")  # each file is a whole STOR there
+# Each file is one whole STOR or PUT there:
+WHOLE = ("MODE S up", "relay to MODE S", *(carrier for carrier in WEB if carrier.endswith("up")))
 
 
 @dataclass(frozen=True)
@@ -90,13 +105,24 @@ def between(carrier: str, folder: Path) -> Iterator[Way]:
         yield up if carrier.endswith("up") else Way(carrier, far, near, url, f"{near}/")
 
 
+@contextlib.contextmanager
+def over_http(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]:
+    near.mkdir()
+    kind, _, way = carrier.partition(" ")
+    with servers.site(OVER_HTTP[kind]) as site:
+        up = Way(carrier, near, site.folder, f"{near}/", site.url)
+        yield up if way == "up" else Way(carrier, site.folder, near, site.url, f"{near}/")
+
+
 def without_mode_e(line: bytes) -> bytes:
     return line.replace(b"MODE E", b"MODE B")
 
 
 @pytest.fixture(params=CARRIERS)
-def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
-    with between(request.param, tmp_path) as made:
+def way(request: pytest.FixtureRequest, tmp_path: Path, web_servers: SharedServers) -> Iterator[Way]:
+    carrier = request.param
+    is_web = carrier in WEB
+    with over_http(carrier, tmp_path / "near", web_servers) if is_web else between(carrier, tmp_path) as made:
         yield made
 
 
@@ -140,7 +166,7 @@ def test_a_source_that_changes_is_not_taken_for_whole(way: Way) -> None:
                 source.write(b"changed")
             os.utime(way.source / "file", (1e9, 1e9))
 
-    with pytest.raises(IntegrityError, match=f"^{re.escape(way.source_url)}file changed while"):
+    with pytest.raises(IntegrityError, match=f"^{re.escape(unquote(way.source_url))}file changed while"):
         way.copy("file", SLOW, on_progress=change)
     assert changed.is_set()
     assert not (way.destination / "file").exists()

@@ -75,7 +75,7 @@ def test_who_relies_on_checksums_makes_them_required() -> None:
 def test_one_line_says_that_all_are_refused() -> None:
     choice = a_choice("globus")
     lines = {choice.unverified(name, NoChecksum(MpxError(f"no {name}"))) for name in "abc"}
-    assert lines == {"unverified: the server offers checksums and refuses them: no a"}
+    assert lines == {"unverified: the server computes no checksums: no a"}
     choice.answered("md5")
     assert "b: no b" in choice.unverified("b", NoChecksum(MpxError("no b")))
 

@@ -82,7 +82,7 @@ def test_what_follows_a_body_is_not_part_of_it(content: bytes, tmp_path: Path) -
         return replace(with_length(exchange, len(body), body + b"more than was said"), ends=False)
 
     with ScriptedHttp({"GET": longer}, {NAME: content}) as server:
-        assert down(server, tmp_path).code == 0
+        assert down(server, tmp_path, retries=4).code == 0
         assert exact(server, tmp_path)
 
 

@@ -71,8 +71,9 @@ def test_parts_of_a_file_of_another_size(tmp_path: Path) -> None:
 
     with ScriptedHttp({"GET": other}, {NAME: LARGE}, is_dav=False) as server:
         outcome = down(server, tmp_path)
-    assert outcome.code == 8
-    assert f"{len(LARGE) + 1}" in outcome.text
+        assert outcome.code == 0
+        assert exact(server, tmp_path)
+    assert any(f"{len(LARGE) + 1}" in note for note in outcome.notes)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +84,11 @@ def test_parts_of_a_file_of_another_size(tmp_path: Path) -> None:
     ],
     ids=["ETag", "Last-Modified"],
 )
-@SIZES
-def test_another_file_each_time(header: str, values: Iterator[str], content: bytes, tmp_path: Path) -> None:
+def test_another_file_with_each_part(header: str, values: Iterator[str], tmp_path: Path) -> None:
     def another(exchange: Exchange) -> Answer:
         return exchange.usual().having(**{header: next(values)})
 
-    with ScriptedHttp({"GET": another}, {NAME: content}) as server:
+    with ScriptedHttp({"GET": another}, {NAME: LARGE}) as server:
         outcome = down(server, tmp_path)
     assert outcome.code == 8
     assert "changed while it was copied" in outcome.text

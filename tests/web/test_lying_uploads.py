@@ -148,10 +148,10 @@ def test_options_refused(status: int, tmp_path: Path) -> None:
     assert server.asked("MOVE")
 
 
-def test_options_fail_once(tmp_path: Path) -> None:
+def test_options_are_busy_once(tmp_path: Path) -> None:
     """Whether files can be renamed is asked again, where the URL does not tell."""
     (tmp_path / "src").write_bytes(SMALL)
-    with ScriptedHttp({"OPTIONS": first(1, lambda _: Answer(500))}, {"/folder/other": b""}) as server:
+    with ScriptedHttp({"OPTIONS": first(1, lambda _: Answer(503))}, {"/folder/other": b""}) as server:
         assert copied(tmp_path / "src", f"{server.origin}{NAME}").code == 0
         assert server.asked("MOVE")
 

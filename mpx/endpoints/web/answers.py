@@ -1,13 +1,18 @@
 """What the answer to a GET means: data, another place to ask, or an error."""
 
+from dataclasses import replace
+
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
-from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.source_change import why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
 from mpx.text import shown
@@ -37,6 +42,18 @@ class Answers:
         is_known = is_success(reply) and fetch.is_whole and not fetch.file.is_streamed
         return is_known and reply.size_bytes not in (None, fetch.file.size_bytes)
 
+    def told_behind(self, fetch: WebFetch, about: Reply) -> FileInfo | None:
+        """Return what an answer to HEAD tells of a file that was read, and keep its digest."""
+        file = fetch.file
+        if not is_success(about):
+            if about.status in NOT_COMPUTED:
+                self._access.server.lacks(file.sums.algorithm)
+            return None
+        if digest := digests_told(about).get(file.sums.algorithm):
+            file.far_digest = file.size_bytes, digest
+        info = info_of_head(about, about.told_bytes)
+        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
+
     def judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError | None:
         """Decide on an answer: None where its body is what was asked for, a URL to ask next, or an error.
 
@@ -58,15 +75,7 @@ class Answers:
             fetch.is_led_anew = True
             self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
-        access = self._access
-        error = refused(
-            reply,
-            fetch.at,
-            "send",
-            SourceError,
-            has_credentials=access.has_credentials(fetch.at.origin),
-            help_text=access.how_to_log_in(fetch.at.origin),
-        )
+        error = self._access.refused(reply, fetch.at, "send", SourceError)
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error

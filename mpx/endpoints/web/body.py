@@ -1,40 +1,80 @@
-"""The bytes of a file as the body of a request, whole or in chunks."""
+"""The body of a PUT, whole or in chunks, and the local file that is sent as one."""
 
 import os
+from collections.abc import Callable
 
 from mpx.endpoints.web.lanes import WebLane
-from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.engine.source_change import AGAIN
 from mpx.engine.source_stream import SourceStream
 from mpx.engine.stream import BUFFER_BYTES
-from mpx.errors import IntegrityError
+from mpx.errors import ConnectionLost, IntegrityError
 from mpx.files.local_error import local_error
 
-_HEAD_BYTES, _TAIL = 10, b"\r\n"  # of a chunk: its size in hexadecimal digits, a line end, and one after it
+
+class BodyLost(ConnectionLost):
+    """The connection ended while a body was sent: the server may have answered before."""
 
 
-class BodySender:
-    """For one worker's thread."""
+class BodyCut(ConnectionLost):
+    """Fewer bytes, or more, were to be sent than the head has told: what was sent is no file."""
 
-    def __init__(self, context: CarrierContext, limiter: RateLimiter) -> None:
-        self._context, self._limiter = context, limiter
-        self._buffer = memoryview(bytearray(_HEAD_BYTES + BUFFER_BYTES + len(_TAIL)))
-        self._data = self._buffer[_HEAD_BYTES : _HEAD_BYTES + BUFFER_BYTES]
 
-    def send(self, lane: WebLane, file: FileTransfer, fd: int, *, is_chunked: bool) -> None:
+class Body:
+    """The body of one PUT, sent in order; `size_bytes` as its head tells, None: in chunks, to its end."""
+
+    def __init__(self, lane: WebLane, size_bytes: int | None) -> None:
+        self._lane = lane
+        self._size_bytes = size_bytes
+        self._came_bytes = 0
+
+    def send(self, data: memoryview) -> None:
+        """Send some bytes, none beyond the size; raises BodyLost, TransferTimeout, Interrupted."""
+        self._came_bytes += len(data)
+        if self._size_bytes is None:
+            self._send(memoryview(b"".join((b"%X\r\n" % len(data), data, b"\r\n"))))
+        elif self._came_bytes <= self._size_bytes:
+            self._send(data)
+        else:
+            return
+        self._lane.passed_bytes += len(data)
+
+    def end(self) -> None:
+        """Send the end; raises BodyCut where it is not the one that was told, and as `send`."""
+        if self._size_bytes is None:
+            self._send(memoryview(b"0\r\n\r\n"))
+        elif self._came_bytes != self._size_bytes:
+            raise BodyCut(f"{self._came_bytes} bytes came where {self._size_bytes} were to be sent")
+
+    def _send(self, data: memoryview) -> None:
+        self._lane.offered_bytes += len(data)
+        try:
+            self._lane.http.send_all(data)
+        except ConnectionLost as lost:
+            raise BodyLost(str(lost)) from None
+
+
+class FileBody:
+    """Sends local files as bodies. For one worker's thread; `stop` tells whether the copy is stopped."""
+
+    def __init__(self, limiter: RateLimiter, stop: Callable[[], bool]) -> None:
+        self._limiter, self._stop = limiter, stop
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    def send(self, file: FileTransfer, fd: int, body: Body) -> None:
         """Send a file, from its first byte.
 
-        Raises ConnectionLost, TransferTimeout, Interrupted, SourceError, and IntegrityError where it has
-        become shorter.
+        Raises as Body.send, SourceError, and IntegrityError where it has become shorter.
         """
-        if is_chunked:
-            self._send_chunks(lane, file, fd)
+        if file.is_streamed:
+            source = SourceStream(file, fd, self._stop)
+            while came := source.read(self._buffer[: self._limiter.piece(BUFFER_BYTES)]):
+                self._pass_on(body, self._buffer[: came[1] - came[0]])
             return
         position = 0
         while position < file.size_bytes:
-            view = self._data[: min(file.size_bytes - position, self._limiter.piece(BUFFER_BYTES))]
+            view = self._buffer[: min(file.size_bytes - position, self._limiter.piece(BUFFER_BYTES))]
             try:
                 size = os.preadv(fd, [view], position)
             except OSError as error:
@@ -42,22 +82,9 @@ class BodySender:
             if not size:
                 raise IntegrityError(f"{file.source} became shorter while it was copied; {AGAIN}")
             file.sums.passed(position, view[:size])
-            self._send(lane, view[:size], size)
+            self._pass_on(body, view[:size])
             position += size
 
-    def _send_chunks(self, lane: WebLane, file: FileTransfer, fd: int) -> None:
-        """Send what is read in order to its end, which ends the body."""
-        source = SourceStream(file, fd, self._context.failure.cancel.is_set)
-        while came := source.read(self._data[: self._limiter.piece(BUFFER_BYTES)]):
-            size = came[1] - came[0]
-            end = _HEAD_BYTES + size
-            self._buffer[:_HEAD_BYTES] = b"%08X\r\n" % size
-            self._buffer[end : end + len(_TAIL)] = _TAIL
-            self._send(lane, self._buffer[: end + len(_TAIL)], size)
-        lane.http.send_all(memoryview(b"0\r\n\r\n"))
-
-    def _send(self, lane: WebLane, data: memoryview, size: int) -> None:
-        self._limiter.wait(size)
-        lane.offered_bytes += len(data)
-        lane.http.send_all(data)
-        lane.passed_bytes += size
+    def _pass_on(self, body: Body, data: memoryview) -> None:
+        self._limiter.wait(len(data))
+        body.send(data)

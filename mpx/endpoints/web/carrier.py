@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.download_worker import WebDownloadWorker
-from mpx.endpoints.web.lanes import Pipelining
 from mpx.endpoints.web.upload_worker import WebUploadWorker
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
@@ -34,9 +33,7 @@ class WebCarrier(WorkerCarrier):
 
     def _make(self, count: int, path: str) -> None:
         for _ in range(count):
-            made = self._worker(len(self._all), path)
-            made.peers = self._all
-            self._all.append(made)
+            self._all.append(self._worker(len(self._all), path))
 
     def spread(self) -> None:
         """See Carrier."""
@@ -66,7 +63,7 @@ class WebDownloadCarrier(WebCarrier):
 
     def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
         self._whole_files = whole_files
-        self._answers, self._pipelining = Answers(access, context), Pipelining()
+        self._answers, self._pipelining = Answers(access, context), access.pipelining
         self._downloads: list[WebDownloadWorker] = []
         super().__init__(access, context)
 

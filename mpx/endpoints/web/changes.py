@@ -1,133 +1,128 @@
-"""Making folders, removing and renaming by WebDAV: several questions at once, where the server takes them."""
+"""Making folders, removing and renaming by WebDAV, as far as the server can."""
 
+import math
 import posixpath
+import time
 from collections.abc import Callable, Sequence
 
-from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.folders import WebFolders
+from mpx.endpoints.web.moves import WebMoves
+from mpx.endpoints.web.quirks import DavQuirks, quirks_of
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
-from mpx.engine.endpoint import Commit, FileInfo, Kind
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp
+from mpx.engine.retry import ServerBusy
 from mpx.errors import DestinationError, MpxError
 from mpx.report import OnNote
 
 TIMES = "modification times are not kept: WebDAV has no way to set them that this server understands"
-_NO_PARENT, _MULTI_STATUS = 409, 207
+FOLDER_TIMES = "modification times of folders are not kept: WebDAV has no way to set them"
+OLDER_S = 3600.0  # than now, and perhaps the clock of the server
+MODES = "modes are not kept: WebDAV has none"
 
 
 class WebChanges:
     """Changes at one server. For one thread.
 
-    `refused(reply, url, what)` makes the error of a refusal; `stat` describes a name.
+    `refused(reply, url, what)` makes the error of a refusal, `kind` is that of one of a name; `stat` and
+    `stats` describe names.
     """
 
     def __init__(
         self,
         dialogue: WebDialogue,
-        url_of: Callable[[str], WebUrl],
         refused: Callable[[Reply, WebUrl, str], MpxError],
         stat: Callable[[str], FileInfo | None],
+        stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
+        kind: type[MpxError],
     ) -> None:
-        self._dialogue, self._url_of, self._refused, self._stat = dialogue, url_of, refused, stat
+        self._dialogue, self._refused, self._kind = dialogue, refused, kind
+        self._stat, self._stats = stat, stats
 
     def make_folders(self, names: Sequence[str]) -> list[bool | MpxError]:
-        """See Endpoint. All are asked for together, in their order; what is refused is looked at alone."""
-        urls = [self._url_of(name.rstrip("/") + "/") for name in names]
-        answers = self._dialogue.ask_all("MKCOL", urls)
-        made: list[bool | None] = []
-        for answer in answers:  # whoever asks another thing meanwhile would read what belongs to these
-            made.append(True if answer and answer[0].status == 201 else None)
-        return [
-            self._make_folder(name) if done is None else done for name, done in zip(names, made, strict=True)
-        ]
-
-    def _make_folder(self, name: str) -> bool | MpxError:
-        """Make a folder alone, and its missing parents; False where it is there."""
-        found = self._stat(name)
-        if found is not None and found.kind is Kind.FOLDER:
-            return False
-        url = self._url_of(name.rstrip("/") + "/")
-        with self._dialogue.ask("MKCOL", url) as (reply, at):
-            if is_success(reply):
-                return True
-            error = self._refused(reply, at, "make the folder")
-            may_be_there = reply.status in NOT_SUPPORTED
-            may_lack_parent = reply.status == _NO_PARENT or reply.status in MISSING
-        if may_be_there and (now := self._stat(name)) is not None and now.kind is Kind.FOLDER:
-            return True  # made over a connection that ended before its answer
-        parent = posixpath.dirname(name.rstrip("/"))
-        if found is not None or not may_lack_parent or parent in ("", "/") or self._stat(parent) is not None:
-            return error
-        above = self._make_folder(parent)
-        if isinstance(above, MpxError):
-            return above
-        with self._dialogue.ask("MKCOL", url) as (reply, at):
-            return True if is_success(reply) else self._refused(reply, at, "make the folder")
+        """See Endpoint."""
+        quirks = self._quirks(names)
+        return WebFolders(self._dialogue, self._refused, self._stats, self._kind, quirks).make(names)
 
     def remove(self, name: str) -> None:
-        """See Endpoint."""
-        url = self._url_of(name)
+        """See Endpoint. A server removes a folder with all that is in it, so none is asked to."""
+        url = self._dialogue.access.url_of(name)
+        found = self._stat(name)
+        if found is None:
+            return
+        if found.kind is Kind.FOLDER:
+            raise DestinationError(f"{url} is a folder, which is not removed")
         with self._dialogue.ask("DELETE", url) as (reply, at):
             if not is_success(reply) and reply.status not in MISSING:
                 raise self._refused(reply, at, "remove")
 
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. What is stored is renamed; when it is synced is the server's affair."""
-        if any(file.modified_s is not None for file in files):
-            note(TIMES)
         moved = [file for file in files if file.partial != file.final]
-        answers = self._dialogue.ask_each([self._move(file) for file in moved])
-        done = [answer is not None and _is_moved(answer[0]) for answer in answers]
-        errors = {
-            file: self._move_alone(file) for file, is_done in zip(moved, done, strict=True) if not is_done
-        }
+        quirks = self._quirks([file.final for file in moved])
+        errors = WebMoves(self._dialogue, self._refused, self._stats, quirks).move(moved)
+        self._look_at_times([file for file in files if file not in errors])
+        self.note_unkept(files, note, keeps_times=self.keeps_times)
         return [errors.get(file) for file in files]
 
-    def _move(self, file: Commit) -> WebRequest:
-        return self._dialogue.access.request("MOVE", self._url_of(file.partial), self._to(file))
+    @property
+    def keeps_times(self) -> bool:
+        """Whether files were seen to have the times that they were stored with."""
+        quirks = self._dialogue.access.quirks
+        return quirks is not None and quirks.keeps_times is True
 
-    def _to(self, file: Commit) -> dict[str, str]:
-        to = self._url_of(file.final)
-        return {"Destination": f"{to.origin}{to.target}", "Overwrite": "T"}
+    def _look_at_times(self, files: Sequence[Commit]) -> None:
+        """Find out whether a server that gives files their times does so, by the first that is older."""
+        quirks = self._dialogue.access.quirks
+        if quirks is None or not quirks.dates_files or quirks.keeps_times is not None:
+            return
+        for file in files:
+            if file.modified_s is None or time.time() - file.modified_s < OLDER_S:
+                continue  # it has about that time anyway
+            (found,) = self._stats([file.final])
+            if isinstance(found, FileInfo) and found.modified_s is not None:
+                quirks.keeps_times = found.modified_s == math.floor(file.modified_s)
+            return
 
-    def _move_alone(self, file: Commit) -> MpxError | None:
-        """Give a file its final name, replacing what has it; return what kept it from that.
-
-        It may have been given it already, over a connection that was lost before the answer.
-        """
-        with self._dialogue.ask("MOVE", self._url_of(file.partial), self._to(file)) as (reply, at):
-            if _is_moved(reply):
-                return None
-            error = self._refused(reply, at, f"give the name {self._url_of(file.final).path} to")
-            if reply.status in MISSING:
-                error = DestinationError(f"{error}; it was to get the name {self._url_of(file.final).path}")
-            if reply.status in NOT_SUPPORTED:
-                return DestinationError(f"{error}; give --in-place, which needs no rename")
-        if reply.status in MISSING and file.size_bytes is not None:
-            there = self._stat(file.final)
-            if there is not None and there.size_bytes == file.size_bytes and self._stat(file.partial) is None:
-                return None
-        return error
+    @staticmethod
+    def note_unkept(files: Sequence[Commit | Stamp], note: OnNote, *, keeps_times: bool = False) -> None:
+        """Say what cannot be kept of what files and folders are to have."""
+        if any(file.mode is not None for file in files):
+            note(MODES)
+        if any(file.modified_s is not None for file in files) and not keeps_times:
+            note(TIMES)
 
     def can_rename(self, name: str) -> bool:
         """Tell whether files can be renamed, by what the server says that it can do.
 
-        One that does not say so to us, as it refuses the question, is believed to be what the URL says.
+        A name that is not there may be none that it can do anything with, so those of folders above count.
+        One that refuses the question is believed to be what the URL says. Raises ServerBusy.
         """
-        with self._dialogue.ask("OPTIONS", self._url_of(name)) as (reply, at):
+        while True:
+            reply, at = self._options(name)
+            error = self._refused(reply, at, "say what it can do with")
+            if isinstance(error, ServerBusy):
+                raise error
+            does = reply.header("Allow").upper().replace(" ", "").split(",")
+            if "MOVE" in does or reply.header("DAV"):
+                return True
+            name = posixpath.dirname(name.rstrip("/"))
             if reply.status in NOT_SUPPORTED:
                 return False
-            error = self._refused(reply, at, "say what it can do with")
-            if error.may_retry:
-                raise error
-            if not is_success(reply):
-                return bool(self._dialogue.access.speaks_dav)
-            return "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or bool(
-                reply.header("DAV")
-            )
+            if name in ("", "/"):
+                return self._dialogue.access.speaks_dav is True and not is_success(reply)
 
+    def _options(self, name: str) -> tuple[Reply, WebUrl]:
+        access = self._dialogue.access
+        with self._dialogue.ask("OPTIONS", access.url_of(name)) as (reply, at):
+            if access.quirks is None:
+                access.quirks = quirks_of(reply)
+            return reply, at
 
-def _is_moved(reply: Reply) -> bool:
-    """Tell whether a file has its new name: 207 says that something was not done."""
-    return is_success(reply) and reply.status != _MULTI_STATUS
+    def _quirks(self, names: Sequence[str]) -> DavQuirks:
+        """Return what is known of the server, which is asked where nothing is."""
+        if self._dialogue.access.quirks is None and names:
+            self._options(names[0])
+        return self._dialogue.access.quirks or DavQuirks()

@@ -12,6 +12,7 @@ from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
 from mpx.net import tcp
+from mpx.net.keep_alive import keep_alive
 from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 
 AGENT = "mpx"
@@ -69,9 +70,18 @@ class HttpConnection:
         self.send_all(memoryview(head + body))
 
     def send_all_of(self, requests: Sequence[WebRequest], body: bytes) -> None:
-        """Send several requests in one write, each with the same short body; raises as `send`."""
-        heads = (request.head(is_absolute=self._is_proxied) + body for request in requests)
-        self.send_all(memoryview(b"".join(heads)))
+        """Send several requests together, each with the same short body; raises as `send`.
+
+        In TLS each has a record of its own: XRootD answers the first few of one record, and takes up the rest
+        once more has come.
+        """
+        heads = [request.head(is_absolute=self._is_proxied) + body for request in requests]
+        if not self.origin.is_secure:
+            self.send_all(memoryview(b"".join(heads)))
+            return
+        with tcp.corked(self.socket):
+            for head in heads:
+                self.send_all(memoryview(head))
 
     def send_all(self, data: memoryview) -> None:
         """Send some bytes; raises ConnectionLost, TransferTimeout, Interrupted."""
@@ -106,6 +116,12 @@ class HttpConnection:
         found = Reply(self.incoming, self.peer, method, wants_continue=wants_continue)
         self.answered += 1
         return found
+
+    def be_patient(self, timeout_s: float | None) -> None:
+        """Wait so long for answers from now on, None: as usual, while the other side can be reached."""
+        if timeout_s is not None:
+            keep_alive(self.socket, self._timeout_s)
+        self.incoming.timeout_s = self._timeout_s if timeout_s is None else timeout_s
 
     @property
     def kernel_rtt_s(self) -> float | None:

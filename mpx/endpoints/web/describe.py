@@ -4,15 +4,17 @@ from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.multistatus import DavEntry
 from mpx.endpoints.web.reply import Reply
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_change import changed
 
 
-def info_of_head(reply: Reply, size_bytes: int | None, *, is_led: bool) -> FileInfo:
-    """Return what the answer to HEAD or GET tells; folders look like files there.
-
-    `is_led`: a redirect led there, perhaps to one of several mirrors, of which each has tags of its own.
-    """
-    tag = "" if is_led else reply.header("ETag")
-    return FileInfo(Kind.FILE, size_bytes, http_date(reply.header("Last-Modified")), tag=tag)
+def info_of_head(reply: Reply, size_bytes: int | None) -> FileInfo:
+    """Return what the answer to HEAD or GET tells; folders look like files there."""
+    return FileInfo(
+        Kind.FILE,
+        size_bytes,
+        http_date(reply.header("Last-Modified")),
+    )
 
 
 def info_of_entry(entry: DavEntry) -> FileInfo:
@@ -20,3 +22,10 @@ def info_of_entry(entry: DavEntry) -> FileInfo:
     if entry.is_folder:
         return FileInfo(Kind.FOLDER, 0, entry.modified_s)
     return FileInfo(Kind.FILE, entry.size_bytes, entry.modified_s, tag=entry.etag)
+
+
+def is_shown_unchanged(now: FileInfo, file: FileTransfer) -> bool:
+    """Tell whether a file is shown to be what it was: a size alone shows nothing (XRootD tells no more)."""
+    is_dated = file.modified_s is not None and now.modified_s is not None
+    is_tagged = bool(file.tag and now.tag)
+    return (is_dated or is_tagged) and not changed(now, file, file.size_bytes)

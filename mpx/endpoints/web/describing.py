@@ -1,19 +1,25 @@
 """Describing files and listing folders of a web server: by WebDAV (PROPFIND), else by HEAD and GET."""
 
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.describe import info_of_entry, info_of_head
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
-from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, children, listed
+from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, listed
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.retry import ServerBusy
 from mpx.errors import ConnectionLost, MpxError
 
+_FORBIDDEN = 403
+_DRAINED_BYTES = 64 * 1024
+_UNCLEAR = (400, 500)  # answers for what cannot be described, which is missing or not
 _MULTI_STATUS, _PARTIAL, _NO_SUCH_RANGE = 207, 206, 416
 _NO_HEAD = (
     400,
@@ -21,6 +27,7 @@ _NO_HEAD = (
     405,
     501,
 )  # answers to HEAD where GET may be answered: URLs signed for GET, small servers
+_NOTHING_SEEN: tuple[None, None] = None, None  # ahead of a question
 
 
 class WebDescriber:
@@ -36,9 +43,19 @@ class WebDescriber:
         self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
         self.takes_ranges = True  # until the server says that it does not
         self.begins = ""  # the file of which the first answer is to bring the beginning
+        self._seen: tuple[str | None, FileInfo | MpxError | None] = _NOTHING_SEEN
+
+    def look(self, name: str) -> None:
+        """Describe a name ahead of who is to ask for it next, for what the answer shows of the server."""
+        self._seen = name, self._stat(name)
 
     def stat(self, name: str) -> FileInfo | None:
         """See Endpoint."""
+        (seen, found), self._seen = self._seen, _NOTHING_SEEN
+        if seen == name:
+            if isinstance(found, MpxError):
+                raise found
+            return found
         url = self._access.url_of(name)
         if self._access.speaks_dav is None:
             if name == self.begins and (begun := self._begin(url)):
@@ -48,7 +65,7 @@ class WebDescriber:
                 if head is not None and is_success(head) and not url.path.endswith("/"):
                     return self._described(head, url, url, head.told_bytes)
         if self._access.speaks_dav:
-            found, is_answer = self._propfind(url)
+            found, is_answer = self._propfind(name, url)
             if is_answer:
                 return found
         return self._head(url)
@@ -56,8 +73,12 @@ class WebDescriber:
     def _begin(self, url: WebUrl) -> FileInfo | None:
         """Ask as _first_look, for the beginning in place of HEAD; None where that is not what comes."""
         options, begun = self._dialogue.begin("OPTIONS", url, FIRST_PIECE)
-        if options is not None:
-            self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
+        try:
+            self._note_dav(options, url)
+        except ServerBusy:
+            if begun is not None:
+                begun.connection.close()
+            raise
         if begun is None:
             return None
         size_bytes = _size_told(begun.reply) if begun.reply.status == _PARTIAL else None
@@ -74,10 +95,20 @@ class WebDescriber:
         speaks WebDAV and tells more by it.
         """
         options, head = self._dialogue.ask_both("OPTIONS", "HEAD", url)
-        self._access.speaks_dav = options is not None and is_success(options) and bool(options.header("DAV"))
+        self._note_dav(options, url)
+        if self._access.speaks_dav is None:  # as that was not answered
+            self._access.speaks_dav = False
         return None if self._access.speaks_dav else head
 
-    def _propfind(self, url: WebUrl) -> tuple[FileInfo | None, bool]:
+    def _note_dav(self, options: Reply | None, url: WebUrl) -> None:
+        """Note whether the server speaks WebDAV, as an answer tells; ServerBusy where that tells nothing."""
+        if options is None:
+            return
+        if isinstance(error := self._refused(options, url, "say what it can do with"), ServerBusy):
+            raise error
+        self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
+
+    def _propfind(self, name: str, url: WebUrl) -> tuple[FileInfo | None, bool]:
         """Describe by PROPFIND; tell also whether that was answered."""
         with self._dialogue.ask("PROPFIND", url, {"Depth": "0", **ASKED_AS}, PROPERTIES) as (reply, at):
             if reply.status in MISSING:
@@ -85,18 +116,41 @@ class WebDescriber:
             if reply.status in NOT_SUPPORTED:
                 self._access.speaks_dav = False
                 return None, False
-            if reply.status != _MULTI_STATUS:
-                raise self._refused(reply, at, "describe")
-            return _only(KeptBody.read(reply, str(url.origin)), at), True
+            if reply.status == _MULTI_STATUS:
+                return _only(KeptBody.read(reply, str(url.origin)), at), True
+            error = self._refused(reply, at, "describe")
+        if reply.status not in _UNCLEAR or not self._is_missing(name, error):
+            raise error
+        return None, True
+
+    def _is_missing(self, name: str, error: MpxError) -> bool:
+        """Tell whether a name that the server does not describe cannot be there, by what is above it.
+
+        Apache and XRootD do not tell what is below a file from what fails. A server that describes the folder
+        has no failure of its own, and more attempts will not help: then an error of the name is raised.
+        """
+        folder = posixpath.dirname(name.rstrip("/"))
+        if folder in ("", "/"):
+            return False
+        above = self.stat(folder)
+        if above is not None and above.kind is Kind.FOLDER:
+            raise self._kind(str(error))
+        return True
 
     def _head(self, url: WebUrl) -> FileInfo | None:
         with self._dialogue.ask("HEAD", url) as (reply, at):
+            if _is_folder_of(url, at) and reply.status not in MISSING:
+                return FileInfo(Kind.FOLDER)
             if is_success(reply):
                 return self._described(reply, url, at, reply.told_bytes)
             if reply.status in MISSING:
                 return None
             if reply.status not in _NO_HEAD:
                 raise self._refused(reply, at, "describe")
+        if reply.status == _FORBIDDEN and url.path.rstrip("/") and url.path.endswith("/"):
+            found = self._head(replace(url, target=url.path.rstrip("/")))  # which leads here, of a folder
+            if found is None or found.kind is Kind.FOLDER:
+                return found
         with self._dialogue.ask("GET", url, {"Range": "bytes=0-0"}) as (reply, at):
             if reply.status in MISSING:
                 return None
@@ -112,10 +166,8 @@ class WebDescriber:
     def _described(self, reply: Reply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
         if reply.header("Accept-Ranges").lower() == "none":
             self.takes_ranges = False
-        info = info_of_head(reply, size_bytes, is_led=at != url)
-        if not url.path.endswith("/") and at.origin == url.origin and at.path == url.path + "/":
-            return FileInfo(Kind.FOLDER, 0, info.modified_s)  # static servers lead to folders so
-        return info
+        info = info_of_head(reply, size_bytes)
+        return replace(info, tag=reply.header("ETag") if at == url else "")
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
@@ -126,7 +178,8 @@ class WebDescriber:
             answers = self._dialogue.ask_all("PROPFIND", rest, {"Depth": "0", **ASKED_AS}, PROPERTIES)
         else:
             answers = self._dialogue.ask_all("HEAD", rest)
-        for name, url, answer in zip(names[alone:], rest, answers, strict=True):
+        # All answers first: what one of them does not tell is asked alone.
+        for name, url, answer in zip(names[alone:], rest, list(answers), strict=True):
             found.append(self._told(name, url, *answer) if answer else self._stat(name))
         return found
 
@@ -159,9 +212,27 @@ class WebDescriber:
                     "list of them with --from-file"
                 )
             if reply.status != _MULTI_STATUS:
-                raise self._refused(reply, at, "list")
+                raise self._why_not_listed(name, reply, self._refused(reply, at, "list"))
             body = KeptBody.read(reply, str(at.origin))
-        yield from children(body, at)
+        try:
+            yield from children(body, at)
+        except NotAFolder as error:
+            raise self._kind(str(error)) from None
+
+    def _why_not_listed(self, name: str, reply: Reply, error: MpxError) -> MpxError:
+        """Return what an answer means, where servers do not say whether the name is that of a folder."""
+        if reply.status not in _UNCLEAR:
+            return error
+        reply.read(_DRAINED_BYTES)  # before another question
+        found = self.stat(name.rstrip("/"))
+        if found is None or found.kind is Kind.FOLDER:
+            return error
+        return self._kind(f"{self._access.url_of(name)} is not a folder")
+
+
+def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:
+    """Tell whether a URL leads to itself with a slash, as static servers do with folders."""
+    return not url.path.endswith("/") and at.origin == url.origin and at.path == url.path + "/"
 
 
 def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:

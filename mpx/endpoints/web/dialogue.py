@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.net import tcp
 from mpx.text import shown
 
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
-FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
-_DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
+DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
 # May be asked once more where a kept connection has ended, whether or not it was done: who asks for a change
 # finds that out by the second answer.
 _REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
@@ -24,11 +25,16 @@ _REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
 class WebDialogue:
     """Asks over one connection to each origin. For one thread."""
 
-    def __init__(self, access: WebAccess, stop: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self, access: WebAccess, stop: Callable[[], bool] | None = None, *, follows: bool = True
+    ) -> None:
+        """`follows`: redirects; else they are answers as others."""
         self.access = access
+        self._follows = follows
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
         self._at_once = AT_ONCE
+        self._patience_s: float | None = None  # for answers, in place of the usual time-out
 
     @contextlib.contextmanager
     def ask(
@@ -42,7 +48,7 @@ class WebDialogue:
         for _ in range(MOST_REDIRECTS + 1):
             request = self._request(method, url, extra or {}, body)
             with self._answer(request, body) as reply:
-                to = redirected(reply, url)
+                to = redirected(reply, url) if self._follows else None
                 if to is None:
                     yield reply, url
                     return
@@ -64,8 +70,10 @@ class WebDialogue:
         connection before the answer, or leads elsewhere.
         """
         done = 0
+        origin = self.access.origin
         while done < len(requests):
-            some, came = requests[done : done + self._at_once], 0
+            at_once = self._at_once if self.access.pipelining.is_possible(origin) else 1
+            some, came = requests[done : done + at_once], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -97,10 +105,10 @@ class WebDialogue:
         answer: Reply | None = None
         try:
             connection.send_all_of(requests, b"")
-            answer = connection.reply(first)
-            answer.read(_DRAINED_BYTES)
+            answer = self._reply(connection, first)
+            answer.read(DRAINED_BYTES)
             if answer.is_reusable:
-                return answer, BegunAnswer(url, connection, connection.reply("GET"))
+                return answer, BegunAnswer(url, connection, self._reply_asked_ahead(connection, "GET"))
         except (ConnectionLost, TransferTimeout):
             pass
         except BaseException:
@@ -113,22 +121,43 @@ class WebDialogue:
         """Give answers as long as the connection lasts."""
         origin = requests[0].url.origin
         connection = self.connection(origin)
+        self.let_go(origin)  # whoever asks another thing meanwhile would read what belongs to these
+        is_left = False
         try:
             connection.send_all_of(requests, body)
             for left, request in zip(range(len(requests), 0, -1), requests, strict=True):
-                reply = connection.reply(request.method)
-                content = reply.read(_DRAINED_BYTES)
+                is_first = left == len(requests)
+                answer = self._reply if is_first else self._reply_asked_ahead
+                reply = answer(connection, request.method)
+                content = reply.read(DRAINED_BYTES)
                 yield reply, content
-                if left == 1 and reply.is_reusable:
-                    return
                 if not reply.is_reusable:
-                    break
+                    return
+                is_left = left == 1
         except (ConnectionLost, TransferTimeout):
-            pass
-        except BaseException:
-            self._drop(origin)
+            return
+        finally:
+            if is_left and origin not in self._kept:
+                self._kept[origin] = connection
+            else:
+                connection.close()
+
+    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
+        """Read an answer whose question was sent before the last answer came; some servers hang then."""
+        pipelining, origin = self.access.pipelining, connection.origin
+        patience_s = pipelining.patience_s(origin)
+        if patience_s is None or self._patience_s is not None:
+            return self._reply(connection, method)
+        connection.be_patient(patience_s)
+        try:
+            reply = connection.reply(method)
+        except TransferTimeout:
+            pipelining.refuse(origin)
             raise
-        self._drop(origin)
+        finally:
+            connection.be_patient(None)
+        pipelining.prove(origin)
+        return reply
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
@@ -140,8 +169,8 @@ class WebDialogue:
         try:
             reply = self._sent(request, body)
             yield reply
-            if not reply.is_ended and (reply.size_bytes or 0) <= _DRAINED_BYTES:
-                reply.read(_DRAINED_BYTES)
+            if not reply.is_ended and (reply.size_bytes or 0) <= DRAINED_BYTES:
+                reply.read(DRAINED_BYTES)
             if not reply.is_reusable:
                 self._drop(origin)
         except BaseException:
@@ -155,22 +184,42 @@ class WebDialogue:
         was_used = connection.answered > 0
         try:
             connection.send(request, body)
-            return connection.reply(request.method)
+            return self._reply(connection, request.method)
         except ConnectionLost:
             if not was_used or connection.incoming.has_some or request.method not in _REPEATABLE:
                 raise
         self._drop(origin)
         connection = self.connection(origin)
         connection.send(request, body)
-        return connection.reply(request.method)
+        return self._reply(connection, request.method)
+
+    def _reply(self, connection: HttpConnection, method: str) -> Reply:
+        reply = connection.reply(method)
+        if connection.origin == self.access.origin:
+            self.access.server.heard(reply)
+        return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
-        """Return the connection to a server, opened if there is none."""
+        """Return the connection to a server, opened if there is none that lasts: many end when idle."""
+        if origin in self._kept and not tcp.is_open(self._kept[origin].socket):
+            self._drop(origin)
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()
             self._kept[origin] = self.access.connect(origin, stop=self._stop)
+        self._kept[origin].be_patient(self._patience_s)
         return self._kept[origin]
+
+    @contextlib.contextmanager
+    def patient(self, timeout_s: float) -> Iterator[None]:
+        """Wait so long for answers meanwhile; a server that is gone is noticed within the usual time."""
+        self._patience_s = timeout_s
+        try:
+            yield
+        finally:
+            self._patience_s = None
+            for connection in self._kept.values():
+                connection.be_patient(None)
 
     def let_go(self, origin: Origin) -> HttpConnection | None:
         """Return the connection to a server, which is not kept any longer; None where there is none."""

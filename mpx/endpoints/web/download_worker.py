@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
-from mpx.endpoints.web.connection import BegunAnswer
-from mpx.endpoints.web.describe import info_of_head
+from mpx.endpoints.web.connection import BegunAnswer, HttpConnection
+from mpx.endpoints.web.describe import is_shown_unchanged
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
-from mpx.endpoints.web.goodput import Goodput
-from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
+from mpx.endpoints.web.goodput import AHEAD_S, Goodput
+from mpx.endpoints.web.lanes import ReceivingLane
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
@@ -25,14 +25,10 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
 from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
-from mpx.engine.source_change import changed
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
 
-AHEAD_S = 0.25  # of the goodput, and two round trips, are asked for ahead
 MOST_AHEAD = 16  # requests
-AT_FIRST = 1e6  # bytes/s that a worker is taken to bring as long as nothing is known
-STARTS_S, STARTS_RTTS = 0.5, 10  # a connection grows for so long, and so many round trips
 WORTH_DROPPING = 256 * 1024  # bytes that come in vain, where nothing else is to be done
 
 
@@ -64,13 +60,12 @@ class WebDownloadWorker(WebWorker):
         self._before_bytes = 0  # the same, when progress was last noted
         self._goodput = Goodput()
         self._was_asked = False  # something, over a connection that could be opened
-        self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought
 
     # --- for other workers, from any thread ----------------------------------------------------------
 
     def under_way(self) -> list[Pending]:
         """Return what this worker has asked for, and when it will have come."""
-        goodput, bytes_before, found = self._goodput.bytes_per_s or AT_FIRST, 0, []
+        goodput, bytes_before, found = self._goodput.guess, 0, []
         for fetch in list(self._fetches):
             if fetch.file.is_streamed:
                 continue
@@ -118,13 +113,14 @@ class WebDownloadWorker(WebWorker):
         if begun := self.access.take_begun(url):
             self._take_begun(piece, begun)
             return True
-        fetch = WebFetch(file, piece.start, piece.end, fd, url, is_whole=is_all)
+        fetch = WebFetch(file, piece.start, piece.end, url, is_whole=is_all, fd=fd)
         fetch.at = self.access.leads_to(url)
+        fetch.is_ahead = any(each.at.origin == fetch.at.origin for each in self._fetches)
         self._fetches.append(fetch)
         if not self.is_busy:
             self.is_busy, self.came_s = True, time.monotonic()
         if not self.lanes.has(fetch.at.origin):
-            self._began_s, self._began_bytes = time.monotonic(), 0
+            self._goodput.begin()
         self.lanes.ask(fetch)
         self._was_asked = True
         return True
@@ -145,11 +141,11 @@ class WebDownloadWorker(WebWorker):
                 self._scheduler.give_back(file, *first)
             file.close()
             return
-        fetch = WebFetch(file, 0, end, file.open(file.partial, os.O_RDWR), begun.url, is_whole=False)
+        fetch = WebFetch(file, 0, end, begun.url, is_whole=False, fd=file.open(file.partial, os.O_RDWR))
         file.close()
         self._fetches.append(fetch)
         self.is_busy, self.came_s, self._was_asked = True, time.monotonic(), True
-        self._began_s, self._began_bytes = self.came_s, 0
+        self._goodput.begin()
         self.lanes.adopt(begun.connection)
         self._judge(fetch, begun.reply)
 
@@ -168,7 +164,7 @@ class WebDownloadWorker(WebWorker):
 
     def _take_over(self, limit: int) -> Piece | None:
         """Return a part of what comes later at other workers than it would here; None if there is none."""
-        goodput = self._goodput.bytes_per_s or AT_FIRST
+        goodput = self._goodput.guess
         left_s = sum(fetch.left_bytes for fetch in self._fetches) / goodput
         if self._fetches and (left_s > AHEAD_S or not self.context.queue.is_listed):
             return None
@@ -186,7 +182,7 @@ class WebDownloadWorker(WebWorker):
             and self._pipelining.is_possible(fetch.at.origin)
         ):
             ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
-            if ahead_bytes > self._wanted_ahead:
+            if ahead_bytes > self._goodput.wanted_ahead(self.lanes.connected_s):
                 return
             if not self._ask_next():
                 self._ask_about(self._fetches[-1])
@@ -201,30 +197,18 @@ class WebDownloadWorker(WebWorker):
         if not (fetch.is_checked or file.is_streamed or file.todo_bytes or self._whole_files):
             self.lanes.ask_about(fetch)
 
-    @property
-    def _wanted_ahead(self) -> float:
-        """How many bytes are to be asked for ahead: what comes in two round trips, and somewhat more.
-
-        A connection that has just begun carries twice as much in each round trip, which is all it has carried
-        so far.
-        """
-        rtt_s = self.lanes.connected_s
-        lasts_s = 2 * rtt_s + AHEAD_S
-        wanted = (self._goodput.bytes_per_s or AT_FIRST) * lasts_s
-        is_starting = time.monotonic() < self._began_s + STARTS_S + STARTS_RTTS * rtt_s
-        return max(wanted, 2 * self._began_bytes) if is_starting else wanted
-
     # --- answers -------------------------------------------------------------------------------------
 
     def _begin_answer(self, fetch: WebFetch) -> None:
         """Read the head of an answer, and decide what it means."""
         lane = self.lanes.get(fetch.at.origin)
-        if lane is None:  # it was dropped, with what was asked behind
+        if lane is None or not fetch.is_sent:  # the lane was dropped, with what was asked behind
+            fetch.is_ahead = False
             self.lanes.ask(fetch)
             return
         was_used, http = lane.http.answered > 0, lane.http
         try:
-            reply = http.reply("GET")
+            reply = self._reply(fetch, http)
         except ConnectionLost:
             if not was_used or http.incoming.has_some:
                 raise
@@ -275,11 +259,33 @@ class WebDownloadWorker(WebWorker):
             self._fetches.append(fetch)
             self.lanes.ask(fetch)
 
+    def _reply(self, fetch: WebFetch, http: HttpConnection) -> Reply:
+        """Read the head of an answer; one that was asked for ahead may never come."""
+        patience_s = self._pipelining.patience_s(fetch.at.origin) if fetch.is_ahead else None
+        if patience_s is None:
+            return http.reply("GET")
+        http.be_patient(patience_s)
+        try:
+            reply = http.reply("GET")
+        except TransferTimeout as error:
+            self._pipelining.refuse(fetch.at.origin)
+            raise ConnectionLost(f"{error}, as it takes no requests ahead") from None
+        finally:
+            http.be_patient(None)
+        self._pipelining.prove(fetch.at.origin)
+        return reply
+
     def _ask_again(self, fetch: WebFetch) -> None:
         """Ask anew for all that a connection was to answer which has ended."""
         self.lanes.drop(fetch.at.origin)
-        for each in self._fetches:
-            if each.at.origin == fetch.at.origin:
+        self._ask_behind([each for each in self._fetches if each.at.origin == fetch.at.origin])
+
+    def _ask_behind(self, fetches: Sequence[WebFetch]) -> None:
+        """Ask anew for what a connection was to answer that has ended, all at once where the server can."""
+        at_once = len(fetches) if fetches and self._pipelining.is_possible(fetches[0].at.origin) else 1
+        for i, each in enumerate(fetches):
+            each.is_sent, each.is_ahead = False, i > 0
+            if i < at_once:
                 self.lanes.ask(each)
 
     def _behind(self, fetch: WebFetch) -> list[WebFetch]:
@@ -291,20 +297,18 @@ class WebDownloadWorker(WebWorker):
         lane = self.lanes.get(fetch.at.origin)
         behind = self._behind(fetch)
         if lane is not None and behind:
-            self._pipelining.broken(lane)
+            self._pipelining.ended(lane.http.origin, lane.http.answered)
         self.lanes.drop(fetch.at.origin)
-        for each in behind:
-            self.lanes.ask(each)
+        self._ask_behind(behind)
 
     # --- bodies --------------------------------------------------------------------------------------
 
     def _receive(self, fetch: WebFetch) -> None:
         lane = self.lanes.get(fetch.at.origin)
         assert isinstance(lane, ReceivingLane) and fetch.reply is not None
-        size, new_bytes = self._receiver.receive(fetch, fetch.reply)
+        size, new_bytes = self._receiver.receive(fetch)
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
-        self._began_bytes += size
         self._new_bytes += new_bytes
         self.came_s = time.monotonic()
         self._goodput.add(size)
@@ -317,7 +321,7 @@ class WebDownloadWorker(WebWorker):
         error = self._receiver.ended(fetch)
         now = self._read_check(fetch, fetch.reply)
         self._fetches.remove(fetch)
-        if now is not None and fetch.file.is_whole and not changed(now, fetch.file, fetch.file.size_bytes):
+        if now is not None and fetch.file.is_whole and is_shown_unchanged(now, fetch.file):
             fetch.file.is_unchanged = True  # nobody has to ask again
         if error is not None:
             fetch.file.close()
@@ -340,9 +344,7 @@ class WebDownloadWorker(WebWorker):
             return None
         if not about.is_reusable:
             self._lost_lane(fetch)
-        return (
-            info_of_head(about, about.told_bytes, is_led=fetch.at != fetch.url) if is_success(about) else None
-        )
+        return self._answers.told_behind(fetch, about)
 
     def _is_overtaken(self, fetch: WebFetch) -> bool:
         """Leave a connection that brings what others have brought, where nothing else is to be done."""
@@ -373,7 +375,7 @@ class WebDownloadWorker(WebWorker):
             self.access.forget_moved(fetch.url, fetch.at)
         lane = self.lanes.get(fetch.at.origin)
         if lane and self._behind(fetch):
-            self._pipelining.broken(lane)
+            self._pipelining.ended(fetch.at.origin, lane.http.answered)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""

@@ -4,33 +4,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.changes import TIMES, WebChanges
+from mpx.endpoints.web.changes import FOLDER_TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.refusals import refused
+from mpx.endpoints.web.digests import WebDigests
+from mpx.endpoints.web.read_back import ReadBack
 from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
-from mpx.errors import (
-    DestinationError,
-    MpxError,
-    NoChecksum,
-    SourceError,
-    UsageError,
-)
+from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
-from mpx.report import Note, OnNote
+from mpx.report import Note, OnNote, Severity
 from mpx.text import quoted
-
-_MULTI_STATUS = 207
-_NO_HEAD = (
-    400,
-    403,
-    405,
-    501,
-)  # answers to HEAD where GET may be answered: URLs signed for GET, small servers
 
 
 class WebEndpoint:
@@ -45,20 +33,15 @@ class WebEndpoint:
         self._dialogue = WebDialogue(access, stop)
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._describer = WebDescriber(access, self._dialogue, self._refused, self._refusal)
+        self._digests = WebDigests(access, self._dialogue, self._refused, self._refusal)
+        self._room = WebRoom(access, self._dialogue)
+        self._foreseen = ""  # what is described first
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
 
     def _refused(self, reply: Reply, url: WebUrl, what: str) -> MpxError:
-        access = self._access
-        return refused(
-            reply,
-            url,
-            what,
-            self._refusal,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in(url.origin),
-        )
+        return self._access.refused(reply, url, what, self._refusal)
 
     @property
     def protection(self) -> Protection:
@@ -69,6 +52,7 @@ class WebEndpoint:
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Of one file the beginning comes with the first answer."""
+        self._foreseen = next(iter(names), "")
         if len(names) == 1 and self._refusal is SourceError:
             self._describer.begins = names[0]
 
@@ -130,7 +114,7 @@ class WebEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        raise SourceError(f"{self._url(name)} is not a file")
+        raise SourceError(f"{self._url(name)}: not a regular file at the server")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
@@ -157,7 +141,7 @@ class WebEndpoint:
 
     @property
     def _changes(self) -> WebChanges:
-        return WebChanges(self._dialogue, self._url, self._refused, self.stat)
+        return WebChanges(self._dialogue, self._refused, self.stat, self.stats, self._refusal)
 
     def make_folders(
         self,
@@ -184,9 +168,11 @@ class WebEndpoint:
         """See Endpoint."""
         return self._changes.commit(files, note)
 
-    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:  # noqa: ARG002  none can be set
-        """See Endpoint."""
-        note(TIMES)
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
+        """See Endpoint. None can be set of folders."""
+        if self._changes.keeps_times and any(folder.modified_s is not None for folder in folders):
+            note(FOLDER_TIMES)
+        WebChanges.note_unkept(folders, note, keeps_times=self._changes.keeps_times)
 
     most_compared_parts = 1  # see Endpoint
 
@@ -200,27 +186,42 @@ class WebEndpoint:
 
     def keeps_times(self) -> bool:
         """See Endpoint."""
-        return False
+        return self._changes.keeps_times
 
     # --- checking ------------------------------------------------------------------------------------
 
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:  # noqa: ARG002  none at all, yet
-        """See Endpoint."""
-        return False
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
+        """See Endpoint. What a server says that it is tells most; so it is asked what it is asked anyway."""
+        if parts:
+            return False
+        if not self._access.server.is_known:
+            self._describer.look(self._foreseen or self.location.name)
+        speaks_dav = bool(self._access.speaks_dav)
+        return self._access.server.offers(algorithm, speaks_dav=speaks_dav) or self._reads_back(algorithm)
+
+    def _reads_back(self, algorithm: str) -> bool:
+        """Tell whether what is stored is read back for a checksum: where one was asked for by name."""
+        return self._refusal is DestinationError and algorithm == self._access.options.asked_checksum
 
     def checksums(
-        self,
-        algorithm: str,
-        parts: Sequence[Part],
-        stop: Callable[[], bool],  # noqa: ARG002  nothing is waited for
+        self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
-        """See Endpoint."""
-        text = f"{self.location.host} computes no {algorithm}; give --checksum none to copy unverified"
-        return [NoChecksum(self._refusal(text)) for _ in parts]
+        """See Endpoint. Of whole files only."""
+        sums = self._digests.ask(algorithm, parts, stop)
+        missing = [i for i, each in enumerate(sums) if isinstance(each, NoChecksum) and not each.is_of_file]
+        if not missing or not self._reads_back(algorithm):
+            return sums
+        reading = ReadBack(self._access, self._dialogue, self._refused, self._access.read_back_limiter)
+        back = reading.sums(algorithm, [parts[i] for i in missing], stop)
+        why = f"{self._access.origin} computes no {algorithm}"
+        self._access.note(f"verified by reading back: {why}", Severity.NOTICE)
+        for i, digest in zip(missing, back, strict=True):
+            sums[i] = digest
+        return sums
 
-    def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  not asked
+    def free_bytes(self, name: str) -> int | None:
         """See Endpoint."""
-        return None
+        return self._room.free_bytes(name)
 
     def pause(self) -> None:
         """See Endpoint. A connection that nobody uses costs the server little, and it may close it."""

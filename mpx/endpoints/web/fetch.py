@@ -11,7 +11,7 @@ from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import AGAIN
-from mpx.errors import IntegrityError
+from mpx.errors import ConnectionLost, IntegrityError
 
 FIRST_PIECE = 1 << 20  # bytes that are asked for as long as nothing is known of a server
 
@@ -23,15 +23,20 @@ class WebFetch:
     """
 
     def __init__(
-        self, file: FileTransfer, start: int, end: int, fd: int, url: WebUrl, *, is_whole: bool
+        self, file: FileTransfer, start: int, end: int, url: WebUrl, *, is_whole: bool, fd: int = -1
     ) -> None:
-        """`url`: of the file, before redirects; `fd`: of the partial file (FileTransfer.close closes it)."""
+        """`url`: of the file, before redirects.
+
+        `fd`: of the partial file (FileTransfer.close closes it), where it is stored here.
+        """
         self.file, self.start, self.end, self.fd = file, start, end, fd
         self.url = url
         self.at = url  # where it is asked for, after redirects
         self.is_whole = is_whole
         self.asked_end = end  # a server may send less at once: then `end` is where that ends
         self.is_checked = False  # what the file is now is asked for behind it, on the same connection
+        self.is_sent = False  # the server was asked, over the connection that there is
+        self.is_ahead = False  # ... before the last answer had come
         self.hops = 0  # redirects so far
         self.is_led_anew = False  # where it led to was refused, and the first URL was asked once more
         self.sent_s = time.monotonic()
@@ -46,6 +51,20 @@ class WebFetch:
     def left_bytes(self) -> int:
         """How many bytes the server still has to send; 0 where that is not known."""
         return max(0, self.end - self.position)
+
+    def read(self, view: memoryview) -> int:
+        """Receive some of the body of its answer; return how many bytes came, 0 at the end of the body.
+
+        Raises as Reply.read_into, and ConnectionLost where more comes than was asked for.
+        """
+        assert self.reply is not None
+        if not self.file.is_streamed:
+            view = view[: max(1, self.end - self.position)]  # one more shows that the body does not end
+        size = self.reply.read_into(view)
+        if not self.file.is_streamed and self.position + size > self.end:
+            raise ConnectionLost(f"the server sends more of {self.file.named()} than it was asked for")
+        self.position += size
+        return size
 
     def headers(self) -> dict[str, str]:
         """Return what is asked for; no Range where that is all, as not every server knows it."""

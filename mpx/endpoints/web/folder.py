@@ -21,6 +21,10 @@ _BLOCK_BYTES = 256 * 1024
 _LARGEST_BYTES = 1 << 33  # of a listing: ten million names and more
 
 
+class NotAFolder(ValueError):
+    """What was listed is a file, which servers describe in the place of its contents."""
+
+
 class KeptBody:
     """A body that has come whole, compressed: a folder may have a million names.
 
@@ -67,7 +71,7 @@ def listed(body: KeptBody, url: WebUrl) -> Iterator[DavEntry]:
 
 
 def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxError]]:
-    """Yield what is in the folder of a URL; see Endpoint.entries."""
+    """Yield what is in the folder of a URL; see Endpoint.entries. Raises NotAFolder where that is none."""
     for entry in listed(body, url):
         try:
             name = child_name(entry.href, url.path)
@@ -75,6 +79,8 @@ def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxE
             yield "", PartialFailure(f"{url}: the server lists {error}, which is not a name in this folder")
             continue
         if name is None:
+            if entry.size_bytes is not None and not entry.is_folder:
+                raise NotAFolder(f"{url} is not a folder")
             continue
         if entry.status is not None and not 200 <= entry.status < 300:
             yield name, PartialFailure(f"{url}: the server does not describe {shown(name)}: {entry.status}")

@@ -3,7 +3,6 @@
 import os
 
 from mpx.endpoints.web.fetch import WebFetch
-from mpx.endpoints.web.reply import Reply
 from mpx.engine.carrier import Supervisor
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.range_scheduler import RangeScheduler
@@ -22,25 +21,18 @@ class Receiver:
         self._limiter, self._scheduler, self._supervisor = limiter, scheduler, supervisor
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
-    def receive(self, fetch: WebFetch, reply: Reply) -> tuple[int, int]:
+    def receive(self, fetch: WebFetch) -> tuple[int, int]:
         """Receive some of a body; return how many bytes came, and how many of them had not come before.
 
-        Raises ConnectionLost where more comes than was asked for, NoSpace and DestinationError of this host.
+        Raises as WebFetch.read, and NoSpace and DestinationError of this host.
         """
         position = fetch.position
         edge = (position // SECTION_BYTES + 1) * SECTION_BYTES
-        want = min(edge - position, self._limiter.piece(BUFFER_BYTES))
-        if not fetch.file.is_streamed:
-            want = min(want, max(1, fetch.end - position))  # one more shows that the body does not end
-        size = reply.read_into(self._buffer[:want])
+        size = fetch.read(self._buffer[: min(edge - position, self._limiter.piece(BUFFER_BYTES))])
         if not size:
             return 0, 0
         self._limiter.wait(size)
-        end = position + size
-        if not fetch.file.is_streamed and end > fetch.end:
-            raise ConnectionLost(f"the server sends more of {fetch.file.named()} than it was asked for")
-        fetch.position = end
-        return size, self._keep(fetch, position, end)
+        return size, self._keep(fetch, position, position + size)
 
     def _keep(self, fetch: WebFetch, start: int, end: int) -> int:
         """Write what has not come yet: what comes late touches no finished file, nor what was summed."""

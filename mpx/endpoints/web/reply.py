@@ -80,7 +80,7 @@ class Reply:
         return method == "HEAD" or self.status < 200 or self.status in (204, 304) or is_tunnel
 
     def _find_body(self) -> None:
-        if encoding := ", ".join(self.headers.get("transfer-encoding", ())).lower():
+        if encoding := ", ".join(self.all("Transfer-Encoding")).lower():
             if encoding != "chunked":
                 raise self._lost(
                     f"it encodes what it sends ({shown(encoding[:_MOST_SHOWN])}), which nobody asked for"
@@ -88,19 +88,23 @@ class Reply:
             self._is_chunked, self._left = True, None
             return
         try:
-            self._left = headers.content_length(self.headers.get("content-length", []))
+            self._left = headers.content_length(self.all("Content-Length"))
         except headers.HeaderError as error:
             raise self._lost(str(error)) from None
 
+    def all(self, name: str) -> list[str]:
+        """Return the values of a header, of which there may be several."""
+        return self.headers.get(name.lower(), [])
+
     def header(self, name: str) -> str:
         """Return a header, the first of several; empty where there is none."""
-        return self.headers.get(name.lower(), [""])[0]
+        return (self.all(name) or [""])[0]
 
     @property
     def told_bytes(self) -> int | None:
         """The size that its headers tell, also where no body follows (HEAD); None: none, or nonsense."""
         try:
-            return headers.content_length(self.headers.get("content-length", []))
+            return headers.content_length(self.all("Content-Length"))
         except headers.HeaderError:
             return None
 

@@ -2,16 +2,14 @@
 
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.lanes import LaneSet
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.path_set import Side
-from mpx.engine.retry import ServerBusy, SessionsFull
 from mpx.engine.session_worker import SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import MpxError
 
 
 class WebWorker(SessionWorker):
@@ -26,7 +24,6 @@ class WebWorker(SessionWorker):
         self.access = access
         self.control = context.controls[path]
         self.lanes = LaneSet(access, context, path, side, self.guard, self.retire)
-        self.peers: Sequence[WebWorker] = ()  # all workers of the carrier, which has the list
         self.is_busy = False  # something is under way; others read it, too
         self.came_s = 0.0  # when something came, or went, last
         self.is_to_renew = False
@@ -62,28 +59,6 @@ class WebWorker(SessionWorker):
         if self.is_to_renew:
             self.is_to_renew = False
             self.lanes.drop_all()
-
-    def one_too_many(self, error: ServerBusy) -> MpxError:
-        """Return what a busy server means: too many of us ask, unless it says when to ask again.
-
-        Where that does not help, the copy goes on with those that the server does not refuse.
-        """
-        is_last_try = self.retry.next_attempt > self.context.options.retries
-        is_replaced = is_last_try and self._has_others
-        if is_replaced or (self._number and (is_last_try or error.wait_s is None)):
-            return SessionsFull(str(error))
-        return error
-
-    @property
-    def _has_others(self) -> bool:
-        """Whether the copy goes on without this one."""
-        others = [each for each in list(self.peers) if each is not self]
-        return any(each.target and not each.gone and each.is_alive() for each in others)
-
-    @staticmethod
-    def is_due_to_file(error: MpxError) -> bool:
-        """Tell whether a failure may be due to what was carried; else the server is busy."""
-        return not isinstance(error, (ServerBusy, SessionsFull))
 
     def pause(self) -> None:
         """See SessionWorker. A stream that is not wanted any more is closed."""

@@ -160,7 +160,7 @@ class WebSite:
 
     def _answers(self) -> bool:
         try:
-            self.ask("OPTIONS", "/")
+            self.ask("OPTIONS", "*")  # a ping, which nginx does not count as a connection
         except (OSError, http.client.HTTPException):
             return False
         return True

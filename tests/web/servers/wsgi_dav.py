@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from free_ports import free_ports
@@ -12,25 +12,28 @@ from web.servers.site import ServerProcess, WebSite
 
 
 @contextlib.contextmanager
-def wsgidav_site(folder: Path, *, tls: bool = False) -> Iterator[WebSite]:
-    """WsgiDAV while in the `with` block."""
+def wsgidav_site(
+    folder: Path, *, tls: bool = False, settings: Mapping[str, object] | None = None
+) -> Iterator[WebSite]:
+    """WsgiDAV while in the `with` block; `settings`: more of its configuration."""
     state = folder.parent / f"{folder.name}.wsgidav"
     state.mkdir()
     port = free_ports(1)[0]
     shown = host_certificate() if tls else None
-    settings: dict[str, object] = {
+    all_settings: dict[str, object] = {
         "host": "127.0.0.1",
         "port": port,
         "server": "cheroot",
         "provider_mapping": {"/": str(folder)},
         "simple_dc": {"user_mapping": {"*": True}},
         "verbose": 2,
+        **(settings or {}),
     }
     if shown:
-        settings["ssl_certificate"] = str(shown.certificate)
-        settings["ssl_private_key"] = str(shown.key)
+        all_settings["ssl_certificate"] = str(shown.certificate)
+        all_settings["ssl_private_key"] = str(shown.key)
     configuration = state / "wsgidav.json"
-    configuration.write_text(json.dumps(settings))
+    configuration.write_text(json.dumps(all_settings))
     command = [sys.executable, "-W", "ignore", "-m", "wsgidav.server.server_cli", "-c", str(configuration)]
     scheme = "davs" if tls else "dav"
     site = WebSite(folder, f"{scheme}://localhost:{port}/", port, ServerProcess(command, state / "log"))

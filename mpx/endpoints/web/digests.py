@@ -1,0 +1,113 @@
+"""Digests of whole files that a web server computes or has stored, by HEAD (RFC 3230, RFC 9530)."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.folder import ASKED_AS, KeptBody, listed
+from mpx.endpoints.web.headers import digests
+from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told, wanted
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.endpoint import Part
+from mpx.errors import Interrupted, MpxError, NoChecksum, TransferTimeout
+from mpx.units import format_duration
+
+_MULTI_STATUS = 207
+_LISTED = (
+    b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop>'
+    b'<checksums xmlns="http://owncloud.org/ns"/><Checksums xmlns="http://www.dcache.org/2013/webdav"/>'
+    b"</prop></propfind>"
+)
+
+
+class WebDigests:
+    """For one thread. `refused(reply, url, what)` makes the error of a refusal; `kind`: of one of a name."""
+
+    def __init__(
+        self,
+        access: WebAccess,
+        dialogue: WebDialogue,
+        refused: Callable[[Reply, WebUrl, str], MpxError],
+        kind: type[MpxError],
+    ) -> None:
+        self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
+
+    def ask(self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]) -> list[str | Exception]:
+        """Return the digest of each file, or why there is none; see Endpoint.checksums.
+
+        A file may be read from a disk or a tape for it: see WebOptions.digest_timeout_s.
+        """
+        server = self._access.server
+        whole = [part for part in parts if part.is_whole]
+        if not whole or not server.may_tell(algorithm):
+            return [self._none(algorithm) for _ in parts]
+        urls = [self._access.url_of(part.name) for part in whole]
+        with self._dialogue.patient(self._access.options.digest_timeout_s):
+            found = self._heads(algorithm, urls, stop)
+        lacking = [i for i, each in enumerate(found) if isinstance(each, NoChecksum) and not each.is_of_file]
+        if lacking and self._access.speaks_dav and server.may_list_checksums:
+            for i, digest in zip(lacking, self._listed(algorithm, [urls[i] for i in lacking]), strict=True):
+                found[i] = digest or found[i]
+        told = iter(found)
+        return [next(told) if part.is_whole else self._none(algorithm) for part in parts]
+
+    def _heads(
+        self, algorithm: str, urls: Sequence[WebUrl], stop: Callable[[], bool]
+    ) -> list[str | MpxError]:
+        """Return what HEAD tells; once a server has been silent for too long it is asked for no more."""
+        longest_s = self._access.options.digest_timeout_s
+        answers: list[Reply | None] = []
+        asked_s = time.monotonic()
+        for answer in self._dialogue.ask_all("HEAD", urls, wanted(algorithm)):
+            if answer is None and time.monotonic() - asked_s >= longest_s:
+                break
+            asked_s = time.monotonic()
+            answers.append(answer[0] if answer else None)
+            if stop():
+                raise Interrupted("stopped")
+        found = [
+            self._read(algorithm, reply, url) if reply else self._alone(algorithm, url)
+            for url, reply in zip(urls, answers, strict=False)
+        ]
+        return found + [self._too_late(algorithm, url) for url in urls[len(found) :]]
+
+    def _alone(self, algorithm: str, url: WebUrl) -> str | MpxError:
+        try:
+            with self._dialogue.ask("HEAD", url, wanted(algorithm)) as (reply, at):
+                return self._read(algorithm, reply, at)
+        except TransferTimeout:
+            return self._too_late(algorithm, url)
+
+    def _too_late(self, algorithm: str, url: WebUrl) -> NoChecksum:
+        longest = format_duration(self._access.options.digest_timeout_s)
+        return NoChecksum(self._kind(f"{url}: the server tells no {algorithm} within {longest}"))
+
+    def _read(self, algorithm: str, reply: Reply, url: WebUrl) -> str | MpxError:
+        if not is_success(reply):
+            refusal = self._refused(reply, url, f"tell the {algorithm} of")
+            is_of_file = reply.status not in NOT_COMPUTED
+            if not is_of_file:
+                self._access.server.lacks(algorithm)
+            return refusal if refusal.may_retry else NoChecksum(refusal, is_of_file=is_of_file)
+        told = digests_told(reply)
+        if algorithm in told:
+            return told[algorithm]
+        if told:  # XRootD tells what it has
+            self._access.server.lacks(algorithm)
+        return self._none(algorithm, f", but {' and '.join(sorted(told))}" if told else "")
+
+    def _listed(self, algorithm: str, urls: Sequence[WebUrl]) -> list[str | None]:
+        """Return the digests that the server lists among the properties of files (ownCloud, dCache)."""
+        answers = self._dialogue.ask_all("PROPFIND", urls, {"Depth": "0", **ASKED_AS}, _LISTED)
+        found: list[str | None] = []
+        for url, answer in zip(urls, list(answers), strict=True):
+            is_told = answer is not None and answer[0].status == _MULTI_STATUS
+            entries = list(listed(KeptBody.of(answer[1]), url)) if answer and is_told else []
+            found.append(digests(entries[0].checksums).get(algorithm) if len(entries) == 1 else None)
+        return found
+
+    def _none(self, algorithm: str, instead: str = "") -> NoChecksum:
+        return NoChecksum(self._kind(f"{self._access.origin} tells no {algorithm}{instead}"))

@@ -1,0 +1,167 @@
+"""Storing one file by PUT, from its first byte, where the server leads.
+
+The head goes first with `Expect: 100-continue`, so that a server that refuses, or leads elsewhere, says so
+before the data are sent. Short files that can be sent again are sent at once where the server has taken one
+before.
+"""
+
+from collections.abc import Callable, Mapping
+
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.body import Body, BodyLost
+from mpx.endpoints.web.dates import date_of
+from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
+from mpx.endpoints.web.lanes import LaneSet, WebLane
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
+from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.file_transfer import FileTransfer
+from mpx.errors import ConnectionLost, DestinationError, MpxError, TransferTimeout
+from mpx.net import pacing
+
+SHORT_BYTES = 64 * 1024  # what is sent at once; less than a connection takes that has just begun
+CONTINUE_S = 1.0  # after which a server that says nothing gets the data all the same (RFC 9110, 10.1.1)
+STORED_BPS = 160e6  # how fast a server stores what it has, at least: its answer has as much more time
+UNSENT_BYTES = 512 * 1024  # that the kernel may hold, so that goodput counts what has arrived
+_EXPECTATION_FAILED, _LENGTH_REQUIRED = 417, 411
+
+SendBody = Callable[[Body], None]  # sends all of a file but the end of its body
+
+
+class FilePut:
+    """Stores files, one after the other. For one worker's thread."""
+
+    def __init__(self, access: WebAccess, lanes: LaneSet, timeout_s: float) -> None:
+        self._access, self._lanes, self._timeout_s = access, lanes, timeout_s
+        self.leads_on = True  # whether PUT may lead to another server, as far as that is known
+        self.was_tried = False  # something was asked for, over a connection that could be opened
+        self.is_under_way = False  # a PUT whose answer was not read
+        self._is_begun = False  # the body of a file
+        self._continue_s = CONTINUE_S
+        self._before_bytes = 0  # that its connection had carried before the file in hand
+
+    def store(self, file: FileTransfer, send: SendBody, *, is_repeatable: bool) -> None:
+        """Send a file to where the server leads.
+
+        `send` is called once more where that shows only then, if it is repeatable. Raises what a refusal
+        means (ServerBusy), ConnectionLost and the like, BodyCut, and what `send` does.
+        """
+        self.was_tried = self._is_begun = False
+        url, expects = self._access.stored_as(file), True
+        for _ in range(MOST_REDIRECTS + 1):
+            is_long = file.is_streamed or file.size_bytes > SHORT_BYTES
+            asks_first = expects and (self.leads_on or is_long or not is_repeatable)
+            if self._is_begun and not is_repeatable:
+                self._continue_s = self._timeout_s
+                raise ConnectionLost(f"{url.origin} leads elsewhere only once it has the data; asked again")
+            reply = self._put(file, send, url, asks_first=asks_first, is_repeatable=is_repeatable)
+            if reply.status == _EXPECTATION_FAILED and asks_first:
+                expects = False
+                continue
+            if reply.status not in REDIRECTS:
+                break
+            to = redirected(reply, url)
+            assert to is not None
+            url = to
+        else:
+            raise DestinationError(f"{file.final}: the server leads from one URL to the next without end")
+        self.leads_on = url.origin != self._access.origin
+        if not is_success(reply):
+            raise self._refusal(reply, url, file)
+
+    def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
+        error = self._access.refused(reply, url, "store", DestinationError)
+        if reply.status == _LENGTH_REQUIRED and file.is_streamed:
+            return DestinationError(
+                f"{error}; it takes nothing of unknown length: copy {file.source} from a file"
+            )
+        return error
+
+    def _put(
+        self, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool, is_repeatable: bool
+    ) -> Reply:
+        """Do one PUT; return the answer. Once more where a connection that was kept had ended."""
+        lane = self._lanes.to(url.origin)
+        was_used, self.was_tried = lane.http.answered > 0, True
+        try:
+            return self._put_over(lane, file, send, url, asks_first=asks_first)
+        except ConnectionLost:
+            if self._is_begun and not is_repeatable:
+                raise
+            sent_bytes = lane.passed_bytes - self._before_bytes
+            if not was_used or lane.http.incoming.has_some or sent_bytes > SHORT_BYTES:
+                raise
+        self._lanes.drop(url.origin)
+        return self._put_over(self._lanes.to(url.origin), file, send, url, asks_first=asks_first)
+
+    def _put_over(
+        self, lane: WebLane, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool
+    ) -> Reply:
+        http = lane.http
+        self._before_bytes = lane.passed_bytes
+        if not http.answered:
+            pacing.limit_unsent(http.socket, UNSENT_BYTES)
+        size_bytes = None if file.is_streamed else file.size_bytes
+        self.is_under_way = True
+        headers = body_headers(size_bytes, asks_first=asks_first)
+        http.send(self._access.request("PUT", url, {**headers, **dated(self._access, file)}))
+        if asks_first and (early := self._early(lane)):
+            self._lanes.drop(url.origin)  # it may wait for the data still
+            self.is_under_way = False
+            return early
+        self._is_begun, body = True, Body(lane, size_bytes)
+        try:
+            send(body)
+            body.end()
+        except (BodyLost, TransferTimeout) as lost:
+            return self._why_refused(lane, lost)
+        http.incoming.timeout_s = self._timeout_s + file.size_bytes * 8 / STORED_BPS
+        reply = http.reply("PUT")
+        reply.read(SHORT_BYTES)
+        http.incoming.timeout_s = self._timeout_s
+        self.is_under_way = False
+        if not reply.is_reusable:
+            self._lanes.drop(url.origin)
+        return reply
+
+    def _early(self, lane: WebLane) -> Reply | None:
+        """Return the answer of a server that wants no data; None where they are to be sent."""
+        incoming = lane.http.incoming
+        incoming.timeout_s = self._continue_s
+        try:
+            reply = lane.http.reply("PUT", wants_continue=True)
+        except TransferTimeout:
+            return None
+        finally:
+            incoming.timeout_s = self._timeout_s
+        if reply.status == EXPECT_CONTINUE:
+            return None
+        reply.read(SHORT_BYTES)
+        return reply
+
+    def _why_refused(self, lane: WebLane, lost: BodyLost | TransferTimeout) -> Reply:
+        """Return the answer that a server gave before it stopped to take data; raises `lost` without one."""
+        try:
+            reply = lane.http.reply("PUT")
+            reply.read(SHORT_BYTES)
+        except MpxError:
+            raise lost from None
+        self._lanes.drop(lane.http.origin)
+        if is_success(reply):  # of what it has not got
+            raise lost
+        return reply
+
+
+def body_headers(size_bytes: int | None, *, asks_first: bool) -> Mapping[str, str]:
+    """Return what the head of a PUT tells of its body; None: that is sent in chunks."""
+    told = {"Transfer-Encoding": "chunked"} if size_bytes is None else {"Content-Length": str(size_bytes)}
+    expect = {"Expect": "100-continue"} if asks_first else {}
+    return {**told, **expect, "Content-Type": "application/octet-stream"}
+
+
+def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
+    """Return what gives a file its modification time as it is stored, where a server takes that."""
+    if file.modified_s is None or not (access.quirks and access.quirks.dates_files):
+        return {}
+    date = date_of(file.modified_s)
+    return {"Date": date} if date else {}

@@ -1,0 +1,107 @@
+"""Making folders by WebDAV (MKCOL): all are asked for at once; what is refused is looked at alone."""
+
+import posixpath
+from collections.abc import Callable, Sequence
+
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.quirks import DavQuirks
+from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.endpoint import FileInfo, Kind
+from mpx.errors import MpxError
+
+_CREATED, _IS_THERE, _NO_PARENT = 201, 405, 409
+_UNCLEAR = 500  # what XRootD and WsgiDAV say whatever is wrong with a name
+
+
+class WebFolders:
+    """For one thread. `refused(reply, url, what)` makes the error of a refusal; `kind`: of one of a name."""
+
+    def __init__(
+        self,
+        dialogue: WebDialogue,
+        refused: Callable[[Reply, WebUrl, str], MpxError],
+        stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
+        kind: type[MpxError],
+        quirks: DavQuirks,
+    ) -> None:
+        self._dialogue, self._refused, self._stats = dialogue, refused, stats
+        self._kind, self._quirks = kind, quirks
+
+    def make(self, names: Sequence[str]) -> list[bool | MpxError]:
+        """See Endpoint.make_folders."""
+        may_be_there = names if self._quirks.hides_new else []
+        there = {
+            name
+            for name, found in zip(may_be_there, self._stats(may_be_there), strict=True)
+            if isinstance(found, FileInfo) and found.kind is Kind.FOLDER
+        }
+        asked = [name for name in names if name not in there]
+        answers = list(self._dialogue.ask_all("MKCOL", [self._url(name) for name in asked]))
+        results: dict[str, bool | MpxError] = dict.fromkeys(there, False)
+        filled: set[str] = set()  # folders that something was made in
+        for name, answer in zip(asked, answers, strict=True):
+            is_made = answer is not None and answer[0].status == _CREATED
+            is_empty = _plain(name) not in filled
+            results[name] = is_empty if is_made else self._make_alone(name)
+            filled.update(_above(name))
+        return [results[name] for name in names]
+
+    def _url(self, name: str) -> WebUrl:
+        return self._dialogue.access.url_of(_plain(name) + "/")
+
+    def _find(self, name: str) -> FileInfo | None:
+        """Describe one name; raises what keeps it from being told."""
+        (found,) = self._stats([name])
+        if isinstance(found, MpxError):
+            raise found
+        return found
+
+    def _make_alone(self, name: str) -> bool | MpxError:
+        """Make a folder, and its missing parents; False where it is there."""
+        try:
+            found = self._find(name)
+            if found is not None:
+                return self._in_the_way(name) if found.kind is not Kind.FOLDER else False
+            refusal = self._ask(name)
+            if refusal is None:
+                return True
+            status, error = refusal
+            if status == _IS_THERE and self._find(name) is not None:
+                return False  # others have made it meanwhile
+            parent = posixpath.dirname(_plain(name))
+            above = self._find(parent) if parent not in ("", "/") else FileInfo(Kind.FOLDER)
+            if above is not None and above.kind is not Kind.FOLDER:
+                return self._in_the_way(parent)
+            if above is not None:  # so that nothing else fails there
+                return self._kind(str(error)) if status == _UNCLEAR else error
+            if status not in (_NO_PARENT, _UNCLEAR, *MISSING):
+                return error
+        except MpxError as failed:
+            if failed.may_retry or not isinstance(failed, self._kind):
+                raise
+            return failed
+        made = self._make_alone(parent)
+        if isinstance(made, MpxError):
+            return made
+        again = self._ask(name)
+        return again[1] if again else True
+
+    def _in_the_way(self, name: str) -> MpxError:
+        return self._kind(f"{self._dialogue.access.url_of(name)} is a file, so no folder can have that name")
+
+    def _ask(self, name: str) -> tuple[int, MpxError] | None:
+        """Ask for one; return the status that refuses it, and what that means."""
+        with self._dialogue.ask("MKCOL", self._url(name)) as (reply, at):
+            return None if is_success(reply) else (reply.status, self._refused(reply, at, "make the folder"))
+
+
+def _plain(name: str) -> str:
+    return name.rstrip("/")
+
+
+def _above(name: str) -> list[str]:
+    """Return the folders that a name is below of."""
+    parts = _plain(name).split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

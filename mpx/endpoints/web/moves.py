@@ -1,0 +1,130 @@
+"""Giving files their final names by WebDAV (MOVE), several at once.
+
+`Overwrite: T` has a server remove a folder that is in the way, with all that is in it (RFC 4918, 9.9.3): so
+it is sent only where what is in the way was seen to be none.
+"""
+
+import posixpath
+from collections.abc import Callable, Sequence
+
+from mpx.endpoints.web.connection import WebRequest
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.quirks import DavQuirks
+from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.endpoint import Commit, FileInfo, Kind
+from mpx.errors import DestinationError, MpxError
+
+_MULTI_STATUS, _IN_THE_WAY, _SERVER_ERROR = 207, 412, 500
+_IN_PLACE = "--in-place writes under the final name at once"
+
+
+class WebMoves:
+    """For one thread. `refused(reply, url, what)` makes the error of a refusal."""
+
+    def __init__(
+        self,
+        dialogue: WebDialogue,
+        refused: Callable[[Reply, WebUrl, str], MpxError],
+        stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
+        quirks: DavQuirks,
+    ) -> None:
+        self._dialogue, self._refused, self._stats, self._quirks = dialogue, refused, stats, quirks
+        self._url_of = dialogue.access.url_of
+
+    def move(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
+        """Give files their final names, replacing what has these; return what kept some from theirs."""
+        unfit = self._quirks.unfit
+        errors = {file: self._unfit(file) for file in files if unfit and unfit.search(file.final)}
+        plain = []
+        for file in (file for file in files if file not in errors):
+            if not self._quirks.unproven(file.final):
+                plain.append(file)
+            elif error := self._move_all([file]).get(file) or self._prove(file):
+                errors[file] = error
+        return errors | self._move_all(plain)
+
+    def _move_all(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
+        left = self._asked(files, overwrite=False)
+        errors: dict[Commit, MpxError] = {}
+        for file, there in zip(left, self._stats([file.final for file in left]), strict=True):
+            if isinstance(there, FileInfo) and there.kind is Kind.FOLDER:
+                what = f"{self._url_of(file.final)} is a folder, which no file replaces"
+                errors[file] = DestinationError(f"{what}; remove it, or copy to another name")
+            elif there is None and left[file] == _IN_THE_WAY:
+                errors[file] = self._elsewhere(file)
+        for file in self._asked([file for file in left if file not in errors], overwrite=True):
+            if error := self._move_alone(file):
+                errors[file] = error
+        return errors
+
+    def _asked(self, files: Sequence[Commit], *, overwrite: bool) -> dict[Commit, int]:
+        """Ask for all together; return the status of those not shown to have their names (0: none)."""
+        answers = list(self._dialogue.ask_each([self._request(file, overwrite=overwrite) for file in files]))
+        statuses = [0 if answer is None else answer[0].status for answer in answers]
+        done = [answer is not None and _is_moved(answer[0]) for answer in answers]
+        return {
+            file: status for file, status, is_done in zip(files, statuses, done, strict=True) if not is_done
+        }
+
+    def _request(self, file: Commit, *, overwrite: bool) -> WebRequest:
+        access = self._dialogue.access
+        return access.request("MOVE", self._url_of(file.partial), self._headers(file, overwrite=overwrite))
+
+    def _headers(self, file: Commit, *, overwrite: bool) -> dict[str, str]:
+        to = self._url_of(file.final)
+        target = to.target
+        if self._quirks.plain_destination:
+            target = file.final.encode("utf-8", "surrogateescape").decode("latin-1")  # as headers are sent
+        return {"Destination": f"{to.origin}{target}", "Overwrite": "T" if overwrite else "F"}
+
+    def _move_alone(self, file: Commit) -> MpxError | None:
+        """Give a file its final name, which no folder has; return what kept it from that.
+
+        It may have been given it already, over a connection that was lost before the answer.
+        """
+        headers = self._headers(file, overwrite=True)
+        with self._dialogue.ask("MOVE", self._url_of(file.partial), headers) as (reply, at):
+            if _is_moved(reply):
+                return None
+            final = self._url_of(file.final).path
+            error = self._refused(reply, at, f"give the name {final} to")
+            if reply.status in MISSING:
+                error = DestinationError(f"{error}; it was to get the name {final}")
+            elif reply.status in NOT_SUPPORTED:
+                error = DestinationError(f"{error}; {_IN_PLACE}")
+        if reply.status in MISSING and file.size_bytes is not None:
+            there, partial = self._stats([file.final, file.partial])
+            if isinstance(there, FileInfo) and there.size_bytes == file.size_bytes and partial is None:
+                return None
+        if reply.status == _SERVER_ERROR:
+            folder = posixpath.dirname(file.final)
+            if self._stats([folder]) == [None]:
+                return DestinationError(f"{error}; the folder {self._url_of(folder)} does not exist")
+        return error
+
+    # --- servers that do not decode where a file is to go ---------------------------------------------
+
+    def _prove(self, file: Commit) -> MpxError | None:
+        """Look whether a file has its name, as the server says."""
+        if self._stats([file.final]) == [None]:
+            return self._elsewhere(file)
+        self._quirks.proven |= self._quirks.unproven(file.final)
+        return None
+
+    def _elsewhere(self, file: Commit) -> MpxError:
+        return DestinationError(
+            f"{self._url_of(file.final)}: the server takes this for another name when it renames to it; "
+            f"{_IN_PLACE}"
+        )
+
+    def _unfit(self, file: Commit) -> MpxError:
+        return DestinationError(
+            f"{self._url_of(file.final)}: this server renames to no name with such characters; {_IN_PLACE}"
+        )
+
+
+def _is_moved(reply: Reply) -> bool:
+    """Tell whether a file has its new name: 207 says that something was not done."""
+    return is_success(reply) and reply.status != _MULTI_STATUS

@@ -1,0 +1,35 @@
+"""What a WebDAV server does otherwise than RFC 4918 has it, as far as it can be told by its name."""
+
+import re
+from dataclasses import dataclass, field
+
+from mpx.endpoints.web.reply import Reply
+
+_PLAIN = re.compile("[A-Za-z0-9/._~-]")
+
+
+@dataclass
+class DavQuirks:
+    """Learned once for all connections of a copy with one server."""
+
+    plain_destination: bool = False  # it takes the Destination of MOVE as it stands, without decoding it
+    hides_new: bool = False  # it says that it has made a folder which was there before (201, not 405)
+    dates_files: bool = False  # it gives a file the time that is the Date of the PUT
+    keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
+    unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
+    proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
+
+    def unproven(self, name: str) -> set[str]:
+        """Return the characters of a name that are encoded and not proven; one stands for all but ASCII."""
+        return {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)} - self.proven
+
+
+def quirks_of(reply: Reply) -> DavQuirks:
+    """Return what is known of the server that has sent an answer."""
+    server = reply.header("Server").lower()
+    if server.startswith("xrootd"):  # 5.5; no header carries control characters, nor blanks at its end
+        return DavQuirks(plain_destination=True, hides_new=True, unfit=re.compile(r"[\x00-\x1f\x7f?]|\s\Z"))
+    if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
+        return DavQuirks(unfit=re.compile("[?#;]"))
+    # Unless nginx stands before another server:
+    return DavQuirks(dates_files=server.startswith("nginx") and bool(reply.header("DAV")))
