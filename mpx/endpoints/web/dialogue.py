@@ -144,20 +144,9 @@ class WebDialogue:
 
     def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
         """Read an answer whose question was sent before the last answer came; some servers hang then."""
-        pipelining, origin = self.access.pipelining, connection.origin
-        patience_s = pipelining.patience_s(origin)
-        if patience_s is None or self._patience_s is not None:
+        if self._patience_s is not None:
             return self._reply(connection, method)
-        connection.be_patient(patience_s)
-        try:
-            reply = connection.reply(method)
-        except TransferTimeout:
-            pipelining.refuse(origin)
-            raise
-        finally:
-            connection.be_patient(None)
-        pipelining.prove(origin)
-        return reply
+        return self.access.pipelining.reply(connection, method)
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
