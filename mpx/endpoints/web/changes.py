@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folders import WebFolders
 from mpx.endpoints.web.moves import WebMoves
-from mpx.endpoints.web.quirks import DavQuirks, quirks_of
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
@@ -84,10 +84,7 @@ class WebChanges:
                 return False
 
     def _options(self, name: str) -> Reply:
-        access = self._dialogue.access
-        with self._dialogue.ask("OPTIONS", access.url_of(name)) as (reply, _):
-            if access.quirks is None:
-                access.quirks = quirks_of(reply)
+        with self._dialogue.ask("OPTIONS", self._dialogue.access.url_of(name)) as (reply, _):
             return reply
 
     def _quirks(self, names: Sequence[str]) -> DavQuirks:

@@ -156,7 +156,7 @@ class WebDescriber:
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
-        alone = int(self._access.speaks_dav is None)
+        alone = int(self._access.speaks_dav is None or self._access.quirks is None)
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:alone]]
         rest = [self._access.url_of(name) for name in names[alone:]]
         if self._access.speaks_dav:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
@@ -17,6 +18,7 @@ MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
+_RARELY_REFUSED = ("MKCOL", "MOVE")
 # May be asked once more where a kept connection has ended:
 _SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 
@@ -66,7 +68,8 @@ class WebDialogue:
         """
         done = 0
         while done < len(requests):
-            some, came = requests[done : done + self._at_once], 0
+            most = 1 if self._may_crash(requests[done].method) else self._at_once
+            some, came = requests[done : done + most], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -76,6 +79,11 @@ class WebDialogue:
                     self._at_once = max(1, came)
                 yield None
                 done += 1
+
+    def _may_crash(self, method: str) -> bool:
+        """Tell whether the server does not bear that more is asked behind a question, see DavQuirks."""
+        quirks = self.access.quirks
+        return quirks is not None and quirks.ends_at_errors and method not in _RARELY_REFUSED
 
     def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[Reply | None, Reply | None]:
         """Ask two questions about one URL at once; None where one is not answered, or leads elsewhere."""
@@ -171,6 +179,8 @@ class WebDialogue:
         reply = connection.reply(method)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
+            if self.access.quirks is None:
+                self.access.quirks = quirks_of(reply)
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
