@@ -53,6 +53,7 @@ LIMITS: dict[str, dict[str, object]] = {
     "xrootd": {
         "checksums": ("adler32", "md5"),
         "sums_parts": False,
+        "stores_any_bytes": False,
         "refuses_loops": True,
         "replaces_links": False,
         "makes_parents": True,
