@@ -12,7 +12,7 @@ from dataclasses import replace
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.connection import BegunAnswer
-from mpx.endpoints.web.describe import info_of_head, is_shown_unchanged
+from mpx.endpoints.web.describe import info_of_head, is_shown_unchanged, plain_tag
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
 from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
 from mpx.endpoints.web.receiving import Receiver
@@ -335,7 +335,7 @@ class WebDownloadWorker(WebWorker):
         if digest := told.get(file.sums.algorithm):
             file.far_digest = file.size_bytes, digest
         info = info_of_head(about, about.told_bytes)
-        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
+        return replace(info, tag=plain_tag(about.header("ETag"))) if fetch.at == fetch.url else info
 
     def _is_overtaken(self, fetch: WebFetch) -> bool:
         """Leave a connection that brings what others have brought, where nothing else is to be done."""
