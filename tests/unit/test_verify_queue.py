@@ -69,6 +69,27 @@ def test_without_checksums_files_are_committed_as_they_are() -> None:
     assert verify_queue.take(0) == Batch(proven=[file])
 
 
+def test_a_server_that_compares_whole_files_is_asked_for_no_sections() -> None:
+    verify_queue = VerifyQueue(verifies=True, sessions=1, by_section=False)
+    file = a_file(LARGE)
+    verify_queue.watch(file)
+    file.take_all()
+    file.landed(0, 2 * SECTION_BYTES)
+    assert verify_queue.take(0).is_empty
+    file.landed(2 * SECTION_BYTES, LARGE)
+    verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
+    assert (section.start, section.end, section.is_whole) == (0, LARGE, True)
+    verify_queue.damaged(section)
+    assert file.take_all() is None
+    file.landed(0, LARGE)
+    verify_queue.whole(file)
+    (section,) = verify_queue.take(0).sections
+    assert section.is_whole
+    assert verify_queue.same(section, "adler32")
+    assert verify_queue.take(0).proven == [file]
+
+
 def test_an_empty_file_needs_no_comparison() -> None:
     verify_queue = VerifyQueue(verifies=True, sessions=1)
     file = a_file(0)

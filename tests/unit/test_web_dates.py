@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.endpoints.web.dates import http_date, iso_date
+from mpx.endpoints.web.dates import date_of, http_date, iso_date
 
 ANY = st.datetimes(timezones=st.just(UTC)).map(lambda each: each.replace(microsecond=0))
 LIKELY = st.text("0123456789:-+, .TZGMUCnovNdcSu\u0663\n", max_size=70)
@@ -83,3 +83,14 @@ def test_times_of_iso_8601() -> None:
 def test_any_text_is_read_or_not(text: str) -> None:
     http_date(text)
     iso_date(text)
+
+
+@given(st.integers(min_value=-62_135_596_800, max_value=253_402_300_799))
+def test_dates_are_written_as_they_are_read(seconds: int) -> None:
+    assert http_date(date_of(seconds)) == seconds
+
+
+def test_fractions_of_a_second_are_left_out_and_other_years_too() -> None:
+    assert date_of(1_700_000_000.9) == "Tue, 14 Nov 2023 22:13:20 GMT"
+    assert date_of(-0.5) == "Wed, 31 Dec 1969 23:59:59 GMT"
+    assert date_of(1e18) == ""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.download_worker import WebDownloadWorker
-from mpx.endpoints.web.lanes import Pipelining
 from mpx.endpoints.web.upload_worker import WebUploadWorker
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
@@ -64,7 +63,7 @@ class WebDownloadCarrier(WebCarrier):
 
     def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
         self._whole_files = whole_files
-        self._answers, self._pipelining = Answers(access, context), Pipelining()
+        self._answers, self._pipelining = Answers(access, context), access.pipelining
         self._downloads: list[WebDownloadWorker] = []
         super().__init__(access, context)
 

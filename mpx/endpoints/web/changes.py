@@ -1,6 +1,8 @@
 """Making folders, removing and renaming by WebDAV, as far as the server can."""
 
+import math
 import posixpath
+import time
 from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -15,6 +17,8 @@ from mpx.errors import DestinationError, MpxError
 from mpx.report import OnNote
 
 TIMES = "modification times are not kept: WebDAV has no way to set them that this server understands"
+FOLDER_TIMES = "modification times of folders are not kept: WebDAV has no way to set them"
+OLDER_S = 3600.0  # than now, and perhaps the clock of the server
 MODES = "modes are not kept: WebDAV has none"
 
 
@@ -55,18 +59,38 @@ class WebChanges:
 
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. What is stored is renamed; when it is synced is the server's affair."""
-        self.note_unkept(files, note)
         moved = [file for file in files if file.partial != file.final]
         quirks = self._quirks([file.final for file in moved])
         errors = WebMoves(self._dialogue, self._refused, self._stats, quirks).move(moved)
+        self._look_at_times([file for file in files if file not in errors])
+        self.note_unkept(files, note, keeps_times=self.keeps_times)
         return [errors.get(file) for file in files]
 
+    @property
+    def keeps_times(self) -> bool:
+        """Whether files were seen to have the times that they were stored with."""
+        quirks = self._dialogue.access.quirks
+        return quirks is not None and quirks.keeps_times is True
+
+    def _look_at_times(self, files: Sequence[Commit]) -> None:
+        """Find out whether a server that gives files their times does so, by the first that is older."""
+        quirks = self._dialogue.access.quirks
+        if quirks is None or not quirks.dates_files or quirks.keeps_times is not None:
+            return
+        for file in files:
+            if file.modified_s is None or time.time() - file.modified_s < OLDER_S:
+                continue  # it has about that time anyway
+            (found,) = self._stats([file.final])
+            if isinstance(found, FileInfo) and found.modified_s is not None:
+                quirks.keeps_times = found.modified_s == math.floor(file.modified_s)
+            return
+
     @staticmethod
-    def note_unkept(files: Sequence[Commit | Stamp], note: OnNote) -> None:
+    def note_unkept(files: Sequence[Commit | Stamp], note: OnNote, *, keeps_times: bool = False) -> None:
         """Say what cannot be kept of what files and folders are to have."""
         if any(file.mode is not None for file in files):
             note(MODES)
-        if any(file.modified_s is not None for file in files):
+        if any(file.modified_s is not None for file in files) and not keeps_times:
             note(TIMES)
 
     def can_rename(self, name: str) -> bool:

@@ -1,9 +1,11 @@
 """Times as servers of HTTP and WebDAV write them, in UTC. Pure; what is no time is None."""
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 
 _LONGEST = 64  # characters
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
 _DAY, _MONTH, _YEAR = r"(?P<day>[0-9]{1,2})", r"(?P<month>[A-Za-z]{3})", r"(?P<year>[0-9]{4}|[0-9]{2})"
@@ -32,6 +34,16 @@ def http_date(text: str) -> int | None:
     if len(found["year"]) == 2:
         year += 1900 if year >= 69 else 2000
     return _seconds(year, _MONTHS.index(month) + 1, found)
+
+
+def date_of(seconds: float) -> str:
+    """Return a time as a date of HTTP (RFC 9110), in whole seconds; empty where it has no such year."""
+    try:
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=math.floor(seconds))
+    except (OverflowError, ValueError):
+        return ""
+    day = _DAYS[when.weekday()]
+    return f"{day}, {when.day:02} {_MONTHS[when.month - 1].title()} {when.year:04} {when:%H:%M:%S} GMT"
 
 
 def iso_date(text: str) -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
@@ -16,9 +17,8 @@ from mpx.text import shown
 
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
-FEW_ANSWERS = 10  # a server that ends a connection before so many takes few questions at once
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
-_RARELY_REFUSED = ("MKCOL", "MOVE")
+_RARELY_REFUSED = "MOVE"
 # May be asked once more where a kept connection has ended:
 _SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 
@@ -26,8 +26,12 @@ _SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 class WebDialogue:
     """Asks over one connection to each origin. For one thread."""
 
-    def __init__(self, access: WebAccess, stop: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self, access: WebAccess, stop: Callable[[], bool] | None = None, *, follows: bool = True
+    ) -> None:
+        """`follows`: redirects; else they are answers as others."""
         self.access = access
+        self._follows = follows
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
         self._at_once = AT_ONCE
@@ -45,7 +49,7 @@ class WebDialogue:
         for _ in range(MOST_REDIRECTS + 1):
             request = self._request(method, url, extra or {}, body)
             with self._answer(request, body) as reply:
-                to = redirected(reply, url)
+                to = redirected(reply, url) if self._follows else None
                 if to is None:
                     yield reply, url
                     return
@@ -67,9 +71,11 @@ class WebDialogue:
         connection before the answer, or leads elsewhere.
         """
         done = 0
+        origin = self.access.origin
         while done < len(requests):
-            most = 1 if self._may_crash(requests[done].method) else self._at_once
-            some, came = requests[done : done + most], 0
+            is_together = self.access.pipelining.is_possible(origin)
+            is_together = is_together and not self._may_crash(requests[done].method)
+            some, came = requests[done : done + (self._at_once if is_together else 1)], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -83,7 +89,7 @@ class WebDialogue:
     def _may_crash(self, method: str) -> bool:
         """Tell whether the server does not bear that more is asked behind a question, see DavQuirks."""
         quirks = self.access.quirks
-        return quirks is not None and quirks.ends_at_errors and method not in _RARELY_REFUSED
+        return quirks is not None and quirks.ends_at_errors and method != _RARELY_REFUSED
 
     def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[Reply | None, Reply | None]:
         """Ask two questions about one URL at once; None where one is not answered, or leads elsewhere."""
@@ -109,7 +115,7 @@ class WebDialogue:
             answer = self._reply(connection, first)
             answer.read(DRAINED_BYTES)
             if answer.is_reusable:
-                return answer, BegunAnswer(url, connection, self._reply(connection, "GET"))
+                return answer, BegunAnswer(url, connection, self._reply_asked_ahead(connection, "GET"))
         except (ConnectionLost, TransferTimeout):
             pass
         except BaseException:
@@ -127,7 +133,9 @@ class WebDialogue:
         try:
             connection.send_all_of(requests, body)
             for left, request in zip(range(len(requests), 0, -1), requests, strict=True):
-                reply = self._reply(connection, request.method)
+                is_first = left == len(requests)
+                answer = self._reply if is_first else self._reply_asked_ahead
+                reply = answer(connection, request.method)
                 content = reply.read(DRAINED_BYTES)
                 yield reply, content
                 if not reply.is_reusable:
@@ -140,6 +148,23 @@ class WebDialogue:
                 self._kept[origin] = connection
             else:
                 connection.close()
+
+    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
+        """Read an answer whose question was sent before the last answer came; some servers hang then."""
+        pipelining, origin = self.access.pipelining, connection.origin
+        patience_s = pipelining.patience_s(origin)
+        if patience_s is None or self._patience_s is not None:
+            return self._reply(connection, method)
+        connection.be_patient(patience_s)
+        try:
+            reply = connection.reply(method)
+        except TransferTimeout:
+            pipelining.refuse(origin)
+            raise
+        finally:
+            connection.be_patient(None)
+        pipelining.prove(origin)
+        return reply
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}

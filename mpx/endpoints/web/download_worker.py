@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
-from mpx.endpoints.web.connection import BegunAnswer
+from mpx.endpoints.web.connection import BegunAnswer, HttpConnection
 from mpx.endpoints.web.describe import info_of_head, is_shown_unchanged, plain_tag
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
-from mpx.endpoints.web.lanes import Pipelining, ReceivingLane
+from mpx.endpoints.web.lanes import ReceivingLane
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import Reply
@@ -129,6 +130,7 @@ class WebDownloadWorker(WebWorker):
             return True
         fetch = WebFetch(file, piece.start, piece.end, url, is_whole=is_all, fd=fd)
         fetch.at = self.access.leads_to(url)
+        fetch.is_ahead = any(each.at.origin == fetch.at.origin for each in self._fetches)
         self._fetches.append(fetch)
         if not self.is_busy:
             self.is_busy, self.came_s = True, time.monotonic()
@@ -229,12 +231,13 @@ class WebDownloadWorker(WebWorker):
     def _begin_answer(self, fetch: WebFetch) -> None:
         """Read the head of an answer, and decide what it means."""
         lane = self.lanes.get(fetch.at.origin)
-        if lane is None:  # it was dropped, with what was asked behind
+        if lane is None or not fetch.is_sent:  # the lane was dropped, with what was asked behind
+            fetch.is_ahead = False
             self.lanes.ask(fetch)
             return
         was_used, http = lane.http.answered > 0, lane.http
         try:
-            reply = http.reply("GET")
+            reply = self._reply(fetch, http)
         except ConnectionLost:
             if not was_used or http.incoming.has_some:
                 raise
@@ -265,11 +268,33 @@ class WebDownloadWorker(WebWorker):
             self._fetches.append(fetch)
             self.lanes.ask(fetch)
 
+    def _reply(self, fetch: WebFetch, http: HttpConnection) -> Reply:
+        """Read the head of an answer; one that was asked for ahead may never come."""
+        patience_s = self._pipelining.patience_s(fetch.at.origin) if fetch.is_ahead else None
+        if patience_s is None:
+            return http.reply("GET")
+        http.be_patient(patience_s)
+        try:
+            reply = http.reply("GET")
+        except TransferTimeout as error:
+            self._pipelining.refuse(fetch.at.origin)
+            raise ConnectionLost(f"{error}, as it takes no requests ahead") from None
+        finally:
+            http.be_patient(None)
+        self._pipelining.prove(fetch.at.origin)
+        return reply
+
     def _ask_again(self, fetch: WebFetch) -> None:
         """Ask anew for all that a connection was to answer which has ended."""
         self.lanes.drop(fetch.at.origin)
-        for each in self._fetches:
-            if each.at.origin == fetch.at.origin:
+        self._ask_behind([each for each in self._fetches if each.at.origin == fetch.at.origin])
+
+    def _ask_behind(self, fetches: Sequence[WebFetch]) -> None:
+        """Ask anew for what a connection was to answer that has ended, all at once where the server can."""
+        at_once = len(fetches) if fetches and self._pipelining.is_possible(fetches[0].at.origin) else 1
+        for i, each in enumerate(fetches):
+            each.is_sent, each.is_ahead = False, i > 0
+            if i < at_once:
                 self.lanes.ask(each)
 
     def _lost_lane(self, fetch: WebFetch) -> None:
@@ -277,10 +302,9 @@ class WebDownloadWorker(WebWorker):
         lane = self.lanes.get(fetch.at.origin)
         behind = [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
         if lane is not None and behind:
-            self._pipelining.broken(lane)
+            self._pipelining.ended(lane.http.origin, lane.http.answered)
         self.lanes.drop(fetch.at.origin)
-        for each in behind:
-            self.lanes.ask(each)
+        self._ask_behind(behind)
 
     # --- bodies --------------------------------------------------------------------------------------
 

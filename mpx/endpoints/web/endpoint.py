@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.changes import WebChanges
+from mpx.endpoints.web.changes import FOLDER_TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
-from mpx.endpoints.web.refusals import refused
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.url import WebUrl
@@ -42,15 +41,7 @@ class WebEndpoint:
         return self._access.url_of(name)
 
     def _refused(self, reply: Reply, url: WebUrl, what: str) -> MpxError:
-        access = self._access
-        return refused(
-            reply,
-            url,
-            what,
-            self._refusal,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
-        )
+        return self._access.refused(reply, url, what, self._refusal)
 
     @property
     def protection(self) -> Protection:
@@ -178,8 +169,10 @@ class WebEndpoint:
         return self._changes.commit(files, note)
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
-        """See Endpoint. None can be set."""
-        WebChanges.note_unkept(folders, note)
+        """See Endpoint. None can be set of folders."""
+        if self._changes.keeps_times and any(folder.modified_s is not None for folder in folders):
+            note(FOLDER_TIMES)
+        WebChanges.note_unkept(folders, note, keeps_times=self._changes.keeps_times)
 
     most_compared_parts = 1  # see Endpoint
 
@@ -193,7 +186,7 @@ class WebEndpoint:
 
     def keeps_times(self) -> bool:
         """See Endpoint."""
-        return False
+        return self._changes.keeps_times
 
     # --- checking ------------------------------------------------------------------------------------
 

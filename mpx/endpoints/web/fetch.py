@@ -33,6 +33,8 @@ class WebFetch:
         self.is_whole = is_whole
         self.asked_end = end  # a server may send less at once: then `end` is where that ends
         self.is_checked = False  # what the file is now is asked for behind it, on the same connection
+        self.is_sent = False  # the server was asked, over the connection that there is
+        self.is_ahead = False  # ... before the last answer had come
         self.hops = 0  # redirects so far
         self.sent_s = time.monotonic()
         self.reply: Reply | None = None  # once its head has come

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyLost
+from mpx.endpoints.web.dates import date_of
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import LaneSet, WebLane
-from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
 from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
@@ -46,7 +47,7 @@ class FilePut:
         means (ServerBusy), ConnectionLost and the like, BodyCut, and what `send` does.
         """
         self.was_tried = self._is_begun = False
-        url, expects = self._access.url_of(file.partial), True
+        url, expects = self._access.stored_as(file), True
         for _ in range(MOST_REDIRECTS + 1):
             is_long = file.is_streamed or file.size_bytes > SHORT_BYTES
             asks_first = expects and (self.leads_on or is_long or not is_repeatable)
@@ -69,15 +70,7 @@ class FilePut:
             raise self._refusal(reply, url, file)
 
     def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
-        access = self._access
-        error = refused(
-            reply,
-            url,
-            "store",
-            DestinationError,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
-        )
+        error = self._access.refused(reply, url, "store", DestinationError)
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
                 f"{error}; it takes nothing of unknown length: copy {file.source} from a file"
@@ -109,7 +102,8 @@ class FilePut:
             pacing.limit_unsent(http.socket, UNSENT_BYTES)
         size_bytes = None if file.is_streamed else file.size_bytes
         self.is_under_way = True
-        http.send(self._access.request("PUT", url, body_headers(size_bytes, asks_first=asks_first)))
+        headers = body_headers(size_bytes, asks_first=asks_first)
+        http.send(self._access.request("PUT", url, {**headers, **dated(self._access, file)}))
         if asks_first and (early := self._early(lane)):
             self._lanes.drop(url.origin)  # it may wait for the data still
             self.is_under_way = False
@@ -162,3 +156,11 @@ def body_headers(size_bytes: int | None, *, asks_first: bool) -> Mapping[str, st
     told = {"Transfer-Encoding": "chunked"} if size_bytes is None else {"Content-Length": str(size_bytes)}
     expect = {"Expect": "100-continue"} if asks_first else {}
     return {**told, **expect, "Content-Type": "application/octet-stream"}
+
+
+def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
+    """Return what gives a file its modification time as it is stored, where a server takes that."""
+    if file.modified_s is None or not (access.quirks and access.quirks.dates_files):
+        return {}
+    date = date_of(file.modified_s)
+    return {"Date": date} if date else {}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import HttpConnection
-from mpx.endpoints.web.dialogue import FEW_ANSWERS
 from mpx.endpoints.web.fetch import WebFetch
 from mpx.endpoints.web.server_digests import wanted
 from mpx.endpoints.web.url import Origin
@@ -31,24 +30,6 @@ class WebLane(StreamCounters):
 
 class ReceivingLane(ReceivingCounters, WebLane):
     """The same of what comes."""
-
-
-class Pipelining:
-    """Which servers take requests ahead of the answers to those before. For any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._refusing: set[Origin] = set()
-
-    def is_possible(self, origin: Origin) -> bool:
-        """Tell whether requests may be sent ahead."""
-        return origin not in self._refusing
-
-    def broken(self, lane: WebLane) -> None:
-        """Note that a connection ended with requests that were not answered."""
-        if lane.http.answered < FEW_ANSWERS:
-            with self._lock:
-                self._refusing.add(lane.http.origin)
 
 
 class LaneSet:
@@ -119,7 +100,7 @@ class LaneSet:
     def ask(self, fetch: WebFetch) -> None:
         """Send the request of a fetch; raises ConnectionLost and the like."""
         origin = fetch.at.origin
-        fetch.is_checked = False
+        fetch.is_checked, fetch.is_sent = False, True
         self.to(origin).http.send(self._access.request("GET", fetch.at, fetch.headers()))
 
     def ask_about(self, fetch: WebFetch) -> None:
@@ -130,7 +111,7 @@ class LaneSet:
         origin, file = fetch.at.origin, fetch.file
         if lane := self._lanes.get(origin):
             algorithm, server = file.sums.algorithm, self._access.server
-            is_told_soon = file.size_bytes <= SHORT_BYTES and server.is_asked_by_name
+            is_told_soon = file.size_bytes <= SHORT_BYTES and server.is_known_to_compute
             wants = wanted(algorithm) if is_told_soon and server.may_tell(algorithm) else {}
             lane.http.send(self._access.request("HEAD", fetch.at, wants))
             fetch.is_checked = True

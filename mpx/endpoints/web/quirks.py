@@ -17,6 +17,8 @@ class DavQuirks:
     # It ends a connection with most refusals, also that nothing has a name. XRootD 5.5 crashes soon where
     # more was asked behind that.
     ends_at_errors: bool = False
+    dates_files: bool = False  # it gives a file the time that is the Date of the PUT
+    keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
     proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
 
@@ -33,4 +35,5 @@ def quirks_of(reply: Reply) -> DavQuirks:
         return DavQuirks(plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit)
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
         return DavQuirks(unfit=re.compile("[?#;]"))
-    return DavQuirks()
+    # Unless nginx stands before another server:
+    return DavQuirks(dates_files=server.startswith("nginx") and bool(reply.header("DAV")))

@@ -4,7 +4,8 @@ import threading
 from collections.abc import Mapping
 
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.lanes import LaneSet, Pipelining
+from mpx.endpoints.web.lanes import LaneSet
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.path_set import DEFAULT_PATH, Side
 from mpx.engine.session_turns import MaybeSingle

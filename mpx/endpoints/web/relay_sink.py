@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyCut
-from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers
-from mpx.endpoints.web.lanes import Pipelining, WebLane
+from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers, dated
+from mpx.endpoints.web.lanes import WebLane
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.relay_end import AT_ONCE, MOST_FILES, WebRelayEnd
 from mpx.engine.carrier import CarrierContext
@@ -103,13 +104,13 @@ class WebRelaySink(WebRelayEnd):
             if not (stored or was_used):
                 raise
         if asked > len(stored):
-            self._pipelining.broken(lane)
+            self._pipelining.ended(lane.http.origin, lane.http.answered)
         self._lanes.drop(lane.http.origin)
         return stored
 
     def _send(self, lane: WebLane, file: FileTransfer, content: bytes) -> None:
-        headers = body_headers(len(content), asks_first=False)
-        url = self._access.url_of(file.partial)
+        headers = {**body_headers(len(content), asks_first=False), **dated(self._access, file)}
+        url = self._access.stored_as(file)
         lane.offered_bytes += len(content)
         lane.http.send(self._access.request("PUT", url, headers), content)
         lane.passed_bytes += len(content)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
-from mpx.endpoints.web.lanes import Pipelining, WebLane
+from mpx.endpoints.web.lanes import WebLane
+from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.relay_end import AT_ONCE, MOST_FILES, WebRelayEnd
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
@@ -199,5 +200,5 @@ class WebRelaySource(WebRelayEnd):
     def _break(self, lane: WebLane, *, is_early: bool) -> None:
         """Close a connection that does not last; `is_early`: with requests that were not answered."""
         if is_early:
-            self._pipelining.broken(lane)
+            self._pipelining.ended(lane.http.origin, lane.http.answered)
         self._lanes.drop(lane.http.origin)

@@ -55,7 +55,7 @@ class ServerDigests:
         return self._name is not None
 
     @property
-    def is_asked_by_name(self) -> bool:
+    def is_known_to_compute(self) -> bool:
         """Whether its kind is known to compute digests, so that they are asked for together with others."""
         return self._kind is _Kind.COMPUTES
 

@@ -44,8 +44,13 @@ class XrootdSite(WebSite):
 
 
 @contextlib.contextmanager
-def xrootd_site(folder: Path, *, beside: XrootdSite | None = None) -> Iterator[XrootdSite]:
-    """XRootD while in the `with` block, with a network and an issuer of its own or those of `beside`."""
+def xrootd_site(
+    folder: Path, *, beside: XrootdSite | None = None, checksums: str = "max 2 adler32 md5"
+) -> Iterator[XrootdSite]:
+    """XRootD while in the `with` block, with a network and an issuer of its own or those of `beside`.
+
+    `checksums`: that it computes; empty: none.
+    """
     if os.geteuid() != 0:
         pytest.skip("a network of its own is made by root")
     program = find_peer("xrootd")
@@ -56,7 +61,7 @@ def xrootd_site(folder: Path, *, beside: XrootdSite | None = None) -> Iterator[X
             issuer = beside.issuer if beside else held.enter_context(token_issuer())
             port = free_ports(1)[0]
         shown = host_certificate()
-        state = _write_state(folder, port, shown, issuer)
+        state = _write_state(folder, port, shown, issuer, checksums)
         as_account = ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups"]
         serve = [*as_account, program, "-c", str(state / "xrootd.cfg")]
         server = ServerProcess(
@@ -80,7 +85,9 @@ def xrootd_site(folder: Path, *, beside: XrootdSite | None = None) -> Iterator[X
         yield site
 
 
-def _write_state(folder: Path, port: int, shown: HostCertificate, issuer: TokenIssuer) -> Path:
+def _write_state(
+    folder: Path, port: int, shown: HostCertificate, issuer: TokenIssuer, checksums: str
+) -> Path:
     """Write what the server reads into a folder beside that which it serves, and give both to its account."""
     state = folder.parent / f"{folder.name}.xrootd"
     for name in ("admin", "run", "cache"):  # the last one is of the keys of issuers
@@ -107,7 +114,7 @@ xrd.port {port}
 xrd.protocol http:{port} libXrdHttp.so
 xrd.tls {state}/host.pem {state}/host.key
 xrd.tlsca certdir {state}/trusted
-xrootd.chksum max 2 adler32 md5
+{f"xrootd.chksum {checksums}" if checksums else ""}
 http.cadir {state}/trusted
 http.cert {state}/host.pem
 http.key {state}/host.key

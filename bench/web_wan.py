@@ -1,0 +1,202 @@
+"""One file from and to nginx across a wide-area network: mpx beside aria2, curl and rclone.
+
+    mpx lab simulate python bench/web_wan.py [--cases clean ...] [--seeds 1 2 3]   (needs root and the tools)
+
+200 Mbit/s and 60 ms with a queue of one product of bandwidth and delay: clean, with random losses, beside a
+CUBIC and beside a BBR stream. 400 MB down, where the server's kernel sends; 100 MB up, where ours does. Whole
+commands count, from start to end, and each file is compared with its source.
+Goals: down nobody is faster, but for a tie (2 %); beside others than `--policy fast`, as the default leaves
+them their part; up at least 1.3 times the best of the others where there is loss or BBR.
+"""
+
+import argparse
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
+
+import harness
+import web_tools
+from figures import Spread, Verdict, machine
+from mpx_lab.lab import Lab
+from mpx_lab.lab_host import LabHost
+from mpx_lab.shape import Direction
+from mpx_lab.topology import Topology, wan
+from mpx_lab.traffic.background import Background
+from web_tools import ARIA2, ARIA2_16, CURL, MPX, MPX_FAST, RCLONE
+
+RATE_BPS, RTT_S = 200_000_000, 0.060
+DOWN, UP = "down", "up"
+SIZES = MappingProxyType({DOWN: 400_000_000, UP: 100_000_000})
+OURS = (MPX, MPX_FAST)
+TOOLS = MappingProxyType({DOWN: (*OURS, ARIA2_16, ARIA2, CURL, RCLONE), UP: (*OURS, CURL, RCLONE)})
+TIE, MUCH = 1.02, 1.3
+CUBIC, BBR = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
+SETTLES_S = 10.0  # simulated: what is beside fills the link
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a path is like."""
+
+    loss: float = 0.0
+    beside: str = ""
+
+
+CASES: Mapping[str, Condition] = MappingProxyType(
+    {
+        "clean": Condition(),
+        "0.05 % loss": Condition(loss=0.0005),
+        "0.5 % loss": Condition(loss=0.005),
+        "beside CUBIC": Condition(beside=CUBIC),
+        "beside BBR": Condition(beside=BBR),
+    }
+)
+
+
+@dataclass(frozen=True)
+class WebRun:
+    """One command and how long it took."""
+
+    case: str
+    way: str
+    tool: str
+    seed: int
+    took_s: float
+
+    @property
+    def goodput_bps(self) -> float:
+        """What the whole command carried."""
+        return SIZES[self.way] * 8 / self.took_s
+
+
+class WebWan(harness.Row[Sequence[WebRun]]):
+    """See the head of this file."""
+
+    name = "web-wan"
+    folder = "reports/web-wan"
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add which paths, directions and seeds."""
+        super().arguments(parser)
+        parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+        parser.add_argument("--ways", nargs="+", choices=SIZES, default=list(SIZES))
+        parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+
+    def results(self, options: argparse.Namespace) -> Sequence[WebRun]:
+        """Copy with each tool over each path, and print the table."""
+        harness.require_root()
+        print(machine())
+        found: list[WebRun] = []
+        for case in options.cases:
+            for seed in options.seeds if CASES[case].loss else options.seeds[:1]:
+                for way in options.ways:
+                    with harness.work_folder("web-wan", "/tmp", 0o755) as folder:
+                        found += _measure(case, way, seed, folder)
+        print("\n".join(self.table(found)))
+        return found
+
+    def table(self, results: Sequence[WebRun]) -> Sequence[str]:
+        """Mbit/s of the whole command, by path and tool."""
+        names = TOOLS[DOWN]
+        lines = [f"| path | way | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+        for case, way in dict.fromkeys((run.case, run.way) for run in results):
+            row = []
+            for tool in names:
+                runs = [run.goodput_bps / 1e6 for run in results if _key(run) == (case, way, tool)]
+                row.append(f"{Spread(runs):.1f}" if runs else "")
+            lines.append(f"| {case} | {way} | {' | '.join(row)} |")
+        return lines
+
+    def measured(self, results: Sequence[WebRun]) -> list[dict[str, Any]]:
+        """Return all runs, as JSON holds them."""
+        return [asdict(run) for run in results]
+
+    def draw(self, results: Sequence[WebRun], axes: Any) -> None:
+        """Goodput by path, direction and tool."""
+        axes.plot(
+            [run.goodput_bps / 1e6 for run in results],
+            [f"{run.case}, {run.way}: {run.tool}" for run in results],
+            "o",
+        )
+        axes.set_xlabel("Mbit/s")
+
+
+def _key(run: WebRun) -> tuple[str, str, str]:
+    return run.case, run.way, run.tool
+
+
+def _measure(case: str, way: str, seed: int, folder: Path) -> list[WebRun]:
+    served, here = folder / "served", folder / "here"
+    for made in (served, here):
+        made.mkdir()
+    source = (served if way == DOWN else here) / "file"
+    with source.open("wb") as file:
+        file.truncate(SIZES[way])
+    condition, found = CASES[case], []
+    link = wan("far", "near", rate_bps=RATE_BPS, rtt_s=RTT_S, bdp=1.0, name="wan")
+    topology = Topology("web-wan", ("far",), ("near",), links=(link,))
+    with Lab.up(topology, "web-wan") as lab, contextlib.ExitStack() as stack:
+        far, near = lab.host("far"), lab.host("near")
+        for host in (far, near):
+            host.set_route(congestion="cubic")
+        if condition.loss:
+            direction = Direction.A_TO_B if way == DOWN else Direction.B_TO_A
+            lab.link("wan").change(direction, loss=condition.loss, seed=seed)
+        url = stack.enter_context(web_tools.nginx(far, folder, served))
+        if condition.beside:
+            ends = (far, near) if way == DOWN else (near, far)
+            flows = folder / "flows"
+            flows.mkdir()
+            address = ends[1].addresses[0]
+            beside = Background(condition.beside, "beside", *ends, address, flows, time.monotonic())
+            stack.enter_context(beside)
+            time.sleep(SETTLES_S)  # of the simulated clock
+        for number, tool in enumerate(TOOLS[way]):
+            target = here / "got" if way == DOWN else served / f"got{number}"
+            state = folder / f"state{number}"
+            state.mkdir()
+            if way == DOWN:
+                words = web_tools.fetch(tool, f"{url}/file", target, state)
+            else:
+                words = web_tools.store(tool, source, url, target.name, state)
+            found.append(WebRun(case, way, tool, seed, _timed(near, words)))
+            subprocess.run(["cmp", source, target], check=True)
+            target.unlink()
+            sys.stderr.write(f"{found[-1]}\n")
+    return found
+
+
+def _timed(host: LabHost, words: Sequence[str]) -> float:
+    began_s = time.monotonic()
+    host.run(words, stdout=subprocess.DEVNULL, env=web_tools.environment(), check=True)
+    return time.monotonic() - began_s
+
+
+def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
+    """Say which goals are reached: by medians."""
+    runs = [WebRun(**each) for each in stored]
+    for case, way in dict.fromkeys((run.case, run.way) for run in runs):
+        medians = {
+            tool: Spread([run.goodput_bps for run in runs if _key(run) == (case, way, tool)]).median
+            for tool in TOOLS[way]
+        }
+        best = max(value for tool, value in medians.items() if tool not in OURS)
+        ours = MPX_FAST if CASES[case].beside and way == DOWN else MPX
+        share = medians[ours] / best
+        if way == DOWN:
+            yield Verdict(f"{case}, down: {ours} as fast as the best", f"{share:.3f}", share >= 1 / TIE)
+        elif CASES[case].loss or CASES[case].beside == BBR:
+            yield Verdict(f"{case}, up: at least {MUCH:g} of the best", f"{share:.2f}", share >= MUCH)
+
+
+if __name__ == "__main__":
+    harness.run_row(WebWan(), judge)
