@@ -68,7 +68,7 @@ class WebAccess:
         self.server = ServerDigests(options.asked_checksum)
         self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
-        self.quirks: DavQuirks | None = None  # of the server; None: it was not asked
+        self.quirks: DavQuirks | None = None  # of the server; None: it has not answered yet
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property

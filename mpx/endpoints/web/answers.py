@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.describe import info_of_head
+from mpx.endpoints.web.describe import info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
@@ -52,7 +52,7 @@ class Answers:
         if digest := digests_told(about).get(file.sums.algorithm):
             file.far_digest = file.size_bytes, digest
         info = info_of_head(about, about.told_bytes)
-        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
+        return replace(info, tag=plain_tag(about.header("ETag"))) if fetch.at == fetch.url else info
 
     def judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError | None:
         """Decide on an answer: None where its body is what was asked for, a URL to ask next, or an error.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folders import WebFolders
 from mpx.endpoints.web.moves import WebMoves
-from mpx.endpoints.web.quirks import DavQuirks, quirks_of
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
@@ -115,10 +115,7 @@ class WebChanges:
                 return self._dialogue.access.speaks_dav is True and not is_success(reply)
 
     def _options(self, name: str) -> tuple[Reply, WebUrl]:
-        access = self._dialogue.access
-        with self._dialogue.ask("OPTIONS", access.url_of(name)) as (reply, at):
-            if access.quirks is None:
-                access.quirks = quirks_of(reply)
+        with self._dialogue.ask("OPTIONS", self._dialogue.access.url_of(name)) as (reply, at):
             return reply, at
 
     def _quirks(self, names: Sequence[str]) -> DavQuirks:

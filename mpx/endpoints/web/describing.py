@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.describe import info_of_entry, info_of_head
+from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, listed
@@ -167,11 +167,11 @@ class WebDescriber:
         if reply.header("Accept-Ranges").lower() == "none":
             self.takes_ranges = False
         info = info_of_head(reply, size_bytes)
-        return replace(info, tag=reply.header("ETag") if at == url else "")
+        return replace(info, tag=plain_tag(reply.header("ETag")) if at == url else "")
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
-        alone = int(self._access.speaks_dav is None)
+        alone = int(self._access.speaks_dav is None or self._access.quirks is None)
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:alone]]
         rest = [self._access.url_of(name) for name in names[alone:]]
         if self._access.speaks_dav:

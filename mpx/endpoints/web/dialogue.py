@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.pipelining import FEW_ANSWERS
+from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import Reply
@@ -17,6 +18,7 @@ from mpx.text import shown
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
+_RARELY_REFUSED = "MOVE"
 # May be asked once more where a kept connection has ended, whether or not it was done: who asks for a change
 # finds that out by the second answer.
 _REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
@@ -72,8 +74,9 @@ class WebDialogue:
         done = 0
         origin = self.access.origin
         while done < len(requests):
-            at_once = self._at_once if self.access.pipelining.is_possible(origin) else 1
-            some, came = requests[done : done + at_once], 0
+            is_together = self.access.pipelining.is_possible(origin)
+            is_together = is_together and not self._may_crash(requests[done].method)
+            some, came = requests[done : done + (self._at_once if is_together else 1)], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -83,6 +86,11 @@ class WebDialogue:
                     self._at_once = max(1, came)
                 yield None
                 done += 1
+
+    def _may_crash(self, method: str) -> bool:
+        """Tell whether the server does not bear that more is asked behind a question, see DavQuirks."""
+        quirks = self.access.quirks
+        return quirks is not None and quirks.ends_at_errors and method != _RARELY_REFUSED
 
     def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[Reply | None, Reply | None]:
         """Ask two questions about one URL at once; None where one is not answered, or leads elsewhere."""
@@ -186,6 +194,8 @@ class WebDialogue:
         reply = connection.reply(method)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
+            if self.access.quirks is None:
+                self.access.quirks = quirks_of(reply)
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:

@@ -184,9 +184,17 @@ class WebDownloadWorker(WebWorker):
             ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
             if ahead_bytes > self._goodput.wanted_ahead(self.lanes.connected_s):
                 return
-            if not self._ask_next():
+            if not (self._may_ask_ahead(fetch) and self._ask_next()):
                 self._ask_about(self._fetches[-1])
                 return
+
+    def _may_ask_ahead(self, fetch: WebFetch) -> bool:
+        """Tell whether more may be asked for behind a fetch, of a server that refusals in between harm.
+
+        Then only more of the same file, which it has just agreed to send.
+        """
+        quirks = self.access.quirks
+        return quirks is None or not quirks.ends_at_errors or fetch.file.todo_bytes > 0
 
     def _ask_about(self, fetch: WebFetch) -> None:
         """Ask what a file is behind its last range: it is answered once the server has read all of that.
