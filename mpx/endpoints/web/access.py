@@ -20,7 +20,7 @@ from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import refused
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
@@ -108,7 +108,7 @@ class WebAccess:
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
 
-    def refused(self, reply: Reply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+    def refused(self, reply: HttpReply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
         """Return the error for an answer that is no success; see refusals.refused."""
         has_credentials = self.has_credentials(url.origin)
         return refused(

@@ -3,13 +3,13 @@
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.multistatus import DavEntry
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import changed
 
 
-def info_of_head(reply: Reply, size_bytes: int | None) -> FileInfo:
+def info_of_head(reply: HttpReply, size_bytes: int | None) -> FileInfo:
     """Return what the answer to HEAD or GET tells; folders look like files there."""
     return FileInfo(
         Kind.FILE,

@@ -9,7 +9,7 @@ from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 from mpx.net import tcp
@@ -41,7 +41,7 @@ class WebDialogue:
     @contextlib.contextmanager
     def ask(
         self, method: str, url: WebUrl, extra: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Iterator[tuple[Reply, WebUrl]]:
+    ) -> Iterator[tuple[HttpReply, WebUrl]]:
         """Ask, and follow redirects; give the answer, whose body may be read within, and whose URL it is.
 
         Raises ConnectionLost, TransferTimeout, AuthenticationError, Interrupted.
@@ -59,13 +59,13 @@ class WebDialogue:
 
     def ask_all(
         self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Iterator[tuple[Reply, bytes] | None]:
+    ) -> Iterator[tuple[HttpReply, bytes] | None]:
         """Ask the same about several URLs of one server at once; see ask_each."""
         return self.ask_each([self._request(method, url, extra or {}, body) for url in urls], body)
 
     def ask_each(
         self, requests: Sequence[WebRequest], body: bytes = b""
-    ) -> Iterator[tuple[Reply, bytes] | None]:
+    ) -> Iterator[tuple[HttpReply, bytes] | None]:
         """Ask several questions of one server at once; give each answer and its body, in order.
 
         None for one that is to be asked alone, as it may have been done or not: the server ended the
@@ -92,14 +92,14 @@ class WebDialogue:
         quirks = self.access.quirks
         return quirks is not None and quirks.ends_at_errors and method != _RARELY_REFUSED
 
-    def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[Reply | None, Reply | None]:
+    def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[HttpReply | None, HttpReply | None]:
         """Ask two questions about one URL at once; None where one is not answered, or leads elsewhere."""
         requests = [self._request(method, url, {}, b"") for method in (first, second)]
         found = [None if reply.status in REDIRECTS else reply for reply, _ in self._in_turn(requests)]
         found += [None] * (2 - len(found))
         return found[0], found[1]
 
-    def begin(self, first: str, url: WebUrl, most_bytes: int) -> tuple[Reply | None, BegunAnswer | None]:
+    def begin(self, first: str, url: WebUrl, most_bytes: int) -> tuple[HttpReply | None, BegunAnswer | None]:
         """Ask a question, and for the beginning of a file at once; None where one is not answered.
 
         The body of the second answer is left to whoever takes it, with its connection.
@@ -110,7 +110,7 @@ class WebDialogue:
         ]
         connection = self.connection(url.origin)
         self.let_go(url.origin)
-        answer: Reply | None = None
+        answer: HttpReply | None = None
         try:
             connection.send_all_of(requests, b"")
             answer = self._reply(connection, first)
@@ -125,7 +125,9 @@ class WebDialogue:
         connection.close()
         return answer, None
 
-    def _in_turn(self, requests: Sequence[WebRequest], body: bytes = b"") -> Iterator[tuple[Reply, bytes]]:
+    def _in_turn(
+        self, requests: Sequence[WebRequest], body: bytes = b""
+    ) -> Iterator[tuple[HttpReply, bytes]]:
         """Give answers as long as the connection lasts."""
         origin = requests[0].url.origin
         connection = self.connection(origin)
@@ -150,7 +152,7 @@ class WebDialogue:
             else:
                 connection.close()
 
-    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
+    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> HttpReply:
         """Read an answer whose question was sent before the last answer came; some servers hang then."""
         if self._patience_s is not None:
             return self._reply(connection, method)
@@ -161,7 +163,7 @@ class WebDialogue:
         return self.access.request(method, url, {**extra, **length})
 
     @contextlib.contextmanager
-    def _answer(self, request: WebRequest, body: bytes) -> Iterator[Reply]:
+    def _answer(self, request: WebRequest, body: bytes) -> Iterator[HttpReply]:
         origin = request.url.origin
         try:
             reply = self._sent(request, body)
@@ -174,7 +176,7 @@ class WebDialogue:
             self._drop(origin)
             raise
 
-    def _sent(self, request: WebRequest, body: bytes) -> Reply:
+    def _sent(self, request: WebRequest, body: bytes) -> HttpReply:
         """Send a request and read the head of its answer; once more where a kept connection had ended."""
         origin = request.url.origin
         connection = self.connection(origin)
@@ -190,7 +192,7 @@ class WebDialogue:
         connection.send(request, body)
         return self._reply(connection, request.method)
 
-    def _reply(self, connection: HttpConnection, method: str) -> Reply:
+    def _reply(self, connection: HttpConnection, method: str) -> HttpReply:
         reply = connection.reply(method)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
@@ -234,7 +236,7 @@ class WebDialogue:
             self._drop(origin)
 
 
-def redirected(reply: Reply, url: WebUrl) -> WebUrl | None:
+def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
     """Return where an answer leads, None where it leads nowhere.
 
     Raises ConnectionLost where that is no URL, AuthenticationError where others could read what passes there.

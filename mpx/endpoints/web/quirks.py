@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 
 _PLAIN = re.compile("[A-Za-z0-9/._~-]")
 
@@ -27,7 +27,7 @@ class DavQuirks:
         return {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)} - self.proven
 
 
-def quirks_of(reply: Reply) -> DavQuirks:
+def quirks_of(reply: HttpReply) -> DavQuirks:
     """Return what is known of the server that has sent an answer."""
     server = reply.header("Server").lower()
     if server.startswith("xrootd"):  # 5.5; no header carries control characters, nor blanks at its end

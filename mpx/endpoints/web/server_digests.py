@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 
 from mpx.endpoints.web.headers import digests
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 
 # Our names, and those of RFC 3230 (Want-Digest) and RFC 9530 (Want-Repr-Digest); xxh3 has none.
 WIRE_NAMES: Mapping[str, str] = {
@@ -81,7 +81,7 @@ class ServerDigests:
             return _Kind.COMPUTES
         return _Kind.COMPUTES_NONE if _NOT_COMPUTING.match(name) else _Kind.UNKNOWN
 
-    def heard(self, reply: Reply) -> None:
+    def heard(self, reply: HttpReply) -> None:
         """Take note of an answer of the server."""
         told = digests_told(reply)
         with self._lock:
@@ -116,7 +116,7 @@ def wanted(algorithm: str) -> dict[str, str]:
     return asked
 
 
-def digests_told(reply: Reply) -> dict[str, str]:
+def digests_told(reply: HttpReply) -> dict[str, str]:
     """Return the digests of the whole file that an answer tells; none of those that contradict each other."""
     fields = [value for name in ("Digest", "Repr-Digest") for value in reply.all(name)]
     fields += [f"md5={value.strip()}" for value in reply.all("Content-MD5")]
