@@ -213,8 +213,8 @@ def carrier_between(
     """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
     `lanes`: those of SFTP, where that is what serves one; `web`: see endpoint_at. `way`, `streams_each`: how
-    web servers copy straight (empty: they do not). `mode_e`: the destination receives in MODE E; `parts`: of files can be sent and
-    stored.
+    web servers copy straight (empty: they do not). `mode_e`: the destination receives in MODE E; `parts`: of
+    files can be sent and stored.
     """
     if way and web[0] is not None and web[1] is not None:
         from mpx.endpoints.web.third_party.carrier import WebThirdPartyCarrier

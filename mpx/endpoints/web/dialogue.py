@@ -196,6 +196,8 @@ class WebDialogue:
         reply = connection.reply(method)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
+            if self.access.server.hangs_ahead:
+                self.access.pipelining.refuse(connection.origin)
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
