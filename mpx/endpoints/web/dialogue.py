@@ -198,6 +198,8 @@ class WebDialogue:
             self.access.server.heard(reply)
             if self.access.quirks is None:
                 self.access.quirks = quirks_of(reply)
+            if self.access.server.hangs_ahead:
+                self.access.pipelining.refuse(connection.origin)
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:

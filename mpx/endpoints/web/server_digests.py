@@ -65,6 +65,11 @@ class ServerDigests:
         return self._kind is _Kind.COMPUTES_NONE
 
     @property
+    def hangs_ahead(self) -> bool:
+        """Whether it is known to leave requests unanswered, now and then, that are sent ahead."""
+        return bool(re.match("xrootd", self._name or "", re.IGNORECASE))
+
+    @property
     def may_list_checksums(self) -> bool:
         """Whether it may have checksums as properties of files: no server does that is known well."""
         return self._kind is _Kind.UNKNOWN or bool(re.match("dcache", self._name or "", re.IGNORECASE))
