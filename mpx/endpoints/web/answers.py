@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.describe import info_of_head
+from mpx.endpoints.web.describe import info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
@@ -30,7 +30,7 @@ class Answers:
         self._supervisor = context.supervisor
         self._tags = FileTags()
 
-    def is_of_another(self, fetch: WebFetch, reply: Reply) -> bool:
+    def is_of_another(self, fetch: WebFetch, reply: HttpReply) -> bool:
         """Tell whether an answer belongs to another request, as it does not look like one to this."""
         if fetch.at == fetch.url and is_success(reply) and not self._tags.is_as_listed(fetch.file, reply):
             return True
@@ -42,7 +42,7 @@ class Answers:
         is_known = is_success(reply) and fetch.is_whole and not fetch.file.is_streamed
         return is_known and reply.size_bytes not in (None, fetch.file.size_bytes)
 
-    def told_behind(self, fetch: WebFetch, about: Reply) -> FileInfo | None:
+    def told_behind(self, fetch: WebFetch, about: HttpReply) -> FileInfo | None:
         """Return what an answer to HEAD tells of a file that was read, and keep its digest."""
         file = fetch.file
         if not is_success(about):
@@ -52,9 +52,9 @@ class Answers:
         if digest := digests_told(about).get(file.sums.algorithm):
             file.far_digest = file.size_bytes, digest
         info = info_of_head(about, about.told_bytes)
-        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
+        return replace(info, tag=plain_tag(about.header("ETag"))) if fetch.at == fetch.url else info
 
-    def judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError | None:
+    def judge(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | MpxError | None:
         """Decide on an answer: None where its body is what was asked for, a URL to ask next, or an error.
 
         An error is of this file. Raises what concerns all: OffsetsUnproven where the server sends no parts,
@@ -80,7 +80,7 @@ class Answers:
             raise error
         return error
 
-    def _redirected(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError:
+    def _redirected(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | MpxError:
         fetch.hops += 1
         if fetch.hops > MOST_REDIRECTS:
             return SourceError(f"{fetch.file.named()}: the server leads from one URL to the next without end")
@@ -89,7 +89,7 @@ class Answers:
         self._access.moved(fetch.url, to)
         return to
 
-    def _check_part(self, fetch: WebFetch, reply: Reply) -> MpxError | None:
+    def _check_part(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
         try:
             start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
@@ -106,7 +106,7 @@ class Answers:
         fetch.end = end
         return None
 
-    def _check_whole(self, fetch: WebFetch, reply: Reply) -> MpxError | None:
+    def _check_whole(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
         if not fetch.is_whole:
             raise OffsetsUnproven(f"{file.source}: all of it comes where a part was asked for")

@@ -17,7 +17,7 @@ from mpx.endpoints.web.goodput import AHEAD_S, Goodput
 from mpx.endpoints.web.lanes import ReceivingLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
@@ -91,8 +91,6 @@ class WebDownloadWorker(WebWorker):
             self._before_bytes = self._new_bytes
             self.retry.progressed()
         return True
-
-    # --- asking --------------------------------------------------------------------------------------
 
     def _ask_next(self) -> bool:
         """Ask for one piece more; False where there is none."""
@@ -184,9 +182,17 @@ class WebDownloadWorker(WebWorker):
             ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
             if ahead_bytes > self._goodput.wanted_ahead(self.lanes.connected_s):
                 return
-            if not self._ask_next():
+            if not (self._may_ask_ahead(fetch) and self._ask_next()):
                 self._ask_about(self._fetches[-1])
                 return
+
+    def _may_ask_ahead(self, fetch: WebFetch) -> bool:
+        """Tell whether more may be asked for behind a fetch, of a server that refusals in between harm.
+
+        Then only more of the same file, which it has just agreed to send.
+        """
+        quirks = self.access.quirks
+        return quirks is None or not quirks.ends_at_errors or fetch.file.todo_bytes > 0
 
     def _ask_about(self, fetch: WebFetch) -> None:
         """Ask what a file is behind its last range: it is answered once the server has read all of that.
@@ -196,8 +202,6 @@ class WebDownloadWorker(WebWorker):
         file = fetch.file
         if not (fetch.is_checked or file.is_streamed or file.todo_bytes or self._whole_files):
             self.lanes.ask_about(fetch)
-
-    # --- answers -------------------------------------------------------------------------------------
 
     def _begin_answer(self, fetch: WebFetch) -> None:
         """Read the head of an answer, and decide what it means."""
@@ -237,7 +241,7 @@ class WebDownloadWorker(WebWorker):
         else:
             self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
 
-    def _judge(self, fetch: WebFetch, reply: Reply) -> None:
+    def _judge(self, fetch: WebFetch, reply: HttpReply) -> None:
         """Decide what an answer means, and act on it."""
         try:
             fate = self._answers.judge(fetch, reply)
@@ -259,7 +263,7 @@ class WebDownloadWorker(WebWorker):
             self._fetches.append(fetch)
             self.lanes.ask(fetch)
 
-    def _reply(self, fetch: WebFetch, http: HttpConnection) -> Reply:
+    def _reply(self, fetch: WebFetch, http: HttpConnection) -> HttpReply:
         """Read the head of an answer; one that was asked for ahead may never come."""
         patience_s = self._pipelining.patience_s(fetch.at.origin) if fetch.is_ahead else None
         if patience_s is None:
@@ -301,8 +305,6 @@ class WebDownloadWorker(WebWorker):
         self.lanes.drop(fetch.at.origin)
         self._ask_behind(behind)
 
-    # --- bodies --------------------------------------------------------------------------------------
-
     def _receive(self, fetch: WebFetch) -> None:
         lane = self.lanes.get(fetch.at.origin)
         assert isinstance(lane, ReceivingLane) and fetch.reply is not None
@@ -329,7 +331,7 @@ class WebDownloadWorker(WebWorker):
         elif not self._scheduler.let_go(fetch.file):
             self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
 
-    def _read_check(self, fetch: WebFetch, reply: Reply) -> FileInfo | None:
+    def _read_check(self, fetch: WebFetch, reply: HttpReply) -> FileInfo | None:
         """Return what is told of a file behind a fetch; a connection that ends with its answer is left."""
         lane = self.lanes.get(fetch.at.origin)
         if lane is None or not reply.is_reusable:

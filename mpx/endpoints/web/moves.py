@@ -11,7 +11,7 @@ from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError
@@ -26,7 +26,7 @@ class WebMoves:
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
         quirks: DavQuirks,
     ) -> None:
@@ -125,6 +125,6 @@ class WebMoves:
         )
 
 
-def _is_moved(reply: Reply) -> bool:
+def _is_moved(reply: HttpReply) -> bool:
     """Tell whether a file has its new name: 207 says that something was not done."""
     return is_success(reply) and reply.status != _MULTI_STATUS

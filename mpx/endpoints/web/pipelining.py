@@ -3,7 +3,7 @@
 import threading
 
 from mpx.endpoints.web.connection import HttpConnection
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin
 from mpx.errors import ConnectionLost, TransferTimeout
 
@@ -30,7 +30,7 @@ class Pipelining:
         """Return for how long an answer is waited for that was asked for ahead; None: as for any other."""
         return None if origin in self._proven else TRIAL_S
 
-    def reply(self, http: HttpConnection, method: str) -> Reply:
+    def reply(self, http: HttpConnection, method: str) -> HttpReply:
         """Read the head of an answer that was asked for ahead; ConnectionLost where the server hangs."""
         patience_s = self.patience_s(http.origin)
         if patience_s is None:

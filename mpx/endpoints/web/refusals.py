@@ -3,7 +3,7 @@
 import time
 
 from mpx.endpoints.web.headers import retry_after
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy
 from mpx.errors import (
@@ -25,13 +25,19 @@ _MOST_SHOWN = 200
 _NO_ROOM = (507, 509)
 
 
-def is_success(reply: Reply) -> bool:
+def is_success(reply: HttpReply) -> bool:
     """Tell whether the server did what it was asked for."""
     return 200 <= reply.status < 300
 
 
 def refused(
-    reply: Reply, url: WebUrl, what: str, kind: type[MpxError], *, has_credentials: bool, help_text: str = ""
+    reply: HttpReply,
+    url: WebUrl,
+    what: str,
+    kind: type[MpxError],
+    *,
+    has_credentials: bool,
+    help_text: str = "",
 ) -> MpxError:
     """Return the error for an answer that is no success. `what` was tried: "read", "list", "store".
 

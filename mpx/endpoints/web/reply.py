@@ -3,7 +3,7 @@
 import re
 
 from mpx.endpoints.web import headers
-from mpx.endpoints.web.incoming import Incoming
+from mpx.endpoints.web.incoming import HttpIncoming
 from mpx.errors import ConnectionLost
 from mpx.text import quoted, shown
 from mpx.units import counted
@@ -21,11 +21,13 @@ EXPECT_CONTINUE = 100
 SWITCHING_PROTOCOLS = 101
 
 
-class Reply:
+class HttpReply:
     """One answer. Its body is to be read to its end before the connection is used again."""
 
-    def __init__(self, incoming: Incoming, peer: str, method: str, *, wants_continue: bool = False) -> None:
-        """Read the head; with `wants_continue` a 100 is an answer. Raises as Incoming does."""
+    def __init__(
+        self, incoming: HttpIncoming, peer: str, method: str, *, wants_continue: bool = False
+    ) -> None:
+        """Read the head; with `wants_continue` a 100 is an answer. Raises as HttpIncoming does."""
         self._incoming, self._peer = incoming, peer
         version = self._read_head(wants_continue=wants_continue)
         self._chunk_bytes = 0  # left of the chunk that is read
