@@ -167,7 +167,7 @@ class BusyBut:
 
 @pytest.mark.parametrize(
     ("most", "headers", "at_first"),
-    [(1, {}, 4), (2, {"Retry-After": "0"}, 4), (2, {}, 0), (1, {"Retry-After": "0"}, 0)],
+    [(1, {"Retry-After": "0"}, 4), (1, {}, 4), (2, {}, 4), (2, {"Retry-After": "0"}, 0)],
 )
 def test_busy_for_all_but_some_connections(
     most: int, headers: Mapping[str, str], at_first: int, tmp_path: Path
