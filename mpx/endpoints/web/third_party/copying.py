@@ -26,7 +26,7 @@ _OF_CREDENTIALS = (401, 403)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CopyRefusal:
     """Why a server has not copied a file.
 
     `status`: of the other server's answer, as far as that is told. `error`: its own answer, where it is none
@@ -55,7 +55,7 @@ class Copying:
         self._patience_s = timeout_s + MARKER_S
         self._view = memoryview(bytearray(_BUFFER_BYTES))
 
-    def copy(self, file: FileTransfer, handed: Handed) -> Refusal | None:
+    def copy(self, file: FileTransfer, handed: Handed) -> CopyRefusal | None:
         """Have a file copied; return why it was not.
 
         Raises ThirdPartyRefused where the server leads elsewhere, ConnectionLost and the like.
@@ -133,7 +133,7 @@ class Copying:
         if not reply.is_reusable:
             self._lanes.drop(url.origin)
 
-    def _refused(self, reply: Reply, url: WebUrl, handed: Handed) -> Refusal:
+    def _refused(self, reply: Reply, url: WebUrl, handed: Handed) -> CopyRefusal:
         active = self._way.active
         reply.read(_MOST_BODY)
         self._leave(reply, url)
@@ -146,14 +146,14 @@ class Copying:
             has_credentials=active.has_credentials(url.origin),
             help_text=active.how_to_log_in,
         )
-        return Refusal(str(error), error=error)
+        return CopyRefusal(str(error), error=error)
 
-    def _failed(self, answer: TpcAnswer, url: WebUrl, handed: Handed) -> Refusal:
+    def _failed(self, answer: TpcAnswer, url: WebUrl, handed: Handed) -> CopyRefusal:
         is_local_copy = not (self._way.is_pull or answer.is_tpc)
         why = "it copies to no other server" if is_local_copy else "it does not say that it has"
         if answer.failure and not is_local_copy:
             why = shown(handed.hidden_in(answer.failure)[:_MOST_SHOWN])
-        return Refusal(
+        return CopyRefusal(
             f"{url.origin} has not copied {shown(url.path)}: {why}",
             status=answer.failed_status,
             is_local_copy=is_local_copy,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, Refusal
+from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, CopyRefusal
 from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.handing import Handing
 from mpx.endpoints.web.third_party.way import CopyWay
@@ -113,7 +113,7 @@ class WebPairWorker(WebWorker):
         if file.claim_whole():
             self.context.supervisor.whole(file)
 
-    def _copy(self, file: FileTransfer, handed: Handed) -> Refusal | None:
+    def _copy(self, file: FileTransfer, handed: Handed) -> CopyRefusal | None:
         self._told_bytes, self._told_s = 0, time.monotonic()
         self._was_tried = file.was_stored = True
         self._left = file
@@ -139,7 +139,7 @@ class WebPairWorker(WebWorker):
 
     # --- refusals ------------------------------------------------------------------------------------
 
-    def _what_means(self, refusal: Refusal, file: FileTransfer, handed: Handed) -> MpxError:
+    def _what_means(self, refusal: CopyRefusal, file: FileTransfer, handed: Handed) -> MpxError:
         """Return what is wrong with a file; raises what concerns all, or may be tried again.
 
         Where no file was copied yet it is this way of copying that is refused.
