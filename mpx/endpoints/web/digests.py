@@ -1,20 +1,23 @@
 """Digests of whole files that a web server computes or has stored, by HEAD (RFC 3230, RFC 9530)."""
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folder import ASKED_AS, KeptBody, listed
 from mpx.endpoints.web.headers import digests
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told, wanted
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Part
 from mpx.errors import Interrupted, MpxError, NoChecksum, TransferTimeout
+from mpx.net.tcp import STOP_INTERVAL_S
 from mpx.units import format_duration
 
+READ_BYTES_S = 5e6  # as fast a server reads files at least that are on its disks
 _MULTI_STATUS = 207
 _LISTED = (
     b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop>'
@@ -30,7 +33,7 @@ class WebDigests:
         self,
         access: WebAccess,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         kind: type[MpxError],
     ) -> None:
         self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
@@ -45,8 +48,9 @@ class WebDigests:
         if not whole or not server.may_tell(algorithm):
             return [self._none(algorithm) for _ in parts]
         urls = [self._access.url_of(part.name) for part in whole]
-        with self._dialogue.patient(self._access.options.digest_timeout_s):
-            found = self._heads(algorithm, urls, stop)
+        longest_s = self._patience_s(sum(part.end for part in whole))
+        with self._turn(stop), self._dialogue.patient(longest_s):
+            found = self._heads(algorithm, urls, stop, longest_s)
         lacking = [i for i, each in enumerate(found) if isinstance(each, NoChecksum) and not each.is_of_file]
         if lacking and self._access.speaks_dav and server.may_list_checksums:
             for i, digest in zip(lacking, self._listed(algorithm, [urls[i] for i in lacking]), strict=True):
@@ -54,12 +58,33 @@ class WebDigests:
         told = iter(found)
         return [next(told) if part.is_whole else self._none(algorithm) for part in parts]
 
+    def _patience_s(self, size_bytes: int) -> float:
+        """Return for how long digests of so much are waited for: less where a server may never answer."""
+        options = self._access.options
+        if not self._access.server.hangs:
+            return options.digest_timeout_s
+        return min(options.digest_timeout_s, options.timeout_s + size_bytes / READ_BYTES_S)
+
+    @contextlib.contextmanager
+    def _turn(self, stop: Callable[[], bool]) -> Iterator[None]:
+        """Wait until nobody else asks a server that does not answer when several do."""
+        turn = self._access.server.turn
+        if not self._access.server.hangs:
+            yield
+            return
+        while not turn.acquire(timeout=STOP_INTERVAL_S):
+            if stop():
+                raise Interrupted("stopped")
+        try:
+            yield
+        finally:
+            turn.release()
+
     def _heads(
-        self, algorithm: str, urls: Sequence[WebUrl], stop: Callable[[], bool]
+        self, algorithm: str, urls: Sequence[WebUrl], stop: Callable[[], bool], longest_s: float
     ) -> list[str | MpxError]:
         """Return what HEAD tells; once a server has been silent for too long it is asked for no more."""
-        longest_s = self._access.options.digest_timeout_s
-        answers: list[Reply | None] = []
+        answers: list[HttpReply | None] = []
         asked_s = time.monotonic()
         for answer in self._dialogue.ask_all("HEAD", urls, wanted(algorithm)):
             if answer is None and time.monotonic() - asked_s >= longest_s:
@@ -85,7 +110,7 @@ class WebDigests:
         longest = format_duration(self._access.options.digest_timeout_s)
         return NoChecksum(self._kind(f"{url}: the server tells no {algorithm} within {longest}"))
 
-    def _read(self, algorithm: str, reply: Reply, url: WebUrl) -> str | MpxError:
+    def _read(self, algorithm: str, reply: HttpReply, url: WebUrl) -> str | MpxError:
         if not is_success(reply):
             refusal = self._refused(reply, url, f"tell the {algorithm} of")
             is_of_file = reply.status not in NOT_COMPUTED

@@ -13,7 +13,7 @@ from mpx.endpoints.web.dates import date_of
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
-from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
+from mpx.endpoints.web.reply import EXPECT_CONTINUE, HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import ConnectionLost, DestinationError, MpxError, TransferTimeout
@@ -37,7 +37,7 @@ class FilePut:
         self.was_tried = False  # something was asked for, over a connection that could be opened
         self.is_under_way = False  # a PUT whose answer was not read
         self._is_begun = False  # the body of a file
-        self._continue_s = CONTINUE_S
+        self._leads_late = False  # the server says where it leads only once it has data
         self._before_bytes = 0  # that its connection had carried before the file in hand
 
     def store(self, file: FileTransfer, send: SendBody, *, is_repeatable: bool) -> None:
@@ -48,11 +48,13 @@ class FilePut:
         """
         self.was_tried = self._is_begun = False
         url, expects = self._access.stored_as(file), True
+        if self._leads_late and not is_repeatable:
+            url = self._led_to(url)
         for _ in range(MOST_REDIRECTS + 1):
             is_long = file.is_streamed or file.size_bytes > SHORT_BYTES
             asks_first = expects and (self.leads_on or is_long or not is_repeatable)
             if self._is_begun and not is_repeatable:
-                self._continue_s = self._timeout_s
+                self._leads_late = True
                 raise ConnectionLost(f"{url.origin} leads elsewhere only once it has the data; asked again")
             reply = self._put(file, send, url, asks_first=asks_first, is_repeatable=is_repeatable)
             if reply.status == _EXPECTATION_FAILED and asks_first:
@@ -69,7 +71,17 @@ class FilePut:
         if not is_success(reply):
             raise self._refusal(reply, url, file)
 
-    def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
+    def _led_to(self, url: WebUrl) -> WebUrl:
+        """Return where a URL leads: what shows that is given no data."""
+        http = self._lanes.to(url.origin).http
+        http.send(self._access.request("PUT", url, body_headers(0, asks_first=False)))
+        reply = http.reply("PUT")
+        reply.read(SHORT_BYTES)
+        if not reply.is_reusable:
+            self._lanes.drop(url.origin)
+        return redirected(reply, url) or url
+
+    def _refusal(self, reply: HttpReply, url: WebUrl, file: FileTransfer) -> MpxError:
         error = self._access.refused(reply, url, "store", DestinationError)
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
@@ -79,7 +91,7 @@ class FilePut:
 
     def _put(
         self, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool, is_repeatable: bool
-    ) -> Reply:
+    ) -> HttpReply:
         """Do one PUT; return the answer. Once more where a connection that was kept had ended."""
         lane = self._lanes.to(url.origin)
         was_used, self.was_tried = lane.http.answered > 0, True
@@ -88,14 +100,15 @@ class FilePut:
         except ConnectionLost:
             if self._is_begun and not is_repeatable:
                 raise
-            if not was_used or lane.http.incoming.has_some or lane.passed_bytes > self._before_bytes:
+            sent_bytes = lane.passed_bytes - self._before_bytes
+            if not was_used or lane.http.incoming.has_some or sent_bytes > SHORT_BYTES:
                 raise
         self._lanes.drop(url.origin)
         return self._put_over(self._lanes.to(url.origin), file, send, url, asks_first=asks_first)
 
     def _put_over(
         self, lane: WebLane, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool
-    ) -> Reply:
+    ) -> HttpReply:
         http = lane.http
         self._before_bytes = lane.passed_bytes
         if not http.answered:
@@ -112,7 +125,7 @@ class FilePut:
         try:
             send(body)
             body.end()
-        except BodyLost as lost:
+        except (BodyLost, TransferTimeout) as lost:
             return self._why_refused(lane, lost)
         http.incoming.timeout_s = self._timeout_s + file.size_bytes * 8 / STORED_BPS
         reply = http.reply("PUT")
@@ -123,10 +136,10 @@ class FilePut:
             self._lanes.drop(url.origin)
         return reply
 
-    def _early(self, lane: WebLane) -> Reply | None:
+    def _early(self, lane: WebLane) -> HttpReply | None:
         """Return the answer of a server that wants no data; None where they are to be sent."""
         incoming = lane.http.incoming
-        incoming.timeout_s = self._continue_s
+        incoming.timeout_s = CONTINUE_S
         try:
             reply = lane.http.reply("PUT", wants_continue=True)
         except TransferTimeout:
@@ -138,7 +151,7 @@ class FilePut:
         reply.read(SHORT_BYTES)
         return reply
 
-    def _why_refused(self, lane: WebLane, lost: BodyLost) -> Reply:
+    def _why_refused(self, lane: WebLane, lost: BodyLost | TransferTimeout) -> HttpReply:
         """Return the answer that a server gave before it stopped to take data; raises `lost` without one."""
         try:
             reply = lane.http.reply("PUT")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 
 from mpx.endpoints.web.headers import digests
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 
 # Our names, and those of RFC 3230 (Want-Digest) and RFC 9530 (Want-Repr-Digest); xxh3 has none.
 WIRE_NAMES: Mapping[str, str] = {
@@ -43,6 +43,7 @@ class ServerDigests:
 
     def __init__(self, asked: str = "") -> None:
         """`asked`: the checksum that the user asked for by name."""
+        self.turn = threading.Lock()  # held by who asks a server that `hangs`
         self._asked = asked
         self._lock = threading.Lock()  # guards what is changed below
         self._name: str | None = None  # by its Server header; None: it has not answered yet
@@ -65,8 +66,8 @@ class ServerDigests:
         return self._kind is _Kind.COMPUTES_NONE
 
     @property
-    def hangs_ahead(self) -> bool:
-        """Whether it is known to leave requests unanswered, now and then, that are sent ahead."""
+    def hangs(self) -> bool:
+        """Whether it is known to leave requests unanswered, sent ahead or for digests, now and then."""
         return bool(re.match("xrootd", self._name or "", re.IGNORECASE))
 
     @property
@@ -86,7 +87,7 @@ class ServerDigests:
             return _Kind.COMPUTES
         return _Kind.COMPUTES_NONE if _NOT_COMPUTING.match(name) else _Kind.UNKNOWN
 
-    def heard(self, reply: Reply) -> None:
+    def heard(self, reply: HttpReply) -> None:
         """Take note of an answer of the server."""
         told = digests_told(reply)
         with self._lock:
@@ -121,8 +122,8 @@ def wanted(algorithm: str) -> dict[str, str]:
     return asked
 
 
-def digests_told(reply: Reply) -> dict[str, str]:
+def digests_told(reply: HttpReply) -> dict[str, str]:
     """Return the digests of the whole file that an answer tells; none of those that contradict each other."""
-    fields = [value for name in ("Digest", "Repr-Digest") for value in reply.headers.get_all(name, [])]
-    fields += [f"md5={value.strip()}" for value in reply.headers.get_all("Content-MD5", [])]
+    fields = [value for name in ("Digest", "Repr-Digest") for value in reply.all(name)]
+    fields += [f"md5={value.strip()}" for value in reply.all("Content-MD5")]
     return digests(",".join(fields)) if fields else {}

@@ -214,4 +214,3 @@ class WebPairWorker(WebWorker):
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)
