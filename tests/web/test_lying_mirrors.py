@@ -25,7 +25,7 @@ def test_each_file_is_led_to_one_of_four(count: int, size_bytes: int, streams: i
 
         server = opened.enter_context(ScriptedHttp({"GET": lead}, files))
         to = tmp_path / "to"
-        outcome = copied(f"{server.dav}/folder", to, recursive=True, streams=streams, retries=0)
+        outcome = copied(f"{server.dav}/folder", to, recursive=True, streams=streams, retries=0, timeout_s=10)
         assert outcome.code == 0, outcome
         assert {path.name: path.read_bytes()[:1] for path in to.iterdir()} == {
             str(n): bytes([n]) for n in range(count)
@@ -46,6 +46,6 @@ def test_parts_are_led_to_one_of_four(streams: int, tmp_path: Path) -> None:
 
         server = opened.enter_context(ScriptedHttp({"GET": lead}, files))
         to = tmp_path / "to"
-        outcome = copied(f"{server.dav}/folder", to, recursive=True, streams=streams, retries=0)
+        outcome = copied(f"{server.dav}/folder", to, recursive=True, streams=streams, retries=0, timeout_s=10)
         assert outcome.code == 0, outcome
         assert all((to / str(n)).read_bytes() == files[f"/folder/{n}"] for n in range(FEW))
