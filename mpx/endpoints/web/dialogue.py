@@ -141,16 +141,17 @@ class WebDialogue:
         """Read an answer whose question was sent before the last answer came; some servers hang then."""
         pipelining, origin = self.access.pipelining, connection.origin
         patience_s = pipelining.patience_s(origin)
-        if patience_s is None or self._patience_s is not None:
+        if patience_s is None and self._patience_s is None:
             return self._reply(connection, method)
-        connection.be_patient(patience_s)
+        # Who is patient asks alone for what takes longer than usual.
+        connection.be_patient(patience_s if self._patience_s is None else None)
         try:
-            reply = connection.reply(method)
+            reply = self._reply(connection, method)
         except TransferTimeout:
             pipelining.refuse(origin)
             raise
         finally:
-            connection.be_patient(None)
+            connection.be_patient(self._patience_s)
         pipelining.prove(origin)
         return reply
 
@@ -190,6 +191,7 @@ class WebDialogue:
 
     def _reply(self, connection: HttpConnection, method: str) -> Reply:
         reply = connection.reply(method)
+        self.access.pipelining.heard(connection.origin, reply)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
         return reply

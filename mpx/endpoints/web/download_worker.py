@@ -238,6 +238,7 @@ class WebDownloadWorker(WebWorker):
         was_used, http = lane.http.answered > 0, lane.http
         try:
             reply = self._reply(fetch, http)
+            self._pipelining.heard(fetch.at.origin, reply)
         except ConnectionLost:
             if not was_used or http.incoming.has_some:
                 raise

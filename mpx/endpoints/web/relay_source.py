@@ -171,6 +171,7 @@ class WebRelaySource(WebRelayEnd):
                     self._lanes.ask(fetches[asked])
                     asked += 1
                 reply = lane.http.reply("GET")
+                self._pipelining.heard(origin, reply)
             except ConnectionLost:
                 if not (done or was_used) or lane.http.incoming.has_some:
                     raise
