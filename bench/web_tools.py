@@ -16,8 +16,9 @@ from mpx_lab.lab_host import LabHost
 
 from mpx.errors import MpxError
 
-MPX, ARIA2_16, ARIA2, CURL, RCLONE, RCLONE_32 = (
+MPX, MPX_FAST, ARIA2_16, ARIA2, CURL, RCLONE, RCLONE_32 = (
     "mpx",
+    "mpx --policy fast",
     "aria2c -x16 -k1M",
     "aria2c",
     "curl",
@@ -73,6 +74,7 @@ def fetch(tool: str, url: str, target: Path, state: Path) -> list[str]:
     aria2 = ["aria2c", "-q", "--file-allocation=none", "-d", str(target.parent), "-o", target.name]
     return {
         MPX: [*_mpx(state), url, str(target)],
+        MPX_FAST: [*_mpx(state), "--policy", "fast", url, str(target)],
         ARIA2_16: [*aria2, "-x16", "-s16", "-k1M", url],
         ARIA2: [*aria2, url],
         CURL: ["curl", "-sf", "-o", str(target), url],
@@ -84,6 +86,7 @@ def store(tool: str, source: Path, url: str, name: str, state: Path) -> list[str
     """Return the command that uploads one file."""
     return {
         MPX: [*_mpx(state), str(source), f"{url}/{name}"],
+        MPX_FAST: [*_mpx(state), "--policy", "fast", str(source), f"{url}/{name}"],
         CURL: ["curl", "-sf", "-T", str(source), f"{url}/{name}"],
         RCLONE: [*_rclone(url, state, "copyto"), str(source), f":webdav:{name}"],
     }[tool]

@@ -39,9 +39,7 @@ class GridFtpEndpoint:
     def __init__(
         self, location: Location, options: SessionOptions, *, writing: bool, note: OnNote = no_note
     ) -> None:
-        self.location = location
-        self._note = note
-        self._options = options
+        self.location, self._options, self._note = location, options, note
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: ClientSession | None = None
         self._former: ClientSession | None = None  # that was let go; it knows how names are written
@@ -136,9 +134,7 @@ class GridFtpEndpoint:
 
     def special_source(self, name: str) -> FileInfo:
         """See Endpoint."""
-        raise SourceError(
-            f"{name} is not a regular file at {self.location.host}, and FTP transfers only these"
-        )
+        raise SourceError(f"{name} is not a regular file at {self.location.host}; FTP sends only these")
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:
         """See Endpoint."""
@@ -400,5 +396,5 @@ class GridFtpEndpoint:
         """See Endpoint."""
         if self._session:
             self._session.close()
-            self._session = self._listing = self._other_questions = self._server_commit = None
-            self._checksum_questions = None
+            self._session = self._listing = self._other_questions = None
+            self._server_commit = self._checksum_questions = None

@@ -17,7 +17,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
 WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
-_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", *WEB_PORTS)
+_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *WEB_PORTS)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
 _SCHEMES = (*_SERVERS, "file")
 _SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
@@ -29,9 +30,9 @@ _LONGEST_SHOWN = 64  # characters of a value in a query; longer ones may be sign
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file", "ftp", "gsiftp", "mpx" (mpx serve inside TLS), "ssh", or one of WEB_PORTS
-    name: str
-    host: str = ""
+    scheme: str  # "file", "ftp", "gsiftp", "mpx" (mpx serve inside TLS), "ssh", "s3", or one of WEB_PORTS
+    name: str  # of S3: the key, after a slash
+    host: str = ""  # of S3: the bucket, as the options say where that is
     port: int = 0  # 0: as the settings of ssh say
     user: str = ""
     query: str = field(default="", repr=False)  # of a URL of the web, as it is sent; it may hold a secret
@@ -49,11 +50,11 @@ class Location:
     @property
     def is_web(self) -> bool:
         """Whether it is reached by HTTP."""
-        return self.scheme in WEB_PORTS
+        return self.scheme in WEB_PORTS or self.scheme == "s3"
 
     @property
     def endpoint(self) -> tuple[str, str, str, int]:
-        """What tells two endpoints apart."""
+        """What tells two endpoints apart, each bucket of S3 among them."""
         return self.scheme, self.user, self.host, self.port
 
     def absolute(self) -> "Location":
@@ -133,6 +134,8 @@ def _file_name(text: str) -> str:
 
 
 def _server(text: str, scheme: str) -> Location:
+    if scheme == "s3":
+        return _of_s3(text)
     # urlsplit() drops tabs and newlines and cuts at ? and #, none of which FTP gives a meaning.
     rest = text.split("://", 1)[1]
     authority, slash, path = rest.partition("/")
@@ -188,6 +191,20 @@ def _of_the_web(server: Location, path: str) -> Location:
     if re.search(r"[^\x21-\x7e]", query):
         raise UsageError(f"{server}: write blanks and letters beyond ASCII in the query as %20 and the like")
     return replace(server, name=name, query=query)
+
+
+def _of_s3(text: str) -> Location:
+    """Read `s3://BUCKET/KEY`; all characters may be part of a key. Raises UsageError."""
+    bucket, _, key = text.split("://", 1)[1].partition("/")
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(
+            f"{quoted(text)}: {quoted(bucket)} is not the name of a bucket; write s3://BUCKET/KEY, and give "
+            "--endpoint-url for a server that is not AWS"
+        )
+    name = unquote("/" + key, errors="surrogateescape")
+    if "\0" in name:
+        raise UsageError(f"{text}: the name contains a NUL byte; no file can have it")
+    return Location("s3", name, bucket)
 
 
 def _of_scp(text: str) -> Location | None:

@@ -42,6 +42,7 @@ OF_GSI = ("encrypt", "dcau", "delegate", "server_subject")
 OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
 OF_WEB = ("token_files", "send_token_to")
 OF_WEB_TLS = ("certificate", "key")
+OF_S3 = ("profile", "region", "endpoint_url", "sign_request")
 OF_CAS = ("ca",)  # where servers are known by who has issued their certificates
 
 
@@ -216,7 +217,7 @@ class CopyOptions:
     ca: str | None = _option(
         None,
         "text",
-        "with https, davs, gsiftp: file or folder of CAs to trust, in place of the system's or the grid's",
+        "with https, davs, s3, gsiftp: file or folder of CAs to trust, in place of the usual ones",
         metavar="FILE|FOLDER",
     )
     certificate: str | None = _option(
@@ -239,6 +240,19 @@ class CopyOptions:
         "may be repeated",
         metavar="HOST",
     )
+    profile: str | None = _option(
+        None, "text", "with s3: profile of ~/.aws to use (unset: AWS_PROFILE, else default)", metavar="NAME"
+    )
+    region: str | None = _option(
+        None, "text", "with s3: region of the bucket (unset: as AWS tools find it)", metavar="NAME"
+    )
+    endpoint_url: str | None = _option(
+        None,
+        "text",
+        "with s3: URL of a server that is not AWS, as https://s3.example.org (unset: as AWS tools find it)",
+        metavar="URL",
+    )
+    sign_request: bool = _option(True, "flag", "with s3: sign requests; public buckets need no credentials")
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(

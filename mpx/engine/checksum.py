@@ -22,6 +22,24 @@ _BASE = 65521  # the largest prime below 2**16 (RFC 1950)
 _READ_BYTES = 1024 * 1024
 
 
+class ComposedMd5(str):
+    """The MD5 of the MD5s of parts of a file, in hex: all have `part_bytes`, but the last."""
+
+    __slots__ = ("part_bytes",)
+    part_bytes: int
+
+    def __new__(cls, digits: str, part_bytes: int) -> "ComposedMd5":
+        """Make one."""
+        made = super().__new__(cls, digits)
+        made.part_bytes = part_bytes
+        return made
+
+
+def part_bytes_of(told: object) -> int:
+    """Return how large the parts are that a checksum is composed of; 0: it is of all bytes at once."""
+    return told.part_bytes if isinstance(told, ComposedMd5) else 0
+
+
 class Digest(Protocol):
     """What hashlib's objects are, as far as it is used here."""
 
@@ -77,6 +95,11 @@ def adler32_combine(first: int, second: int, second_bytes: int) -> int:
     return b << 16 | a
 
 
+def crc32_combine(first: int, second: int, second_bytes: int) -> int:
+    """Return the CRC-32 of two parts put together, from their sums and the length of the second."""
+    return zlib_ng.crc32_combine(first, second, second_bytes)
+
+
 def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bool] = lambda: False) -> str:
     """Return the checksum of [start, end) of an open file in lower-case hex.
 
@@ -86,6 +109,14 @@ def of_file(algorithm: str, fd: int, start: int, end: int, stop: Callable[[], bo
     for piece in pieces(fd, start, end, stop):
         digest.update(piece)
     return digest.digest().hex()
+
+
+def composed_md5(fd: int, size_bytes: int, part_bytes: int, stop: Callable[[], bool]) -> str:
+    """Return the ComposedMd5 of an open file; `stop`: see of_file."""
+    whole = hashlib.md5(usedforsecurity=False)
+    for start in range(0, size_bytes, part_bytes):
+        whole.update(bytes.fromhex(of_file("md5", fd, start, min(start + part_bytes, size_bytes), stop)))
+    return whole.hexdigest()
 
 
 def is_same(stated: str, computed: str) -> bool:

@@ -103,6 +103,8 @@ def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
     It is by GridFTP, where one is told where to send to, and the other whom to expect.
     """
     schemes = source.location.scheme, destination.location.scheme
+    if schemes == ("s3", "s3"):  # of one server, as there is one --endpoint-url
+        return ""
     if all(scheme in OURS for scheme in schemes):
         older = next((end for end in (source, destination) if not end.sends_to_servers()), None)
         if older is not None:

@@ -65,7 +65,10 @@ def compare(
             for i, (each, digest) in enumerate(zip(some, known, strict=True)):
                 far_sum = next(answers) if digest is None else digest
                 told = (far_sum, *near_sums[i : i + 1])
-                if refusal := next((one for one in told if isinstance(one, NoChecksum)), None):
+                refusal = next((one for one in told if isinstance(one, NoChecksum)), None)
+                if len({checksum.part_bytes_of(one) for one in told}) > 1:
+                    refusal = refusal or _other_parts(each.section)
+                if refusal:
                     choice.refused(algorithm)
                     each.refusal = each.refusal or refusal
                     each.candidates = each.candidates[1:]
@@ -74,7 +77,13 @@ def compare(
                 near_sum = (
                     near_sums[i]
                     if near_sums
-                    else _near_sum(each.section, algorithm, far_is_source=far_is_source, stop=stop)
+                    else _near_sum(
+                        each.section,
+                        algorithm,
+                        far_is_source=far_is_source,
+                        stop=stop,
+                        part_bytes=checksum.part_bytes_of(far_sum),
+                    )
                 )
                 if stop():
                     raise Interrupted("stopped")
@@ -110,6 +119,10 @@ def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
     return NoChecksum(IntegrityError(f"{far.location.host} computes no checksum of {section.file.source}"))
 
 
+def _other_parts(section: Section) -> NoChecksum:
+    return NoChecksum(IntegrityError(f"{section.file.source} was stored in other parts than its copy"))
+
+
 def _judged(
     algorithm: str, far_sum: str | Exception, near_sum: str | Exception, choice: ChecksumChoice
 ) -> bool | MpxError:
@@ -124,16 +137,19 @@ def _judged(
 
 
 def _near_sum(
-    section: Section, algorithm: str, *, far_is_source: bool, stop: Callable[[], bool]
+    section: Section, algorithm: str, *, far_is_source: bool, stop: Callable[[], bool], part_bytes: int
 ) -> str | MpxError:
-    """Return the checksum of what passed; what did not is read, if it can be."""
+    """Return the checksum of what passed; what did not is read, if it can be.
+
+    `part_bytes`: of a ComposedMd5, which nothing that passed has.
+    """
     file, start, end = section.file, section.start, section.end
     try:
-        return _sum(file, algorithm, start, end, None, stop)
+        return _sum(file, algorithm, start, end, None, stop, part_bytes)
     except Unread:
         pass
     if far_is_source:
-        return _sum_of_partial(section, algorithm, stop)
+        return _sum_of_partial(section, algorithm, stop, part_bytes)
     name = file.source
     if not file.can_read_again:
         return NoChecksum(
@@ -146,7 +162,7 @@ def _near_sum(
     except OSError as error:
         return local_error(error, name, writing=False)
     try:
-        return _sum(file, algorithm, start, end, fd, stop)
+        return _sum(file, algorithm, start, end, fd, stop, part_bytes)
     except OSError as error:
         return local_error(error, name, writing=False)
     finally:
@@ -154,17 +170,27 @@ def _near_sum(
 
 
 def _sum(
-    file: FileTransfer, algorithm: str, start: int, end: int, fd: int | None, stop: Callable[[], bool]
+    file: FileTransfer,
+    algorithm: str,
+    start: int,
+    end: int,
+    fd: int | None,
+    stop: Callable[[], bool],
+    part_bytes: int,
 ) -> str:
     """Return a checksum, reading what did not pass; raises OSError, and Unread where there is no `fd`."""
-    if file.sums.algorithm == algorithm:
+    if file.sums.algorithm == algorithm and not part_bytes:
         return file.sums.hex(start, end, fd, stop)
     if fd is None:
         raise Unread
+    if part_bytes:
+        return checksum.composed_md5(fd, file.size_bytes, part_bytes, stop)
     return checksum.of_file(algorithm, fd, start, end, stop)
 
 
-def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) -> str | MpxError:
+def _sum_of_partial(
+    section: Section, algorithm: str, stop: Callable[[], bool], part_bytes: int
+) -> str | MpxError:
     file = section.file
     try:
         fd = file.open(file.partial, os.O_RDWR)
@@ -173,7 +199,7 @@ def _sum_of_partial(section: Section, algorithm: str, stop: Callable[[], bool]) 
     except OSError as error:
         return local_error(error, file.partial, writing=True)
     try:
-        return _sum(file, algorithm, section.start, section.end, fd, stop)
+        return _sum(file, algorithm, section.start, section.end, fd, stop, part_bytes)
     except OSError as error:
         return local_error(error, file.partial, writing=True)
     finally:

@@ -26,6 +26,7 @@ from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import (
     no_more_than_files,
     to_mode_s,
+    to_object_parts,
     to_whole_files,
     to_whole_uploads,
     without_streams,
@@ -167,6 +168,8 @@ class Copy:
         transport = choose_transport(options, ends, self.report)
         if ends.is_between_servers:
             transport = choose_between(transport, ends, self.report)
+        elif ends.far.location.scheme == "s3" and not ends.far_is_source:
+            transport = to_object_parts(transport, self.report)
         elif not ends.far_is_source and ends.web_of(ends.far):
             transport = to_whole_uploads(transport, ends, self.report)
         elif why := ends.far.why_fallback():

@@ -103,6 +103,15 @@ def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> C
     return replace(options, in_place=True)
 
 
+def to_object_parts(transport: Transport, report: Report) -> Transport:
+    """Return the transport for a server that stores parts of fixed sizes (S3)."""
+    if transport.options.tuner == PAPER:
+        report.note(
+            "--tuner paper is not available: data does not stop between chunks of a part", Severity.NOTICE
+        )
+    return replace(transport, options=transport.options.with_tuner_auto())
+
+
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
     """Return the options as they can be applied where ssh moves the data (SFTP).
 

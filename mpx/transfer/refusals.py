@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mpx.choices import ONLY, SCAVENGER, TRANSPORT, port_range
 from mpx.errors import UsageError
 from mpx.location import Location
-from mpx.options import OF_CAS, OF_GSI, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
+from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.units import counted
 
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
@@ -34,6 +34,7 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     *OF_SSH,
     *OF_WEB,
     *OF_WEB_TLS,
+    *OF_S3,
     *OF_CAS,
     "controller",
 )
@@ -42,7 +43,8 @@ _SCHEMES_OF = (  # options that need one of these at an end
     (OF_GSI, ("gsiftp",)),
     (OF_WEB, ("http", "https", "dav", "davs")),
     (OF_WEB_TLS, ("https", "davs")),
-    (OF_CAS, ("https", "davs", "gsiftp")),
+    (OF_S3, ("s3",)),
+    (OF_CAS, ("https", "davs", "s3", "gsiftp")),
 )
 
 
@@ -79,6 +81,8 @@ def check_options(
         _check_between_servers(options)
     if options.in_place and (far_is_source or far.scheme == "file"):
         raise UsageError("--in-place is not possible here: it is for uploads to a server")
+    if options.in_place and far.scheme == "s3":
+        raise UsageError("--in-place is not possible here: objects appear under their names only once whole")
     if far.scheme == "file":
         for name in OF_CONNECTIONS:
             if options.was_given(name) and getattr(options, name) is not None:

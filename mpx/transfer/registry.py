@@ -123,6 +123,12 @@ def web_access(
         rate_bps=options.rate_bps,
         stop=stop,
     )
+    if location.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.options import S3Options
+
+        aws = S3Options(options.profile, options.region, options.endpoint_url, options.sign_request)
+        return S3Access(location, web, aws, note)
     return WebAccess(location, web, queries, note)
 
 
@@ -173,6 +179,12 @@ def endpoint_at(
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
+    if web is not None and location.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.endpoint import S3Endpoint
+
+        assert isinstance(web, S3Access)
+        return S3Endpoint(location, web, writing=writing, stop=session.stop)
     if web is not None:
         from mpx.endpoints.web.endpoint import WebEndpoint
 
@@ -203,6 +215,12 @@ def carrier_between(
     """
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
+    if is_third_party and web[1] is not None:
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.carrier import S3UploadCarrier
+
+        assert isinstance(web[1], S3Access)
+        return S3UploadCarrier(web[1], context, source.host)
     if is_third_party:
         from mpx.endpoints.ftp.two_servers.carrier import ThirdPartyCarrier
         from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
@@ -249,6 +267,12 @@ def _relay_sink(
     parts: bool,
 ) -> "Callable[[], RelaySink]":
     """Return what makes a sink of a relay."""
+    if web is not None and destination.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.relay_sink import S3RelaySink
+
+        assert isinstance(web, S3Access)
+        return partial(S3RelaySink, web, context, web.pipelining)
     if web is not None:
         from mpx.endpoints.web.relay_sink import WebRelaySink
 
@@ -298,6 +322,12 @@ def carrier_for(
         from mpx.endpoints.local.carrier import LocalCarrier
 
         return LocalCarrier(context)
+    if web is not None and upload and far.scheme == "s3":
+        from mpx.endpoints.s3.access import S3Access
+        from mpx.endpoints.s3.carrier import S3UploadCarrier
+
+        assert isinstance(web, S3Access)
+        return S3UploadCarrier(web, context)
     if web is not None:
         from mpx.endpoints.web.carrier import WebDownloadCarrier, WebUploadCarrier
 

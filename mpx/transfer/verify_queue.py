@@ -270,6 +270,8 @@ class VerifyQueue:
         if self._verifies:
             file = check.file
             for start, end in check.sections.take_due(file.missing_within(0, file.size_bytes)):
+                if file.verified.covers(start, end):  # by who has moved it
+                    continue
                 check.out += 1
                 self._push(Section(check, start, end))
 

@@ -26,6 +26,7 @@ SLOW = {  # to import, and needed for special cases at most
         "logging",
         "sqlite3",
         "statistics",
+        "botocore",
     ),
     *("concurrent.futures", "fractions", "decimal", "tempfile", "lzma", "_strptime", "stringprep"),
 }

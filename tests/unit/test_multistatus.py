@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpx.endpoints.web import multistatus
+from mpx.endpoints.web import bounded_xml
 from mpx.endpoints.web.multistatus import DavEntry, MultiStatus, MultiStatusError
 
 APACHE = b"""<?xml version="1.0" encoding="utf-8"?>
@@ -283,14 +283,14 @@ def test_after_an_error_there_is_no_end_without_one(wrong: bytes, why: str) -> N
 @pytest.mark.parametrize(
     ("begin", "part", "why"),
     [
-        ("<response>", "<a>", f"elements in more than {multistatus.MOST_DEPTH} others"),
-        ("<response>", "<a/>", f"more than {multistatus.MOST_ELEMENTS} elements"),
-        ("", "<a/>", f"more than {multistatus.MOST_ELEMENTS} elements"),
-        ("<response>", "<a {}/>", f"more than {multistatus.MOST_ATTRIBUTES} attributes"),
+        ("<response>", "<a>", f"elements in more than {bounded_xml.MOST_DEPTH} others"),
+        ("<response>", "<a/>", f"more than {bounded_xml.MOST_ELEMENTS} elements"),
+        ("", "<a/>", f"more than {bounded_xml.MOST_ELEMENTS} elements"),
+        ("<response>", "<a {}/>", f"more than {bounded_xml.MOST_ATTRIBUTES} attributes"),
         (
             "<response><href>",
             "abcdefghij",
-            f"a response of more than {multistatus.MOST_RESPONSE_BYTES} bytes",
+            f"a response of more than {bounded_xml.MOST_RECORD_BYTES} bytes",
         ),
         ("<response><propstat><prop><x:checksums>", "abcdefghij", "a response of more than"),
         ("<response><a b='", "abcdefghij", "a tag or a comment of more than"),
@@ -299,10 +299,10 @@ def test_after_an_error_there_is_no_end_without_one(wrong: bytes, why: str) -> N
     ],
 )
 def test_what_is_too_large(begin: str, part: str, why: str) -> None:
-    part = part.format(" ".join(f"a{number}=''" for number in range(multistatus.MOST_ATTRIBUTES + 1)))
+    part = part.format(" ".join(f"a{number}=''" for number in range(bounded_xml.MOST_ATTRIBUTES + 1)))
     parser = MultiStatus()
     parser.feed(answer(begin).removesuffix(b"</multistatus>"))
-    pieces = 2 * multistatus.MOST_RESPONSE_BYTES // (1000 * len(part)) + 10
+    pieces = 2 * bounded_xml.MOST_RECORD_BYTES // (1000 * len(part)) + 10
     with pytest.raises(MultiStatusError, match=why):
         for _ in range(pieces):
             parser.feed(part.encode() * 1000)
@@ -321,13 +321,13 @@ def test_names_that_are_ever_different(part: str) -> None:
     parser = MultiStatus()
     parser.feed(answer("").removesuffix(b"</multistatus>"))
     with pytest.raises(MultiStatusError, match="different names"):
-        for number in range(2 * multistatus.MOST_NAMES):
+        for number in range(2 * bounded_xml.MOST_NAMES):
             parser.feed(part.format(number).encode())
 
 
 def test_the_largest_response_is_read_and_does_not_count_for_the_next() -> None:
-    inner = "<response><href>" + "x" * (multistatus.MOST_RESPONSE_BYTES - 1000) + "</href></response>"
-    many = "<response><href>y</href>" + "<a/>" * (multistatus.MOST_ELEMENTS - 10) + "</response>"
+    inner = "<response><href>" + "x" * (bounded_xml.MOST_RECORD_BYTES - 1000) + "</href></response>"
+    many = "<response><href>y</href>" + "<a/>" * (bounded_xml.MOST_ELEMENTS - 10) + "</response>"
     assert [entry.href[0] for entry in read(answer(3 * inner + 3 * many), 9999)] == ["x"] * 3 + ["y"] * 3
 
 

@@ -65,6 +65,10 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("certificate", "/tmp/user.pem", (HERE, UP, DOWN, *MODE_S)),
     ("token_files", ("dtn.example.org=/tmp/token",), (HERE, UP, DOWN, *MODE_S)),
     ("send_token_to", ("*.example.org",), (HERE, UP, DOWN, *MODE_S)),
+    ("profile", "one", (HERE, UP, DOWN, *MODE_S)),
+    ("region", "eu-west-1", (HERE, UP, DOWN, *MODE_S)),
+    ("endpoint_url", "https://s3.example.org", (HERE, UP, DOWN, *MODE_S)),
+    ("sign_request", False, (HERE, UP, DOWN, *MODE_S)),
     ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
     ("partial_prefix", "unfinished-", ()),
     ("connect_timeout_s", 5.0, ()),
@@ -167,7 +171,7 @@ def test_given_by_hand(pair: str, given: dict[str, Any], refusing: tuple[str, ..
     assert any(flag_of(name) in said or str(value) in said for name, value in given.items())
 
 
-WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https", "davs", "gsiftp")
+WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https", "davs", "s3", "gsiftp")
 
 
 @pytest.mark.parametrize(
@@ -178,6 +182,7 @@ WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https
         ({"certificate": "/tmp/user.pem"}, WEB_TLS),
         ({"certificate": "/tmp/user.pem", "key": "/tmp/user.key"}, WEB_TLS),
         ({"ca": "/etc/ca"}, CAS),
+        ({"endpoint_url": "https://s3.example.org"}, ("s3",)),
         ({"server_subject": "/O=Grid/CN=dtn"}, ("gsiftp",)),
         ({"remote_mpx": "/opt/mpx"}, ("ssh",)),
     ],
@@ -185,7 +190,7 @@ WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https
 )
 def test_the_schemes_that_an_option_is_for(given: dict[str, Any], schemes: tuple[str, ...]) -> None:
     options, other = by_hand(given), Location("ftp", "/x", "host", 2811)
-    for scheme in (*WEB, "gsiftp", "ssh", "mpx", "ftp"):
+    for scheme in (*WEB, "s3", "gsiftp", "ssh", "mpx", "ftp"):
         place = Location(scheme, "/x", "host", 1094)
         if scheme in schemes:
             check_options(options, place, far_is_source=True)

@@ -19,11 +19,14 @@ from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
+from mpx.endpoints.web.refusals import refused
+from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
-from mpx.errors import AuthenticationError, ConnectionLost
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 from mpx.hosts import parse_hosts
 from mpx.location import Location
 from mpx.net import tcp
@@ -44,9 +47,12 @@ class WebAccess:
         options: WebOptions,
         queries: Mapping[str, str] | None = None,
         note: OnNote = no_note,
+        *,
+        origin: Origin | None = None,
     ) -> None:
+        """`origin`: the server, where the location does not name it."""
         self.location = location
-        self.origin = origin_of(location)
+        self.origin = origin or origin_of(location)
         self.options = options
         self.note = note
         self.tokens = BearerTokens(options.token_files)
@@ -74,6 +80,10 @@ class WebAccess:
         """Return the URL of a name."""
         return url_of(self.origin, name, self._queries.get(name, ""))
 
+    def stored_as(self, file: FileTransfer) -> WebUrl:
+        """Return the URL under which a file is stored before it has its final name."""
+        return self.url_of(file.partial)
+
     # --- what lets us in -----------------------------------------------------------------------------
 
     def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:
@@ -99,6 +109,11 @@ class WebAccess:
             return {}
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
+
+    def refused(self, reply: Reply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+        """Return the error for an answer that is no success; see refusals.refused."""
+        has_credentials = self.has_credentials(url.origin)
+        return refused(reply, url, what, kind, has_credentials=has_credentials, help_text=self.how_to_log_in)
 
     @property
     def how_to_log_in(self) -> str:

@@ -4,7 +4,7 @@ from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
-from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
@@ -42,15 +42,7 @@ class Answers:
             return self._elsewhere(fetch, what)
         if fetch.at != fetch.url and self._access.forget_moved(fetch.url):
             return fetch.url  # what a redirect leads to may be good for some time only
-        access = self._access
-        error = refused(
-            reply,
-            fetch.at,
-            "send",
-            SourceError,
-            has_credentials=access.has_credentials(fetch.at.origin),
-            help_text=access.how_to_log_in,
-        )
+        error = self._access.refused(reply, fetch.at, "send", SourceError)
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error

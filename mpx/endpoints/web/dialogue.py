@@ -24,8 +24,12 @@ _SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
 class WebDialogue:
     """Asks over one connection to each origin. For one thread."""
 
-    def __init__(self, access: WebAccess, stop: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self, access: WebAccess, stop: Callable[[], bool] | None = None, *, follows: bool = True
+    ) -> None:
+        """`follows`: redirects; else they are answers as others."""
         self.access = access
+        self._follows = follows
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
         self._at_once = AT_ONCE
@@ -43,7 +47,7 @@ class WebDialogue:
         for _ in range(MOST_REDIRECTS + 1):
             request = self._request(method, url, extra or {}, body)
             with self._answer(request, body) as reply:
-                to = redirected(reply, url)
+                to = redirected(reply, url) if self._follows else None
                 if to is None:
                     yield reply, url
                     return

@@ -10,7 +10,6 @@ from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
-from mpx.endpoints.web.refusals import refused
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.url import WebUrl
@@ -42,15 +41,7 @@ class WebEndpoint:
         return self._access.url_of(name)
 
     def _refused(self, reply: Reply, url: WebUrl, what: str) -> MpxError:
-        access = self._access
-        return refused(
-            reply,
-            url,
-            what,
-            self._refusal,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
-        )
+        return self._access.refused(reply, url, what, self._refusal)
 
     @property
     def protection(self) -> Protection:

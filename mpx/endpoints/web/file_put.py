@@ -12,7 +12,7 @@ from mpx.endpoints.web.body import Body, BodyLost
 from mpx.endpoints.web.dates import date_of
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import LaneSet, WebLane
-from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
 from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
@@ -47,7 +47,7 @@ class FilePut:
         means (ServerBusy), ConnectionLost and the like, BodyCut, and what `send` does.
         """
         self.was_tried = self._is_begun = False
-        url, expects = self._access.url_of(file.partial), True
+        url, expects = self._access.stored_as(file), True
         for _ in range(MOST_REDIRECTS + 1):
             is_long = file.is_streamed or file.size_bytes > SHORT_BYTES
             asks_first = expects and (self.leads_on or is_long or not is_repeatable)
@@ -70,15 +70,7 @@ class FilePut:
             raise self._refusal(reply, url, file)
 
     def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
-        access = self._access
-        error = refused(
-            reply,
-            url,
-            "store",
-            DestinationError,
-            has_credentials=access.has_credentials(url.origin),
-            help_text=access.how_to_log_in,
-        )
+        error = self._access.refused(reply, url, "store", DestinationError)
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
                 f"{error}; it takes nothing of unknown length: copy {file.source} from a file"

@@ -60,7 +60,7 @@ class WebMoves:
         return errors
 
     def _asked(self, files: Sequence[Commit], *, overwrite: bool) -> dict[Commit, int]:
-        """Ask for all together; return the status of those that are not shown to have their names (0: none)."""
+        """Ask for all together; return the status of those not shown to have their names (0: none)."""
         answers = list(self._dialogue.ask_each([self._request(file, overwrite=overwrite) for file in files]))
         statuses = [0 if answer is None else answer[0].status for answer in answers]
         done = [answer is not None and _is_moved(answer[0]) for answer in answers]

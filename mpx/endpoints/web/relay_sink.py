@@ -110,7 +110,7 @@ class WebRelaySink(WebRelayEnd):
 
     def _send(self, lane: WebLane, file: FileTransfer, content: bytes) -> None:
         headers = {**body_headers(len(content), asks_first=False), **dated(self._access, file)}
-        url = self._access.url_of(file.partial)
+        url = self._access.stored_as(file)
         lane.offered_bytes += len(content)
         lane.http.send(self._access.request("PUT", url, headers), content)
         lane.passed_bytes += len(content)

@@ -1,0 +1,143 @@
+"""What all connections of a copy with one bucket share: where it is, and how requests are signed."""
+
+import ipaddress
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import quote, urlsplit
+
+from mpx.endpoints.s3 import refusals
+from mpx.endpoints.s3.aws_session import HASH, HOW_TO_LOG_IN, NOTHING, UNSIGNED_BODY, AwsSession
+from mpx.endpoints.s3.options import S3Options
+from mpx.endpoints.s3.uploads import Uploads
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.connection import WebRequest
+from mpx.endpoints.web.names import encoded
+from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import Origin, WebUrl
+from mpx.engine.file_transfer import FileTransfer
+from mpx.errors import MpxError, UsageError
+from mpx.location import Location
+from mpx.report import OnNote, no_note
+
+_USUAL_PORTS = {"https": 443, "http": 80}
+_AWS = re.compile(r"\.amazonaws\.com(\.cn)?\Z")
+_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+
+
+class S3Access(WebAccess):
+    """For any thread. `uploads`: what of them is begun and not ended."""
+
+    def __init__(
+        self, location: Location, options: WebOptions, s3: S3Options, note: OnNote = no_note
+    ) -> None:
+        """Raises UsageError for settings that cannot be used."""
+        self.bucket = location.host
+        self._aws = AwsSession(s3)
+        self._server: tuple[Origin, str] = _server(self.bucket, self._aws)  # and what stands before keys
+        self._moving = threading.Lock()  # to another region
+        ca = options.ca or self._aws.ca
+        super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
+        self.speaks_dav = False
+        self.uploads = Uploads(self.bucket)
+
+    def url_of(self, name: str) -> WebUrl:
+        """See WebAccess. A name is a slash and a key."""
+        origin, before = self._server
+        return WebUrl(origin, before + encoded(name))
+
+    def asking(self, name: str, query: Mapping[str, str | int | None]) -> WebUrl:
+        """Return the URL of a question about a key, or about the bucket (`/`); None: without a value."""
+        pairs = (
+            quote(key, safe="") + ("=" + quote(str(value), safe="") if value is not None else "=")
+            for key, value in sorted(query.items())
+        )
+        url = self.url_of(name)
+        return WebUrl(url.origin, f"{url.target}?{'&'.join(pairs)}")
+
+    def stored_as(self, file: FileTransfer) -> WebUrl:
+        """See WebAccess. An object appears once it is whole, and an older one stays until then."""
+        return self.url_of(file.final)
+
+    def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:
+        """See WebAccess. Who knows a body before gives its hash; another server is shown nothing."""
+        if url.origin != self.origin:
+            return WebRequest(method, url, headers)
+        given = dict(headers)
+        body_hash = given.pop(HASH, UNSIGNED_BODY if method == "PUT" else NOTHING)
+        signed = self._aws.signed(method, f"{url.origin}{url.target}", given, body_hash)
+        return WebRequest(method, url, signed)
+
+    def has_credentials(self, origin: Origin) -> bool:
+        """See WebAccess."""
+        return origin == self.origin and self._aws.has_credentials
+
+    @property
+    def how_to_log_in(self) -> str:
+        """See WebAccess."""
+        return HOW_TO_LOG_IN
+
+    @property
+    def token_expires_s(self) -> float | None:
+        """See WebAccess. Credentials that end are renewed before."""
+        return None
+
+    def refused(self, reply: Reply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+        """See WebAccess. What has not been read of the body tells more than the status."""
+        body = b"" if reply.is_ended else reply.read(refusals.LARGEST_ERROR_BYTES)
+        return self.refused_with(reply, body, url, what, kind)
+
+    def refused_with(
+        self, reply: Reply, body: bytes, url: WebUrl, what: str, kind: type[MpxError]
+    ) -> MpxError:
+        """Return the error for an answer whose body was read."""
+        help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in
+        found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
+        return found or super().refused(reply, url, what, kind)
+
+    def moves_to(self, reply: Reply, body: bytes) -> bool:
+        """Take the region that an answer names for that of the bucket; tell whether it is another one."""
+        region = reply.header("x-amz-bucket-region") or refusals.S3Error(body).region
+        with self._moving:
+            if not re.fullmatch(r"[a-z0-9-]{1,32}", region) or region == self._aws.region:
+                return False
+            self.note(f"the bucket {self.bucket} is in the region {region}, which is used")
+            self._aws.use_region(region)
+            self._server = _server(self.bucket, self._aws)
+            self.origin = self._server[0]
+        return True
+
+
+def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:
+    """Return the server of a bucket, and the beginning of the paths there."""
+    parts = urlsplit(aws.endpoint_url)
+    try:
+        host, port = parts.hostname or "", parts.port or _USUAL_PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        host, port = "", 0
+    if not host or parts.query or parts.fragment or parts.username is not None:
+        raise UsageError(
+            "--endpoint-url (AWS_ENDPOINT_URL) is not the URL of a server; write https://HOST:PORT"
+        )
+    before = parts.path.rstrip("/")
+    is_secure = parts.scheme == "https"
+    if not _is_in_host_name(bucket, host, aws, is_secure=is_secure):
+        return Origin(is_secure, host, port), f"{before}/{bucket}"
+    return Origin(is_secure, f"{bucket}.{host}", port), before
+
+
+def _is_in_host_name(bucket: str, host: str, aws: AwsSession, *, is_secure: bool) -> bool:
+    """Tell whether a bucket is named in the host ("virtual host"), as botocore decides; else in the path."""
+    if not _HOST_NAME.fullmatch(bucket) or (is_secure and "." in bucket) or _is_address(host):
+        return False
+    return aws.style == "virtual" or (aws.style == "auto" and _AWS.search(host) is not None)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,106 @@
+"""Credentials, region and server of S3 as the AWS tools find them, and signatures (botocore).
+
+Nothing else imports botocore, and nobody imports this before an s3:// location is used.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+
+from mpx.endpoints.s3.options import S3Options
+from mpx.errors import AuthenticationError, UsageError
+
+try:
+    import botocore.session
+    from botocore import UNSIGNED
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ProfileNotFound
+except ImportError as missing:
+    raise UsageError(
+        f"s3:// needs botocore ({missing}); install it with mpx, in its sources: pip install '.[s3]'"
+    ) from None
+
+NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
+UNSIGNED_BODY = "UNSIGNED-PAYLOAD"
+HASH = "X-Amz-Content-SHA256"
+_USUAL_REGION = "us-east-1"
+_SIGNED = ("content-md5", "content-type")  # and all that begins with x-amz-; proxies may change others
+
+
+class AwsSession:
+    """For any thread: botocore renews credentials under a lock of its own."""
+
+    def __init__(self, options: S3Options) -> None:
+        """Raises UsageError for a profile that is not there, and for settings that make no sense."""
+        self._options = options
+        self.region = ""
+        try:
+            self._session = botocore.session.Session(profile=options.profile)
+            self.region = str(
+                options.region
+                or os.environ.get("AWS_REGION")
+                or self._session.get_config_variable("region")
+                or _USUAL_REGION
+            )
+            self.ca: str | None = self._session.get_config_variable("ca_bundle")
+            self._find_server()
+            self._credentials = self._session.get_credentials() if options.signs else None
+        except ProfileNotFound as error:
+            raise UsageError(f"{error}: name one of ~/.aws/config with --profile") from None
+        except (BotoCoreError, ValueError) as error:
+            raise UsageError(f"the settings for S3 cannot be used: {error}") from None
+
+    def _find_server(self) -> None:
+        config = None if self._options.signs else Config(signature_version=UNSIGNED)
+        client = self._session.create_client(
+            "s3", self.region, endpoint_url=self._options.endpoint_url, config=config
+        )
+        self.endpoint_url = str(client.meta.endpoint_url)
+        styles = client.meta.config.s3 or {}
+        self.style = str(styles.get("addressing_style") or "auto")
+
+    def use_region(self, region: str) -> None:
+        """Ask for this region from now on."""
+        self.region = region
+        self._find_server()
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether requests are signed."""
+        return self._credentials is not None
+
+    def signed(self, method: str, url: str, headers: Mapping[str, str], body_hash: str) -> dict[str, str]:
+        """Return the headers with what signs them; raises AuthenticationError for what cannot be renewed."""
+        if self._credentials is None:
+            if self._options.signs:
+                raise AuthenticationError(f"there are no credentials for S3; {HOW_TO_LOG_IN}")
+            return dict(headers)
+        parts = {
+            name: value
+            for name, value in headers.items()
+            if name.lower().startswith("x-amz-") or name.lower() in _SIGNED
+        }
+        request = AWSRequest(method=method, url=url, headers=parts)
+        request.context["mpx_body_hash"] = body_hash
+        try:
+            frozen = self._credentials.get_frozen_credentials()
+            _Signature(frozen, "s3", self.region).add_auth(request)
+        except BotoCoreError as error:
+            raise AuthenticationError(f"the credentials for S3 cannot be had: {error}") from None
+        return {**headers, **{str(name): str(value) for name, value in request.headers.items()}}
+
+
+HOW_TO_LOG_IN = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws configure, or name a --profile; give "
+    "--no-sign-request for a bucket that is open to all"
+)
+
+
+class _Signature(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
+    """Signature Version 4, with the hash of a body that is not in memory."""
+
+    def payload(self, request: AWSRequest) -> str:
+        """Return what stands for the body."""
+        return str(request.context["mpx_body_hash"])

@@ -1,0 +1,88 @@
+"""The beginning of an upload in parts: a new one, or one that an earlier run has begun."""
+
+from collections.abc import Callable
+
+from mpx.endpoints.s3.completion import abort, parts_stored
+from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
+from mpx.endpoints.s3.questions import S3Questions
+from mpx.endpoints.s3.sending import Bytes, PartSender
+from mpx.endpoints.s3.uploads import BegunUpload, StoredPart
+from mpx.endpoints.web.refusals import is_success
+from mpx.engine.file_transfer import FileTransfer
+from mpx.errors import DestinationError
+from mpx.report import OnNote, Severity
+
+_WITH_CRC32 = {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"}
+NOT_KEPT = (
+    "an interrupted upload cannot be continued or discarded, as the state folder cannot be written; the "
+    "server keeps its parts until a rule of the bucket removes them"
+)
+
+
+def new_upload(
+    questions: S3Questions, file: FileTransfer, part_bytes: int, note: OnNote, *, has_sums: bool = True
+) -> PartedFile:
+    """Begin an upload; raises what a refusal means. `has_sums`: the checksum of each part is known."""
+    access = questions.access
+    plain = {"Content-Type": "application/octet-stream"}
+    wanted = {**plain, **_WITH_CRC32} if has_sums else plain
+    reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
+    if reply.status in (400, 501) and has_sums:  # it knows no checksums
+        reply, content, url = questions.ask("POST", file.final, {"uploads": None}, plain)
+    if not is_success(reply):
+        raise questions.refused(reply, content, url, "store")
+    upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
+    if not upload_id:
+        raise DestinationError(f"{url}: the server does not say how the upload that it has begun is called")
+    begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin))
+    if not access.uploads.begun(file.partial, begun):
+        note(NOT_KEPT, Severity.WARNING)
+    keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
+    return PartedFile(file, begun, access.uploads, has_crc32=has_sums and keeps_crc32)
+
+
+def discard(questions: S3Questions, partial: str, note: OnNote) -> None:
+    """Have the server forget what an earlier run has sent of a file, as it begins anew."""
+    uploads = questions.access.uploads
+    if begun := uploads.kept(partial):
+        try:
+            abort(questions, begun)
+        except DestinationError as error:
+            note(str(error), Severity.NOTICE)
+        uploads.ended(partial)
+
+
+def continued(
+    questions: S3Questions,
+    file: FileTransfer,
+    sender: PartSender,
+    fd: int,
+    stop: Callable[[], bool],
+    *,
+    verifies: bool,
+) -> PartedFile | None:
+    """Return the upload that an earlier run has begun, with the parts that are stored; None for none.
+
+    A part counts where its size is right and its ETag is the MD5 of our bytes.
+    """
+    begun = questions.access.uploads.kept(file.partial)
+    here = str(questions.access.origin)
+    if begun is None or (begun.name, begun.server) != (file.final, here):
+        return None
+    if begun.part_bytes < part_bytes_of(file.size_bytes):
+        return None
+    stored = parts_stored(questions, begun)
+    if stored is None:
+        return None
+    file.forget_arrived()  # what the journal says: the server knows better
+    parted = PartedFile(file, begun, questions.access.uploads, has_crc32=stored.has_crc32)
+    for number, (size_bytes, etag) in sorted(stored.parts.items()):
+        start, end = parted.range_of(number)
+        if stop() or end - start != size_bytes:
+            continue
+        sums = sender.sums(Bytes(file.source, fd, start, end))
+        if etag.strip('"').lower() == sums.md5.hex():
+            part = StoredPart(number, size_bytes, etag, sums.md5, sums.crc32)
+            parted.was_stored(part, "md5" if verifies else "")
+    file.plan()  # what is there counts as resumed
+    return parted

@@ -1,0 +1,112 @@
+"""The end of an upload in parts: completed, which makes the object appear, or aborted."""
+
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from mpx.endpoints.s3.questions import Query, S3Questions
+from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
+from mpx.endpoints.s3.stored_sums import (
+    composite_etag,
+    crc32_hex,
+    crc32_text,
+    is_composite,
+    whole_crc32,
+)
+from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload
+from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.engine.whole_number import read_size
+from mpx.errors import ConnectionLost, DestinationError, IntegrityError
+from mpx.report import OnNote, Severity
+
+
+def abort(questions: S3Questions, begun: BegunUpload) -> None:
+    """Have a server remove the parts of an upload; raises DestinationError and what a refusal means."""
+    here = str(questions.access.origin)
+    if begun.server != here:
+        raise DestinationError(
+            f"the upload of s3://{questions.access.bucket}{begun.name} was begun at {begun.server}, not at "
+            f"{here}; give --endpoint-url, --region or --profile as for the copy"
+        )
+    reply, content, url = questions.ask("DELETE", begun.name, {"uploadId": begun.upload_id})
+    if not is_success(reply) and reply.status not in MISSING:
+        raise questions.refused(reply, content, url, "abort an upload to")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParts:
+    """What a server tells of an upload: size and ETag of each part by its number."""
+
+    parts: dict[int, tuple[int, str]]
+    has_crc32: bool  # the server keeps that of the whole object
+
+
+def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | None:
+    """Return the parts that are stored; None where there is no such upload."""
+    found: dict[int, tuple[int, str]] = {}
+    marker = 0
+    while True:
+        query: Query = {"uploadId": begun.upload_id, "part-number-marker": marker}
+        reply, content, url = questions.ask("GET", begun.name, query)
+        if reply.status in MISSING or S3Error(content).code == NO_UPLOAD:
+            return None
+        if not is_success(reply):
+            raise questions.refused(reply, content, url, "list the parts of an upload to")
+        page = questions.read(reply, content, url, "list the parts of an upload to")
+        for part in page.named("Part"):
+            number, size = read_size(part.get("PartNumber", "")), read_size(part.get("Size", ""))
+            if number and size is not None:
+                found[number] = size, part.get("ETag", "")
+        if page.fields.get("IsTruncated", "").strip() != "true":
+            return StoredParts(found, page.fields.get("ChecksumType", "") == "FULL_OBJECT")
+        before, marker = marker, read_size(page.fields.get("NextPartNumberMarker", "")) or 0
+        if marker <= before:
+            raise ConnectionLost(f"{url.origin} does not say how a list of parts goes on")
+
+
+def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
+    """Make the object appear, and see that it is what was sent; raises what keeps it from that."""
+    begun, parts = ready.begun, ready.parts
+    crc32 = crc32_text(whole_crc32(parts))
+    headers = {"x-amz-checksum-crc32": crc32, "x-amz-checksum-type": "FULL_OBJECT"} if ready.has_crc32 else {}
+    body = _body(ready)
+    reply, content, url = questions.ask("POST", begun.name, {"uploadId": begun.upload_id}, headers, body)
+    expected = composite_etag(parts)
+    if S3Error(content).code == NO_UPLOAD and _is_there(questions, begun.name, expected):
+        return  # an answer before this one was lost
+    if not is_success(reply):
+        raise questions.refused(reply, content, url, "store")
+    told = questions.read(reply, content, url, "store").fields
+    etag = told.get("ETag", "").strip().strip('"')
+    told_crc32 = crc32_hex(told.get("ChecksumCRC32", ""))
+    where = f"s3://{questions.access.bucket}{begun.name}"
+    if ready.has_crc32 and told_crc32:
+        if told_crc32 != crc32_hex(crc32):
+            raise IntegrityError(f"{where} was stored with another CRC-32 than what was sent; copy it again")
+    elif is_composite(etag):
+        if _have_md5s(ready) and etag.lower() != expected:
+            raise IntegrityError(f"{where} was stored with another MD5 than what was sent; copy it again")
+    else:
+        note("unverified: the server tells no checksum of objects that are stored in parts", Severity.WARNING)
+
+
+def _have_md5s(ready: ReadyUpload) -> bool:
+    """Tell whether the ETags of parts are MD5s, so that the one of the object is of these."""
+    return all(part.etag.strip('"').lower() == part.md5.hex() for part in ready.parts)
+
+
+def _is_there(questions: S3Questions, name: str, etag: str) -> bool:
+    reply, _, _ = questions.ask("HEAD", name)
+    return is_success(reply) and reply.header("ETag").strip('"').lower() == etag
+
+
+def _body(ready: ReadyUpload) -> bytes:
+    parts = (
+        f"<Part><PartNumber>{part.number}</PartNumber><ETag>{escape(part.etag)}</ETag>"
+        + (f"<ChecksumCRC32>{crc32_text(part.crc32)}</ChecksumCRC32>" if ready.has_crc32 else "")
+        + "</Part>"
+        for part in ready.parts
+    )
+    name_space = "http://s3.amazonaws.com/doc/2006-03-01/"
+    return (
+        f'<CompleteMultipartUpload xmlns="{name_space}">{"".join(parts)}</CompleteMultipartUpload>'.encode()
+    )

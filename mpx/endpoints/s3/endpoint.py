@@ -1,0 +1,232 @@
+"""A bucket of S3 as an endpoint. Folders are what keys have in common up to a slash; nothing makes them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.completion import abort, complete, parts_stored
+from mpx.endpoints.s3.composed_sum import composed_sum
+from mpx.endpoints.s3.listing import FOLDER, children, has_any
+from mpx.endpoints.s3.questions import S3Questions
+from mpx.endpoints.s3.stored_sums import stored_sum
+from mpx.endpoints.web.describe import info_of_head
+from mpx.endpoints.web.endpoint import WebEndpoint
+from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
+from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
+from mpx.files.partial_names import is_partial_name
+from mpx.location import Location
+from mpx.report import OnNote
+from mpx.text import quoted
+
+LONGEST_KEY_BYTES = 1024
+FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
+TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
+_CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
+_NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
+
+
+class S3Endpoint(WebEndpoint):
+    """Connects when first asked. Where it is written to a partial name stands for an upload in parts."""
+
+    def __init__(
+        self, location: Location, access: S3Access, *, writing: bool, stop: Callable[[], bool] | None = None
+    ) -> None:
+        super().__init__(location, access, writing=writing, stop=stop)
+        self._s3, self._writing = access, writing
+        self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
+        self._dialogue = self._questions.dialogue
+
+    def foresee(self, names: Sequence[str]) -> None:
+        """See Endpoint."""
+
+    def check_name(self, name: str) -> None:
+        """See Endpoint. Other clients, and proxies, resolve `.` and `..` in what is legal in S3."""
+        super().check_name(name)
+        key = name[1:].encode("utf-8", "surrogateescape")
+        if len(key) > LONGEST_KEY_BYTES:
+            raise UsageError(
+                f"the name {quoted(name)} has more than {LONGEST_KEY_BYTES} bytes, the most in S3"
+            )
+        try:
+            key.decode("utf-8")
+        except UnicodeDecodeError:
+            raise UsageError(f"the name {quoted(name)} is not UTF-8, as keys of S3 are; rename it") from None
+
+    def can_restart(self) -> bool:
+        """See Endpoint."""
+        return True
+
+    def can_carry_parts(self) -> bool:
+        """See Endpoint. Parts that are stored have sizes of their own."""
+        return not self._writing
+
+    def can_rename(self) -> bool:
+        """See Endpoint. An object appears once it is whole."""
+        return True
+
+    def stores_faithfully(self) -> bool:
+        """See Endpoint. Each answer tells the checksum of what is stored."""
+        return True
+
+    # --- describing ----------------------------------------------------------------------------------
+
+    def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
+        """See Endpoint."""
+        if self._writing and is_partial_name(name):
+            return self._unfinished(name)
+        return self._object(name) or (FOLDER if self._is_folder(name) else None)
+
+    def _is_folder(self, name: str) -> bool:
+        return has_any(self._questions, name)
+
+    def _object(self, name: str) -> FileInfo | None:
+        if name.endswith("/"):
+            return None
+        reply, content, url = self._questions.ask("HEAD", name)
+        if is_success(reply):
+            return self._described(reply)
+        if reply.status in MISSING:
+            return None
+        if reply.status in _NOT_PERMITTED:
+            reply, content, url = self._questions.ask("GET", name, headers={"Range": "bytes=0-0"})
+            if reply.status in MISSING:
+                return None
+        raise self._questions.refused(reply, content, url, "describe")
+
+    @staticmethod
+    def _described(reply: Reply) -> FileInfo:
+        return replace(info_of_head(reply, reply.told_bytes), tag=reply.header("ETag"))
+
+    def _unfinished(self, partial: str) -> FileInfo | None:
+        """Describe what is stored of an upload; its time says nothing."""
+        size_bytes = self._s3.uploads.size_of(partial)
+        if size_bytes is not None:
+            return FileInfo(Kind.FILE, size_bytes)
+        begun = self._s3.uploads.kept(partial)
+        stored = parts_stored(self._questions, begun) if begun else None
+        if begun is None or stored is None:
+            return None
+        end = max((number * begun.part_bytes for number in stored.parts), default=0)
+        return FileInfo(Kind.FILE, end)
+
+    def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
+        """See Endpoint. What is written as a file has no folder in its way."""
+        found: dict[str, FileInfo | MpxError | None] = {}
+        plain = [
+            name for name in names if not (name.endswith("/") or (self._writing and is_partial_name(name)))
+        ]
+        if plain:
+            self._alone(plain[0], found)  # which finds the region
+        for name, reply in zip(plain[1:], self._questions.heads(plain[1:]), strict=True):
+            if reply is not None and is_success(reply):
+                found[name] = self._described(reply)
+            elif reply is not None and reply.status in MISSING and self._writing:
+                found[name] = None
+        for name in names:
+            if name not in found:
+                self._alone(name, found)
+        return [found[name] for name in names]
+
+    def _alone(self, name: str, found: dict[str, FileInfo | MpxError | None]) -> None:
+        try:
+            found[name] = self.stat(name)
+        except MpxError as error:
+            if error.may_retry or not isinstance(error, self._questions.kind):
+                raise
+            found[name] = error
+
+    def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
+        """See Endpoint."""
+        return children(self._questions, name)
+
+    def free_bytes(self, name: str) -> int | None:  # noqa: ARG002  nobody can know
+        """See Endpoint."""
+        return None
+
+    # --- changing ------------------------------------------------------------------------------------
+
+    def make_folders(
+        self,
+        names: Sequence[str],
+        *,
+        replace_links: bool = False,  # noqa: ARG002  there are none
+    ) -> list[bool | MpxError]:
+        """See Endpoint. There is nothing to make, and what is below each name may be there."""
+        return [False] * len(names)
+
+    def remove(self, name: str) -> None:
+        """See Endpoint. An upload in parts is aborted; its object, or an older one, stays."""
+        if is_partial_name(name):
+            if begun := self._s3.uploads.kept(name):
+                abort(self._questions, begun)
+            self._s3.uploads.ended(name)
+            return
+        reply, content, url = self._questions.ask("DELETE", name)
+        if not is_success(reply) and reply.status not in MISSING:
+            raise self._questions.refused(reply, content, url, "remove")
+
+    def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
+        """See Endpoint. Uploads in parts are completed; what came in one piece has its name already."""
+        if any(file.modified_s is not None for file in files):
+            note(TIMES)
+        return [self._complete(file, note) for file in files]
+
+    def _complete(self, file: Commit, note: OnNote) -> MpxError | None:
+        uploads = self._s3.uploads
+        ready = uploads.ready_at(file.partial)
+        if ready is None:
+            is_stored = uploads.stored_at(file.partial) is not None
+            uploads.forget(file.partial)
+            return None if is_stored else DestinationError(f"{self._s3.url_of(file.final)} was not stored")
+        try:
+            complete(self._questions, ready, note)
+        except MpxError as error:
+            return error
+        uploads.ended(file.partial)
+        return None
+
+    def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:  # noqa: ARG002  none can be set
+        """See Endpoint."""
+        note(FOLDERS)
+
+    # --- checking ------------------------------------------------------------------------------------
+
+    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
+        """See Endpoint."""
+        return algorithm in _CHECKSUMS and not parts
+
+    def checksums(
+        self,
+        algorithm: str,
+        parts: Sequence[Part],
+        stop: Callable[[], bool],
+    ) -> list[str | Exception]:
+        """See Endpoint. Of what is written those count that came with each answer (see S3UploadWorker)."""
+        return [self._checksum(algorithm, part) for part in parts if not stop()]
+
+    def _checksum(self, algorithm: str, part: Part) -> str | Exception:
+        name, kind = part.name, self._questions.kind
+        if self._writing and is_partial_name(name):
+            stored = self._s3.uploads.stored_at(name)
+            if stored is None and self._s3.uploads.size_of(name) is None:
+                return kind(f"{self._s3.url_of(name)} is not there")
+            if stored is None:
+                return NoChecksum(kind("the server told no checksum of the parts that it stored"))
+            name = stored
+        what = str(self._s3.url_of(name))
+        if not part.is_whole:
+            return NoChecksum(kind(f"{what} has a checksum as a whole only"))
+        reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
+        if not is_success(reply):
+            return self._questions.refused(reply, content, url, "describe")
+        told = stored_sum(reply, algorithm) or (
+            composed_sum(self._questions, name, reply) if algorithm == "md5" else None
+        )
+        why = f"the server tells no {algorithm} of {what}, which was stored in parts or is encrypted there"
+        return told or NoChecksum(kind(why))
+
+    def close(self) -> None:
+        """See Endpoint."""
+        self._questions.close()

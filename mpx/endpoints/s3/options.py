@@ -1,0 +1,13 @@
+"""What the user says of S3, in the words of the AWS command line."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class S3Options:
+    """None: as the environment and ~/.aws say."""
+
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    signs: bool = True

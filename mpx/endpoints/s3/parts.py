@@ -1,0 +1,86 @@
+"""How a file is cut into parts, and which of them are stored, under way, or still to be sent."""
+
+import threading
+from collections import deque
+
+from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload, StoredPart, Uploads
+from mpx.engine.file_transfer import FileTransfer
+
+WHOLE_BYTES = 16 << 20  # a file of up to so many is sent in one request
+LEAST_PART_BYTES = 8 << 20
+MOST_PARTS = 10_000  # S3 permits no more
+_MIB = 1 << 20
+
+
+def part_bytes_of(size_bytes: int) -> int:
+    """Return how large the parts of a file are, but the last: as small as MOST_PARTS permits."""
+    return max(LEAST_PART_BYTES, -(-size_bytes // MOST_PARTS // _MIB) * _MIB)
+
+
+class PartedFile:
+    """A file that is sent in parts. Safe for several threads; `_lock` guards what changes."""
+
+    def __init__(self, file: FileTransfer, begun: BegunUpload, uploads: Uploads, *, has_crc32: bool) -> None:
+        self.file, self.begun, self.has_crc32 = file, begun, has_crc32
+        self._uploads = uploads
+        # Of a file of unknown size one is added after the other (`grow`).
+        self._count = 0 if file.is_streamed else max(1, -(-file.size_bytes // begun.part_bytes))
+        self._lock = threading.Lock()
+        self._parts: dict[int, StoredPart] = {}  # that are stored
+        self._waiting = deque(range(1, self._count + 1))
+        self._is_dead = False  # the server has forgotten it
+
+    def range_of(self, number: int) -> tuple[int, int]:
+        """Return which bytes a part has: [start, end)."""
+        start = (number - 1) * self.begun.part_bytes
+        return start, min(start + self.begun.part_bytes, self.file.size_bytes)
+
+    def take(self) -> int | None:
+        """Return the number of a part that is to be sent; None where there is none."""
+        with self._lock:
+            return self._waiting.popleft() if self._waiting and not self._is_dead else None
+
+    def grow(self) -> int:
+        """Return the number of one part more, which the caller sends."""
+        with self._lock:
+            self._count += 1
+            return self._count
+
+    def give_back(self, number: int) -> None:
+        """Have a part sent that was taken and was not stored."""
+        with self._lock:
+            self._waiting.appendleft(number)
+
+    def stored(self, part: StoredPart, algorithm: str) -> None:
+        """Take a part that is stored, and the same there by a checksum; an empty one where none is told."""
+        start = (part.number - 1) * self.begun.part_bytes
+        end = start + part.size_bytes
+        with self._lock:
+            if self._is_dead:
+                return
+            self._parts[part.number] = part
+            if len(self._parts) == self._count:  # before anybody can find the file whole
+                parts = tuple(self._parts[number] for number in sorted(self._parts))
+                ready = ReadyUpload(self.begun, parts, self.has_crc32)
+                self._uploads.ready(self.file.partial, ready)
+            self.file.landed(start, end)
+            if algorithm:
+                self.file.found_same(start, end, algorithm)
+
+    def was_stored(self, part: StoredPart, algorithm: str) -> None:
+        """As `stored`, of a part that waits, as an earlier run has sent it."""
+        with self._lock:
+            self._waiting.remove(part.number)
+        self.stored(part, algorithm)
+
+    def die(self) -> bool:
+        """Take that the server has forgotten the upload; tell whether this is new."""
+        with self._lock:
+            was_dead, self._is_dead = self._is_dead, True
+            self._waiting.clear()
+            return not was_dead
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the server has forgotten it."""
+        return self._is_dead

@@ -1,0 +1,87 @@
+"""Questions to S3 that are answered in XML, or by headers; a bucket of another region is found."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
+from mpx.endpoints.s3.aws_session import HASH
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.errors import ConnectionLost, MpxError
+from mpx.text import shown
+
+LARGEST_ANSWER_BYTES = 64 << 20  # a thousand keys of 1024 bytes, each of which is encoded, have 4 MiB
+_ELSEWHERE = (*REDIRECTS, 400)  # a signature for another region is malformed
+
+Query = Mapping[str, str | int | None]
+
+
+class S3Questions:
+    """For one thread. `kind`: of the errors."""
+
+    def __init__(
+        self, access: S3Access, kind: type[MpxError], stop: Callable[[], bool] | None = None
+    ) -> None:
+        self.access, self.kind = access, kind
+        self.dialogue = WebDialogue(access, stop, follows=False)
+
+    def ask(
+        self,
+        method: str,
+        name: str,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> tuple[Reply, bytes, WebUrl]:
+        """Ask about a key; return the answer, its body, and where it was asked. Raises as WebDialogue."""
+        given = dict(headers or {})
+        if body:
+            import hashlib
+
+            given[HASH] = hashlib.sha256(body).hexdigest()
+        while True:
+            url = self.access.asking(name, query) if query else self.access.url_of(name)
+            with self.dialogue.ask(method, url, given, body) as (reply, _):
+                content = reply.read(LARGEST_ANSWER_BYTES)
+            if reply.status not in _ELSEWHERE or not self.access.moves_to(reply, content):
+                return reply, content, url
+
+    def answer(
+        self, method: str, what: str, name: str, query: Query | None = None, body: bytes = b"", **more: str
+    ) -> S3Answer:
+        """Ask, and read the answer, which has to be a success: `what` was tried.
+
+        `more`: headers, with _ for -. Raises what a refusal means.
+        """
+        headers = {key.replace("_", "-"): value for key, value in more.items()}
+        reply, content, url = self.ask(method, name, query, headers, body)
+        if not is_success(reply):
+            raise self.refused(reply, content, url, what)
+        return self.read(reply, content, url, what)
+
+    def read(self, reply: Reply, content: bytes, url: WebUrl, what: str) -> S3Answer:
+        """Read the body of a success, which may be an error all the same; raises what that means."""
+        try:
+            found = S3Answer(content)
+        except S3AnswerError as error:
+            raise ConnectionLost(
+                f"{url}: what the server answers to {what} cannot be read: {shown(str(error))}"
+            ) from None
+        if found.root == "Error":
+            raise self.refused(reply, content, url, what)
+        return found
+
+    def refused(self, reply: Reply, content: bytes, url: WebUrl, what: str) -> MpxError:
+        """Return the error for an answer that is no success."""
+        return self.access.refused_with(reply, content, url, what, self.kind)
+
+    def heads(self, names: Sequence[str]) -> list[Reply | None]:
+        """Ask about several keys at once; None for one that is to be asked about alone."""
+        urls = [self.access.url_of(name) for name in names]
+        return [answer[0] if answer else None for answer in self.dialogue.ask_all("HEAD", urls)]
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.dialogue.close()

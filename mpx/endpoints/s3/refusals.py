@@ -1,0 +1,110 @@
+"""What the errors of S3 mean to a copy. Pure, but for the time that is compared with the server's."""
+
+import time
+
+from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
+from mpx.endpoints.web.dates import http_date
+from mpx.endpoints.web.headers import retry_after
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.retry import ServerBusy
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    IntegrityError,
+    MpxError,
+    NoSpace,
+    TransferTimeout,
+)
+from mpx.text import shown
+from mpx.units import format_duration
+
+LARGEST_ERROR_BYTES = 64 * 1024
+NO_UPLOAD = "NoSuchUpload"
+_MOST_SHOWN = 200
+_DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp")
+_NOT_LET_IN = (
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "InvalidToken",
+    "ExpiredToken",
+    "TokenRefreshRequired",
+    "AuthorizationHeaderMalformed",
+    "InvalidSecurity",
+)
+_BUSY = ("SlowDown", "ServiceUnavailable", "ThrottlingException", "TooManyRequests", "RequestLimitExceeded")
+_FULL = ("QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity", "InsufficientStorage")
+_DAMAGED = ("BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch")
+_HELP = {
+    "EntityTooLarge": "it is larger than the server takes",
+    "EntityTooSmall": "a part is smaller than the server takes",
+    "InvalidObjectState": "it is archived; have it restored, then copy it",
+    "KeyTooLongError": "the key is longer than S3 permits, 1024 bytes",
+}
+
+
+class S3Error:
+    """What the body of a refusal tells: nothing where it tells nothing."""
+
+    def __init__(self, body: bytes) -> None:
+        self.code = self.message = self.region = ""
+        try:
+            answer = S3Answer(body) if body else None
+        except S3AnswerError:
+            return
+        if answer is not None and answer.root == "Error":
+            fields = answer.fields
+            self.code, self.message = fields.get("Code", ""), fields.get("Message", "")
+            self.region = fields.get("Region", "")
+
+
+def refused(
+    reply: Reply, body: bytes, url: WebUrl, what: str, kind: type[MpxError], *, help_text: str
+) -> MpxError | None:
+    """Return the error for an answer; None where only its status tells something.
+
+    `what` was tried; `help_text`: how to give credentials, empty where some were shown. No message has
+    anything that was sent, as the signature.
+    """
+    error = S3Error(body)
+    code, status = error.code, reply.status
+    if not code:
+        return None
+    said = shown(f"{code}: {error.message}".rstrip(": ")[:_MOST_SHOWN])
+    tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
+    if code == "NoSuchBucket":
+        return kind(f"{tried}; make it first, or give the --endpoint-url or --profile that has it")
+    if code == "RequestTimeTooSkewed":
+        return AuthenticationError(f"{tried}; {_skew(reply)}")
+    if code in _DENIED:
+        return kind(f"{tried}; {help_text or 'the credentials do not permit this'}")
+    if code in _NOT_LET_IN:
+        return AuthenticationError(f"{tried}; {help_text or _which(code)}")
+    if code in _BUSY or status == 503:
+        return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
+    if code in _FULL:
+        return NoSpace(f"{tried}; there is no room left, or the quota is used up")
+    if code in _DAMAGED:
+        return ConnectionLost(f"{tried}; the data changed on their way")
+    if code == "RequestTimeout":
+        return TransferTimeout(tried)
+    if code == "PreconditionFailed":
+        return IntegrityError(f"{tried}; it changed meanwhile")
+    if code == "InternalError" or (status >= 500 and status != 501):
+        return ConnectionLost(tried)
+    return kind(f"{tried}; {_HELP[code]}" if code in _HELP else tried)
+
+
+def _which(code: str) -> str:
+    if code in ("ExpiredToken", "TokenRefreshRequired"):
+        return "the credentials have expired; get others (aws sso login, or what gives you yours)"
+    return "check the credentials (AWS_ACCESS_KEY_ID, --profile) and that they are of this server"
+
+
+def _skew(reply: Reply) -> str:
+    there_s = http_date(reply.header("Date"))
+    if there_s is None:
+        return "set the clock of this host right"
+    ahead_s = time.time() - there_s
+    way = "ahead of" if ahead_s > 0 else "behind"
+    return f"the clock of this host is {format_duration(abs(ahead_s))} {way} the server's; set it right"

@@ -1,0 +1,153 @@
+"""Credentials, regions, servers and buckets, as the AWS tools take them; and what nobody is shown."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from mpx_command import copied, mpx, refused
+from s3.buckets import Bucket, buckets_of
+from sites import make
+from web.servers.s3_site import KEY_ID, SECRET, S3Site
+
+TOKEN = "a-session-token-that-nobody-prints"
+
+
+@pytest.fixture
+def checked(seaweedfs: S3Site, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A bucket of a server that checks signatures."""
+    bucket = buckets_of(seaweedfs, monkeypatch)
+    bucket.put("key", b"data")
+    return bucket
+
+
+def test_wrong_credentials(checked: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    refused(
+        mpx("copy", f"{checked.url}key", tmp_path / "x"), 5, "SignatureDoesNotMatch", "check the credentials"
+    )
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIANOBODY")
+    refused(mpx("copy", make(tmp_path / "y"), f"{checked.url}key"), 5, "InvalidAccessKeyId")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    refused(mpx("list", checked.url), 5, "no credentials", "aws configure", "--no-sign-request")
+
+
+def test_without_signing(seaweedfs: S3Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    public = buckets_of(seaweedfs, monkeypatch, "public")
+    public.put("key", b"data")
+    private = buckets_of(seaweedfs, monkeypatch)
+    private.put("key", b"data")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    copied(mpx("copy", f"{public.url}key", tmp_path / "key", "--no-sign-request"))
+    assert (tmp_path / "key").read_bytes() == b"data"
+    refused(
+        mpx("copy", f"{private.url}key", tmp_path / "x", "--no-sign-request"), 3, "AccessDenied", "--profile"
+    )
+
+
+def test_a_bucket_that_is_not_there(any_bucket: Bucket, tmp_path: Path) -> None:
+    for words in (("list", "s3://nobody-has-it/"), ("copy", "s3://nobody-has-it/x", tmp_path / "x")):
+        refused(mpx(*words), 3, "NoSuchBucket", "--endpoint-url")
+    refused(mpx("copy", make(tmp_path / "y"), "s3://nobody-has-it/x"), 4, "NoSuchBucket")
+    refused(mpx("copy", f"{any_bucket.url}missing", tmp_path / "x"), 3, "does not exist")
+
+
+def test_a_profile(checked: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(
+        f"[profile one]\nregion = us-east-1\nendpoint_url = {checked.site.url}\n"
+        f"aws_access_key_id = {KEY_ID}\naws_secret_access_key = {SECRET}\n"
+    )
+    copied(mpx("copy", f"{checked.url}key", tmp_path / "key", "--profile", "one"))
+    assert (tmp_path / "key").read_bytes() == b"data"
+    monkeypatch.setenv("AWS_PROFILE", "one")
+    copied(mpx("copy", f"{checked.url}key", tmp_path / "again"))
+    refused(mpx("list", checked.url, "--profile", "two"), 2, "two", "--profile")
+
+
+def test_credentials_are_renewed(checked: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those of a program that end soon; it is asked again while the copy runs."""
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    asked, program = tmp_path / "asked", tmp_path / "program.py"
+    program.write_text(
+        "import datetime, json, pathlib\n"
+        f"with pathlib.Path({str(asked)!r}).open('a') as log: log.write('x')\n"
+        "ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=1)\n"
+        f"print(json.dumps(dict(Version=1, AccessKeyId={KEY_ID!r}, SecretAccessKey={SECRET!r},"
+        "Expiration=ends.isoformat())))\n"
+    )
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(
+        f"[default]\ncredential_process = {sys.executable} {program}\n"
+    )
+    copied(mpx("copy", f"{checked.url}key", tmp_path / "key"))
+    assert len(asked.read_text()) > 1
+
+
+def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No resolver knows that host here, so that moto is spoken to as its own proxy."""
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text("[default]\ns3 =\n  addressing_style = virtual\n")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{bucket.site.port}")
+    source = make(tmp_path / "source", (16 << 20) + 1)
+    copied(mpx("copy", source, f"{bucket.url}a/key"))
+    copied(mpx("copy", f"{bucket.url}a/key", tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == source.read_bytes() == bucket.get("a/key")
+    targets = [target for _, target, _ in bucket.moto.requests() if bucket.name in target]
+    assert any(target.startswith(f"http://{bucket.name}.localhost:") for target in targets)
+
+
+def test_secrets_are_not_shown(
+    seaweedfs: S3Site, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """SeaweedFS refuses the token, and moto takes it."""
+    bucket.put("key")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    monkeypatch.setenv("MPX_DEBUG", "1")
+    make(tmp_path / "large", (16 << 20) + 1)
+    said = ""
+    for name, words in enumerate(
+        [
+            ("copy", "-v", tmp_path / "large", f"{bucket.url}large"),
+            ("copy", "-v", f"{bucket.url}key", tmp_path / "key"),
+            ("copy", "-v", f"{bucket.url}missing", tmp_path / "missing"),
+            ("copy", "-v", f"{bucket.url}key", "/proc/none/x"),
+        ]
+    ):
+        done = mpx(*words, "--report", tmp_path / f"{name}.json")
+        said += done.out + done.err + (tmp_path / f"{name}.json").read_text()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", seaweedfs.url)
+    done = mpx("copy", "-v", f"{bucket.url}key", tmp_path / "x", "--report", tmp_path / "wrong.json")
+    said += done.out + done.err + (tmp_path / "wrong.json").read_text()
+    assert json.loads((tmp_path / "0.json").read_text())["files"]["total"] == 1
+    for secret in (SECRET, "another-secret", TOKEN, "Signature=", "AWS4-HMAC"):
+        assert secret not in said
+
+
+def test_without_botocore(tmp_path: Path) -> None:
+    (tmp_path / "botocore").mkdir()
+    (tmp_path / "botocore/__init__.py").write_text("raise ImportError('No module named botocore')")
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = mpx("list", "s3://bucket/", environment={"PYTHONPATH": paths})
+    refused(done, 2, "s3:// needs botocore", "pip install '.[s3]'")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("s3://Bad_bucket!/x", "y"), "not the name of a bucket"),
+        (("s3:///x", "y"), "not the name of a bucket"),
+        (("x", "s3://bucket/x", "--in-place"), "--in-place is not possible here"),
+        (("x", "s3://bucket/x", "--endpoint-url", "localhost"), "endpoint"),
+        (("x", "s3://bucket/x", "--endpoint-url", "ftp://localhost"), "--endpoint-url"),
+        (("x", "y", "--profile", "z"), "--profile is not possible here"),
+        (("x", "https://host/y", "--region", "z"), "--region is not possible here: it is for s3://"),
+        (("x", "s3://bucket/x", "--token-file", "z"), "--token-file is not possible here"),
+    ],
+)
+def test_what_is_refused(words: tuple[str, ...], why: str, tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    refused(mpx("copy", *words, folder=tmp_path), 2, why)

@@ -1,0 +1,144 @@
+"""Servers that refuse, lie, or are elsewhere: what the copy makes of it."""
+
+import json
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+from mpx_command import copied, mpx, refused
+from s3.scripted_s3 import Answer, Asked, ScriptedS3, error, scripted_s3
+from sites import make
+
+LARGE = (16 << 20) + 1
+ELSEWHERE = "eu-south-9"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    with scripted_s3() as made:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHETEST")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-nobody-prints")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield made
+
+
+def up(tmp_path: Path, size: int = 10, *options: str) -> tuple[Path, list[object]]:
+    source = make(tmp_path / "source", size)
+    return source, ["copy", source, "s3://bucket/key", "--report", tmp_path / "r.json", *options]
+
+
+def notes(tmp_path: Path) -> str:
+    return json.dumps(json.loads((tmp_path / "r.json").read_text())["notes"])
+
+
+def test_completion_may_fail_with_status_200(server: ScriptedS3, tmp_path: Path) -> None:
+    server.instead = lambda asked: error(200, "InternalError", "try again") if asked.is_completion else None
+    _, words = up(tmp_path, LARGE, "--retries", "0")
+    refused(mpx(*words), 6, "InternalError: try again")
+    server.instead = lambda asked: error(200, "AccessDenied") if asked.is_completion else None
+    refused(mpx(*words), 4, "AccessDenied")
+    assert not server.objects
+
+
+def test_another_region(server: ScriptedS3, tmp_path: Path) -> None:
+    def moved(asked: Asked) -> Answer | None:
+        if f"/{ELSEWHERE}/s3/aws4_request" in asked.headers["authorization"]:
+            return None
+        return 301, {"x-amz-bucket-region": ELSEWHERE}, b""
+
+    server.instead = moved
+    source, words = up(tmp_path)
+    copied(mpx(*words))
+    assert server.objects["key"] == source.read_bytes()
+    assert f"is in the region {ELSEWHERE}, which is used" in notes(tmp_path)
+
+
+def test_a_clock_that_is_wrong(server: ScriptedS3, tmp_path: Path) -> None:
+    then = formatdate(1_000_000_000, usegmt=True)
+    server.instead = lambda _: error(403, "RequestTimeTooSkewed", Date=then)
+    refused(mpx(*up(tmp_path)[1]), 5, "RequestTimeTooSkewed", "ahead of the server's; set it right")
+
+
+def test_a_busy_server_is_asked_again(server: ScriptedS3, tmp_path: Path) -> None:
+    busy = [error(503, "SlowDown")] * 2
+    server.instead = lambda asked: busy.pop() if asked.method == "PUT" and busy else None
+    source, words = up(tmp_path)
+    copied(mpx(*words))
+    assert server.objects["key"] == source.read_bytes() and "SlowDown" in notes(tmp_path)
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+def test_bytes_that_are_stored_otherwise(server: ScriptedS3, tmp_path: Path, size: int) -> None:
+    def lie(asked: Asked, answer: Answer) -> Answer:
+        return (200, {"ETag": f'"{"0" * 32}"'}, b"") if asked.method == "PUT" else answer
+
+    server.after = lie
+    refused(mpx(*up(tmp_path, size)[1]), 8, "stored other bytes than were sent, by their md5")
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+def test_encrypted_by_a_key_service(server: ScriptedS3, tmp_path: Path, size: int) -> None:
+    """An ETag is no MD5 there, so nothing shows what is stored."""
+
+    def encrypted(asked: Asked, answer: Answer) -> Answer:
+        status, headers, body = answer
+        if "ETag" in headers:
+            headers = {"ETag": f'"{"0" * 32}"', "x-amz-server-side-encryption": "aws:kms"}
+        return status, headers, body.replace(b"-", b"-x")
+
+    server.after = encrypted
+    source, words = up(tmp_path, size)
+    copied(mpx(*words))
+    assert server.objects["key"] == source.read_bytes()
+    assert "unverified: " in notes(tmp_path)
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["checksum"]["result"] != "verified"
+
+
+def test_crc32_of_the_whole_object(server: ScriptedS3, tmp_path: Path) -> None:
+    def offers(asked: Asked, answer: Answer) -> Answer:
+        if asked.method == "POST" and not asked.is_completion:
+            return 200, {"x-amz-checksum-type": asked.headers["x-amz-checksum-type"]}, answer[2]
+        if asked.is_completion:
+            told = asked.headers["x-amz-checksum-crc32"] if honest else "AAAAAA=="
+            body = answer[2].replace(b"</R>", f"<ChecksumCRC32>{told}</ChecksumCRC32></R>".encode())
+            return 200, {}, body
+        return answer
+
+    server.after, honest = offers, True
+    words = up(tmp_path, LARGE)[1]
+    copied(mpx(*words))
+    assert all("x-amz-checksum-crc32" in each.headers for each in server.asked if each.is_part)
+    honest = False
+    refused(mpx(*words, "--overwrite", "always"), 8, "another CRC-32")
+
+
+def test_an_upload_to_a_server_that_knows_no_checksums(server: ScriptedS3, tmp_path: Path) -> None:
+    def refuses(asked: Asked) -> Answer | None:
+        knows = "x-amz-checksum-algorithm" not in asked.headers and not (
+            asked.is_part and "x-amz-checksum-crc32" in asked.headers
+        )
+        return None if knows else error(501, "NotImplemented")
+
+    server.instead = refuses
+    source, words = up(tmp_path, LARGE)
+    copied(mpx(*words))
+    assert server.objects["key"] == source.read_bytes()
+
+
+def test_data_that_change_on_their_way_are_sent_again(server: ScriptedS3, tmp_path: Path) -> None:
+    damaged = [error(400, "BadDigest")]
+    server.instead = lambda asked: damaged.pop() if asked.is_part and damaged else None
+    source, words = up(tmp_path, LARGE)
+    copied(mpx(*words))
+    assert server.objects["key"] == source.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<Error>", b"<!DOCTYPE x><Error/>", b"<Error><Code>AccessDen", b"\xff" * 99]
+)
+def test_refusals_that_cannot_be_read(server: ScriptedS3, tmp_path: Path, body: bytes) -> None:
+    server.instead = lambda _: (403, {}, body)
+    refused(mpx(*up(tmp_path)[1]), 4, "403")
