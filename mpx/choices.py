@@ -21,7 +21,8 @@ TRAINABLE = (*CLASSIFIERS, MLP, SVM, NAIVE_BAYES)
 PASSIVELY, ACTIVELY = "passive", "active"  # how a path is probed: by probes alone, or beside bursts of data
 PROBE_MODES = (PASSIVELY, ACTIVELY)
 NEVER, ONLY = "never", "only"
-THIRD_PARTY = (AUTO, NEVER, ONLY)  # whether data go straight from one server to another
+PULL, PUSH = "pull", "push"  # which of two web servers is told to copy: the destination, the source
+THIRD_PARTY = (AUTO, NEVER, ONLY, PULL, PUSH)  # whether data go straight from one server to another, and how
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

@@ -188,7 +188,8 @@ class CopyOptions:
     third_party: str = _option(
         AUTO,
         "choice",
-        "between two servers: send data straight from one to the other if possible, never, or only so",
+        "between two servers: send data straight from one to the other if possible, never, or only so; "
+        "of web servers also how: only if the destination reads (pull), or the source writes (push)",
         choices=THIRD_PARTY,
     )
     remote_mpx: str | None = _option(

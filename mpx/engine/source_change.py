@@ -26,9 +26,14 @@ def changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> str
         return f"it had {counted(listed_bytes, 'byte')} and has {now.size_bytes} now"
     if modified_s is not None and now.modified_s is not None and now.modified_s != modified_s:
         return "it was modified"
-    if file.tag and now.tag and now.tag != file.tag:
+    if file.tag and now.tag and opaque(now.tag) != opaque(file.tag):
         return f"its ETag was {file.tag} and is {now.tag} now"
     return ""
+
+
+def opaque(tag: str) -> str:
+    """Return an entity tag without the mark of a weak one, which some servers set for a second only."""
+    return tag.removeprefix("W/")
 
 
 def why_changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> IntegrityError | None:

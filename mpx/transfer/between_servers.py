@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
-from mpx.choices import NEVER, ONLY, PAPER
+from mpx.choices import NEVER, ONLY, PAPER, PULL, PUSH
 from mpx.engine.endpoint import Endpoint
 from mpx.errors import UsageError
+from mpx.location import WEB_PORTS
 from mpx.options import CopyOptions
 from mpx.report import Report, Severity
+from mpx.transfer import between_web_servers
 from mpx.transfer.congestion_plan import named
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import in_place_where_needed, within_mode_s
@@ -24,8 +26,12 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
     options = transport.options
     if options.third_party == NEVER:
         return through_us(transport, ends, report, f"--third-party {NEVER}")
-    if why := why_not_straight(options, ends.near, ends.far):
+    are_web = all(end.location.scheme in WEB_PORTS for end in (ends.near, ends.far))
+    why = between_web_servers.why_not_straight(options.third_party, ends) if are_web else ""
+    if why := why or why_not_straight(options, ends.near, ends.far):
         return through_us(transport, ends, report, why)
+    if are_web:
+        return between_web_servers.straight(transport, ends, report)
     mode_s = ends.near.why_fallback() or ends.far.why_fallback()
     if options.tuner == PAPER:
         report.note("--tuner paper is not available: servers do not stop between chunks", Severity.NOTICE)
@@ -39,6 +45,13 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
         is_third_party=True,
         mode_e=not mode_s,
         parts=not mode_s and _may_send_parts(transport, ends),
+    )
+
+
+def after_refusal(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
+    """Return how data go on where servers turn out not to send to each other that way; as choose_between."""
+    return between_web_servers.next_way(transport, ends, report, why) or through_us(
+        transport, ends, report, why
     )
 
 
@@ -56,11 +69,11 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     Parts of files only where checksums show that they are those that were asked for. Raises UsageError where
     this is not permitted, or options cannot be applied so.
     """
-    if transport.options.third_party == ONLY:
-        raise UsageError(f"--third-party {ONLY} is not possible here: {why}")
+    if (given := transport.options.third_party) in (ONLY, PULL, PUSH):
+        raise UsageError(f"--third-party {given} is not possible here: {why}")
     from_web, to_web = (ends.web_of(end) is not None for end in (ends.near, ends.far))
     are_sftp = all(ends.lanes_of(end) for end in (ends.near, ends.far))
-    mode_e = not (to_web or ends.far.why_fallback())
+    mode_e = not ends.far.why_fallback()
     can = mode_e and ends.far.can_carry_parts() and ends.near.can_restart()
     # What comes by HTTP says where in the file it belongs, and so do the blocks of SFTP.
     parts = can and (from_web or are_sftp or transport.checksums.rely())
@@ -80,7 +93,9 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
         plan=replace(transport.plan, congestion=None, selects=False),
         congestion=None,
         is_third_party=False,
+        ways=(),
         mode_e=mode_e,
+        one_stream_each=to_web,
         parts=parts,
     )
 
@@ -100,9 +115,12 @@ def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoi
 def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
     """Return why two servers have no way to send to each other; empty if there is one.
 
-    It is by GridFTP, where one is told where to send to, and the other whom to expect.
+    It is by GridFTP, where one is told where to send to, and the other whom to expect; or by HTTP, where one
+    is told which URL to copy from or to.
     """
     schemes = source.location.scheme, destination.location.scheme
+    if all(scheme in WEB_PORTS for scheme in schemes):
+        return ""
     if schemes == ("s3", "s3"):  # of one server, as there is one --endpoint-url
         return ""
     if all(scheme in OURS for scheme in schemes):

@@ -19,7 +19,7 @@ from mpx.errors import (
 from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
-from mpx.transfer.between_servers import choose_between, through_us
+from mpx.transfer.between_servers import after_refusal, choose_between
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.ends import Ends
@@ -286,7 +286,7 @@ class Copy:
             self.leave_paths("")
             return to_whole_files(transport, self.report, str(error))
         if isinstance(error, ThirdPartyRefused):
-            return through_us(transport, ends, self.report, str(error))
+            return after_refusal(transport, ends, self.report, str(error))
         self.report.note(str(error))
         why = f"{ends.host} cannot connect to us"
         self.leave_paths(why)

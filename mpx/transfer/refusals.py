@@ -6,9 +6,9 @@ Imports little, as an ssh is started once this has passed, and only then the res
 
 from collections.abc import Sequence
 
-from mpx.choices import ONLY, SCAVENGER, TRANSPORT, port_range
+from mpx.choices import ONLY, PULL, PUSH, SCAVENGER, TRANSPORT, port_range
 from mpx.errors import UsageError
-from mpx.location import Location
+from mpx.location import WEB_PORTS, Location
 from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.units import counted
 
@@ -77,6 +77,12 @@ def check_options(
     """
     if near is None and options.third_party == ONLY:
         raise UsageError("--third-party only is not possible here: it is for copies between two servers")
+    are_web = near is not None and {near.scheme, far.scheme} <= WEB_PORTS.keys()
+    if options.third_party in (PULL, PUSH) and not are_web:
+        raise UsageError(
+            f"--third-party {options.third_party} is not possible here: it is for copies between two web "
+            "servers (https://, davs://)"
+        )
     if near is not None:
         _check_between_servers(options)
     if options.in_place and (far_is_source or far.scheme == "file"):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import AUTO, NONE, port_range
+from mpx.choices import AUTO, NONE, PULL, port_range
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -205,14 +205,22 @@ def carrier_between(
     lanes: "tuple[LanePool | None, LanePool | None]",
     web: "tuple[WebAccess | None, WebAccess | None]",
     is_third_party: bool,
+    way: str,
+    streams_each: int,
     mode_e: bool,
     parts: bool,
 ) -> Carrier:
     """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
-    `lanes`: those of SFTP, where that is what serves one; `web`: see endpoint_at. `mode_e`: the
-    destination receives in MODE E; `parts`: of files can be sent and stored.
+    `lanes`: those of SFTP, where that is what serves one; `web`: see endpoint_at. `way`, `streams_each`: how
+    web servers copy straight (empty: they do not). `mode_e`: the destination receives in MODE E; `parts`: of
+    files can be sent and stored.
     """
+    if way and web[0] is not None and web[1] is not None:
+        from mpx.endpoints.web.third_party.carrier import WebThirdPartyCarrier
+        from mpx.endpoints.web.third_party.way import CopyWay
+
+        return WebThirdPartyCarrier(CopyWay(web[0], web[1], way == PULL, streams_each), context)
     stop = context.failure.cancel.is_set
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
     if is_third_party and web[1] is not None:

@@ -241,6 +241,8 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
             lanes=(ends.lanes_of(ends.source), ends.lanes_of(ends.destination)),
             web=(ends.web_of(ends.source), ends.web_of(ends.destination)),
             is_third_party=transport.is_third_party,
+            way=next(iter(transport.ways), ""),
+            streams_each=transport.streams_each,
             mode_e=transport.mode_e,
             parts=transport.parts,
         )

@@ -11,6 +11,11 @@ from s3.buckets import Bucket, buckets_of
 from sites import make
 from web.servers.s3_site import KEY_ID, SECRET, S3Site
 
+from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.options import S3Options
+from mpx.endpoints.web.options import WebOptions
+from mpx.location import Location
+
 TOKEN = "a-session-token-that-nobody-prints"
 
 
@@ -97,6 +102,26 @@ def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "back").read_bytes() == source.read_bytes() == bucket.get("a/key")
     targets = [target for _, target, _ in bucket.moto.requests() if bucket.name in target]
     assert any(target.startswith(f"http://{bucket.name}.localhost:") for target in targets)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "options", "url"),
+    [
+        ("data", S3Options(region="eu-west-1"), "https://data.s3.eu-west-1.amazonaws.com/a%20b"),
+        ("data", S3Options(region="cn-north-1"), "https://data.s3.cn-north-1.amazonaws.com.cn/a%20b"),
+        ("da.ta", S3Options(region="eu-west-1"), "https://s3.eu-west-1.amazonaws.com/da.ta/a%20b"),
+        ("Old_One", S3Options(region="eu-west-1"), "https://s3.eu-west-1.amazonaws.com/Old_One/a%20b"),
+        (
+            "data",
+            S3Options(endpoint_url="https://s3.example.org:9000"),
+            "https://s3.example.org:9000/data/a%20b",
+        ),
+        ("data", S3Options(endpoint_url="http://[::1]:9/base/"), "http://[::1]:9/base/data/a%20b"),
+    ],
+)
+def test_where_a_bucket_is(bucket: str, options: S3Options, url: str) -> None:
+    access = S3Access(Location("s3", "/", bucket), WebOptions(), options)
+    assert str(access.url_of("/a b")) == url
 
 
 def test_secrets_are_not_shown(

@@ -1,6 +1,7 @@
 """Servers that refuse, lie, or are elsewhere: what the copy makes of it."""
 
 import json
+import re
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -142,3 +143,24 @@ def test_data_that_change_on_their_way_are_sent_again(server: ScriptedS3, tmp_pa
 def test_refusals_that_cannot_be_read(server: ScriptedS3, tmp_path: Path, body: bytes) -> None:
     server.instead = lambda _: (403, {}, body)
     refused(mpx(*up(tmp_path)[1]), 4, "403")
+
+
+def test_the_answer_to_a_completion_is_lost(server: ScriptedS3, tmp_path: Path) -> None:
+    """The object is there all the same: its ETag is that of the parts."""
+    etags: list[str] = []
+
+    def lost(asked: Asked, answer: Answer) -> Answer:
+        if asked.is_completion:
+            if etags:
+                return error(404, "NoSuchUpload")
+            etags.append(re.findall(rb"<ETag>(.*)</ETag>", answer[2])[0].decode())
+            return error(500, "InternalError")
+        if asked.method == "HEAD" and etags and asked.key in server.objects:
+            return 200, {"ETag": etags[0]}, answer[2]
+        return answer
+
+    server.after = lost
+    source, words = up(tmp_path, LARGE)
+    copied(mpx(*words))
+    assert server.objects["key"] == source.read_bytes()
+    assert sum(asked.is_completion for asked in server.asked) == 2

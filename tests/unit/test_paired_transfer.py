@@ -10,7 +10,6 @@ from unit.made_up_context import a_file
 
 from mpx.endpoints.ftp.framing import performance_marker
 from mpx.endpoints.ftp.two_servers.carrier import shares_of
-from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
 from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
@@ -18,6 +17,7 @@ from mpx.endpoints.ftp.wire import Reply, ReplyReader
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import SMALL_FILE_BYTES, FileTransfer
+from mpx.engine.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.engine.range_scheduler import Piece
 from mpx.errors import ConnectionLost
 from mpx.net.reach import means_the_same_at
@@ -117,6 +117,12 @@ def test_what_was_told_is_spread_over_some_time() -> None:
     counted.add(10.0, 1000)
     shown = [counted.shown(10.0 + share * SPREAD_S) for share in (0, 0.1, 0.5, 1, 2)]
     assert shown == pytest.approx([0, 100, 500, 1000, 1000])
+
+
+def test_what_is_told_less_often_is_spread_over_more_time() -> None:
+    counted = MarkedBytes()
+    counted.add(10.0, 1000, spread_s=5.0)
+    assert [counted.shown(10.0 + after_s) for after_s in (1, 5, 6)] == pytest.approx([200, 1000, 1000])
 
 
 @pytest.mark.parametrize(

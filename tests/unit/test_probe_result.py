@@ -256,7 +256,7 @@ def test_targets(text: str, host: str, port: int) -> None:
     "text",
     [
         "", " ", "a b", "/data", "host:/data", "host:0", "host:65536", "host:x", "host:\u0663", "a:b:c",
-        "[host]:1", "[::1", "::1]:5", "file:///data", "https://example.org/", "ftp://", "ftp:///x",
+        "[host]:1", "[::1", "::1]:5", "file:///data", "gopher://example.org/", "ftp://", "ftp:///x",
         "ftp://me:secret@host/", "fe80::1", "fe80::1%lo", "[fe80::1%lo]:2811", "2001:db8::7%lo",
         "ftp://[fe80::1]/", "ftp://[fe80::1%25lo]:5/",
     ],

@@ -66,9 +66,9 @@ def read(
         window_bytes=window,
         put=put,
     )
-    size_bytes, is_ended = reading.run(lambda most: most)
-    assert size_bytes == len(got)
-    return bytes(got), is_ended
+    came = reading.run(lambda most: most)
+    assert came.size_bytes == len(got)
+    return bytes(got), came.is_ended
 
 
 @given(

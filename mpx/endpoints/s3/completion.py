@@ -21,6 +21,8 @@ from mpx.report import OnNote, Severity
 
 def abort(questions: S3Questions, begun: BegunUpload) -> None:
     """Have a server remove the parts of an upload; raises DestinationError and what a refusal means."""
+    if begun.server != str(questions.access.origin):
+        questions.ask("HEAD", "/")  # which finds the region of the bucket
     here = str(questions.access.origin)
     if begun.server != here:
         raise DestinationError(

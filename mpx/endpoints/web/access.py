@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from mpx.endpoints.passwords import password_for
-from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.pipelining import Pipelining
@@ -101,10 +101,8 @@ class WebAccess:
         """
         if not self.may_have_credentials(origin):
             return {}
-        if not self.location.user:
-            token = self.tokens.check(self.origin.host, self.origin.port, time.time())
-            if token:
-                return {"Authorization": token.authorization}
+        if token := self.token:
+            return {"Authorization": token.authorization}
         if self._password is None:
             return {}
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
@@ -114,6 +112,23 @@ class WebAccess:
         """Return the error for an answer that is no success; see refusals.refused."""
         has_credentials = self.has_credentials(url.origin)
         return refused(reply, url, what, kind, has_credentials=has_credentials, help_text=self.how_to_log_in)
+
+    @property
+    def token(self) -> BearerToken | None:
+        """The token that lets us in; AuthenticationError for one that does not hold."""
+        if self.location.user or not self.origin.is_secure:
+            return None
+        return self.tokens.check(self.origin.host, self.origin.port, time.time())
+
+    @property
+    def uses_password(self) -> bool:
+        """Whether it is a password that lets us in; raises as `token`."""
+        return self.origin.is_secure and self.token is None and self._password is not None
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether the user has given URLs with queries, which may hold what lets us in."""
+        return bool(self._queries)
 
     @property
     def how_to_log_in(self) -> str:

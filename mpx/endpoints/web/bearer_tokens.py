@@ -126,13 +126,18 @@ class BearerTokens:
         return [f"{folder}/{name}" for folder in folders if folder.startswith("/")]
 
 
+def is_sendable(text: str) -> bool:
+    """Tell whether a header can carry a text as a token."""
+    return len(text) <= LARGEST_BYTES and _SENDABLE.fullmatch(text) is not None
+
+
 def _checked(text: str, source: str) -> BearerToken:
     """Return a token that a header can carry; raises AuthenticationError, which does not show it."""
     if len(text) > LARGEST_BYTES:
         raise AuthenticationError(
             f"what {source} holds is no token: it is longer than {format_size(LARGEST_BYTES)}; get one {_GET}"
         )
-    if not _SENDABLE.fullmatch(text):
+    if not is_sendable(text):
         raise AuthenticationError(
             f"what {source} holds is no token: it has a blank, a line end or another character that no token "
             "has; it is to hold the token alone, without a word before it"

@@ -12,6 +12,8 @@ from mpx.engine.stream import BUFFER_BYTES
 from mpx.errors import ConnectionLost, IntegrityError
 from mpx.files.local_error import local_error
 
+RECORD_BYTES = 16 * 1024  # the longest of TLS
+
 
 class BodyLost(ConnectionLost):
     """The connection ended while a body was sent: the server may have answered before."""
@@ -28,17 +30,16 @@ class Body:
         self._lane = lane
         self._size_bytes = size_bytes
         self._came_bytes = 0
+        self._kept = bytearray()  # less than a record
 
     def send(self, data: memoryview) -> None:
         """Send some bytes, none beyond the size; raises BodyLost, TransferTimeout, Interrupted."""
         self._came_bytes += len(data)
         if self._size_bytes is None:
             self._send(memoryview(b"".join((b"%X\r\n" % len(data), data, b"\r\n"))))
+            self._lane.passed_bytes += len(data)
         elif self._came_bytes <= self._size_bytes:
-            self._send(data)
-        else:
-            return
-        self._lane.passed_bytes += len(data)
+            self._send_records(data)
 
     def end(self) -> None:
         """Send the end; raises BodyCut where it is not the one that was told, and as `send`."""
@@ -46,6 +47,27 @@ class Body:
             self._send(memoryview(b"0\r\n\r\n"))
         elif self._came_bytes != self._size_bytes:
             raise BodyCut(f"{self._came_bytes} bytes came where {self._size_bytes} were to be sent")
+        else:
+            self._send_kept()
+
+    def _send_records(self, data: memoryview) -> None:
+        """Send whole records of TLS only: XRootD may wait for ever for the rest of one that it has got."""
+        if self._kept:
+            taken = data[: RECORD_BYTES - len(self._kept)]
+            self._kept += taken
+            data = data[len(taken) :]
+            if len(self._kept) < RECORD_BYTES:
+                return
+            self._send_kept()
+        whole = len(data) // RECORD_BYTES * RECORD_BYTES
+        self._send(data[:whole])
+        self._lane.passed_bytes += whole
+        self._kept += data[whole:]
+
+    def _send_kept(self) -> None:
+        kept, self._kept = self._kept, bytearray()
+        self._send(memoryview(kept))
+        self._lane.passed_bytes += len(kept)
 
     def _send(self, data: memoryview) -> None:
         self._lane.offered_bytes += len(data)

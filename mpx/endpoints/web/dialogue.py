@@ -143,21 +143,9 @@ class WebDialogue:
 
     def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
         """Read an answer whose question was sent before the last answer came; some servers hang then."""
-        pipelining, origin = self.access.pipelining, connection.origin
-        patience_s = pipelining.patience_s(origin)
-        if patience_s is None and self._patience_s is None:
+        if self._patience_s is not None:
             return self._reply(connection, method)
-        # Who is patient asks alone for what takes longer than usual.
-        connection.be_patient(patience_s if self._patience_s is None else None)
-        try:
-            reply = self._reply(connection, method)
-        except TransferTimeout:
-            pipelining.refuse(origin)
-            raise
-        finally:
-            connection.be_patient(self._patience_s)
-        pipelining.prove(origin)
-        return reply
+        return self._heard(connection, self.access.pipelining.reply(connection, method))
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
@@ -194,7 +182,9 @@ class WebDialogue:
         return self._reply(connection, request.method)
 
     def _reply(self, connection: HttpConnection, method: str) -> Reply:
-        reply = connection.reply(method)
+        return self._heard(connection, connection.reply(method))
+
+    def _heard(self, connection: HttpConnection, reply: Reply) -> Reply:
         self.access.pipelining.heard(connection.origin, reply)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)

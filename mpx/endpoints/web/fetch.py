@@ -8,7 +8,7 @@ from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
-from mpx.engine.source_change import AGAIN
+from mpx.engine.source_change import AGAIN, opaque
 from mpx.errors import ConnectionLost, IntegrityError
 
 FIRST_PIECE = 1 << 20  # bytes that are asked for as long as nothing is known of a server
@@ -90,8 +90,3 @@ class FileTags:
                     f"{AGAIN}"
                 )
         return None
-
-
-def opaque(tag: str) -> str:
-    """Return an entity tag without the mark of a weak one, which some servers set for a second only."""
-    return tag.removeprefix("W/")

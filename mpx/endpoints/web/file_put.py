@@ -37,7 +37,7 @@ class FilePut:
         self.was_tried = False  # something was asked for, over a connection that could be opened
         self.is_under_way = False  # a PUT whose answer was not read
         self._is_begun = False  # the body of a file
-        self._continue_s = CONTINUE_S
+        self._leads_late = False  # the server says where it leads only once it has data
         self._before_bytes = 0  # that its connection had carried before the file in hand
 
     def store(self, file: FileTransfer, send: SendBody, *, is_repeatable: bool) -> None:
@@ -48,11 +48,13 @@ class FilePut:
         """
         self.was_tried = self._is_begun = False
         url, expects = self._access.stored_as(file), True
+        if self._leads_late and not is_repeatable:
+            url = self._led_to(url)
         for _ in range(MOST_REDIRECTS + 1):
             is_long = file.is_streamed or file.size_bytes > SHORT_BYTES
             asks_first = expects and (self.leads_on or is_long or not is_repeatable)
             if self._is_begun and not is_repeatable:
-                self._continue_s = self._timeout_s
+                self._leads_late = True
                 raise ConnectionLost(f"{url.origin} leads elsewhere only once it has the data; asked again")
             reply = self._put(file, send, url, asks_first=asks_first, is_repeatable=is_repeatable)
             if reply.status == _EXPECTATION_FAILED and asks_first:
@@ -68,6 +70,16 @@ class FilePut:
         self.leads_on = url.origin != self._access.origin
         if not is_success(reply):
             raise self._refusal(reply, url, file)
+
+    def _led_to(self, url: WebUrl) -> WebUrl:
+        """Return where a URL leads: what shows that is given no data."""
+        http = self._lanes.to(url.origin).http
+        http.send(self._access.request("PUT", url, body_headers(0, asks_first=False)))
+        reply = http.reply("PUT")
+        reply.read(SHORT_BYTES)
+        if not reply.is_reusable:
+            self._lanes.drop(url.origin)
+        return redirected(reply, url) or url
 
     def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
         error = self._access.refused(reply, url, "store", DestinationError)
@@ -126,7 +138,7 @@ class FilePut:
     def _early(self, lane: WebLane) -> Reply | None:
         """Return the answer of a server that wants no data; None where they are to be sent."""
         incoming = lane.http.incoming
-        incoming.timeout_s = self._continue_s
+        incoming.timeout_s = CONTINUE_S
         try:
             reply = lane.http.reply("PUT", wants_continue=True)
         except TransferTimeout:

@@ -3,8 +3,10 @@
 import re
 import threading
 
+from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.reply import Reply
 from mpx.endpoints.web.url import Origin
+from mpx.errors import ConnectionLost, TransferTimeout
 
 FEW_ANSWERS = 10  # a server that ends a connection before so many takes no requests ahead
 # XRootD 5.5 looks at what it has read of the next questions only once more has come; how much it reads at
@@ -36,6 +38,22 @@ class Pipelining:
     def patience_s(self, origin: Origin) -> float | None:
         """Return for how long an answer is waited for that was asked for ahead; None: as for any other."""
         return None if origin in self._proven else TRIAL_S
+
+    def reply(self, http: HttpConnection, method: str) -> Reply:
+        """Read the head of an answer that was asked for ahead; ConnectionLost where the server hangs."""
+        patience_s = self.patience_s(http.origin)
+        if patience_s is None:
+            return http.reply(method)
+        http.be_patient(patience_s)
+        try:
+            reply = http.reply(method)
+        except TransferTimeout as error:
+            self.refuse(http.origin)
+            raise ConnectionLost(f"{error}, as it takes no requests ahead") from None
+        finally:
+            http.be_patient(None)
+        self.prove(http.origin)
+        return reply
 
     def prove(self, origin: Origin) -> None:
         """Note that an answer came that was asked for ahead."""

@@ -93,7 +93,7 @@ class WebRelaySink(WebRelayEnd):
                 while asked < min(len(stored) + AT_ONCE, len(contents)):
                     self._send(lane, contents[asked][0].file, contents[asked][1])
                     asked += 1
-                reply = lane.http.reply("PUT")
+                reply = self._pipelining.reply(lane.http, "PUT") if stored else lane.http.reply("PUT")
                 reply.read(SHORT_BYTES)
                 stored.append(is_success(reply))
                 if not reply.is_reusable:

@@ -170,7 +170,8 @@ class WebRelaySource(WebRelayEnd):
                 while asked < min(done + ahead, len(fetches)):
                     self._lanes.ask(fetches[asked])
                     asked += 1
-                reply = lane.http.reply("GET")
+                is_ahead = done > 0 and ahead > 1
+                reply = self._pipelining.reply(lane.http, "GET") if is_ahead else lane.http.reply("GET")
                 self._pipelining.heard(origin, reply)
             except ConnectionLost:
                 if not (done or was_used) or lane.http.incoming.has_some:

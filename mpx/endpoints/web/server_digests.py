@@ -60,6 +60,11 @@ class ServerDigests:
         return self._kind is _Kind.COMPUTES
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is known to be a plain web server, which copies to no other one and computes nothing."""
+        return self._kind is _Kind.COMPUTES_NONE
+
+    @property
     def may_list_checksums(self) -> bool:
         """Whether it may have checksums as properties of files: no server does that is known well."""
         return self._kind is _Kind.UNKNOWN or bool(re.match("dcache", self._name or "", re.IGNORECASE))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from mpx.endpoints.ftp.refusals import cannot_send, cannot_store
 from mpx.endpoints.ftp.session_pool import give_back_session
 from mpx.endpoints.ftp.stored_size import stored_sizes
-from mpx.endpoints.ftp.two_servers.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.pair_watch import PairWatch
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
@@ -16,6 +15,7 @@ from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
 from mpx.endpoints.ftp.two_servers.stored_observer import StoredObserver
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.marked_bytes import SPREAD_S, MarkedBytes
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.server_pieces import take_piece

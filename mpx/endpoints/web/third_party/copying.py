@@ -1,0 +1,160 @@
+"""One file that a server copies from or to another one: COPY, its answer, and what that means."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpx.endpoints.web.connection import WebRequest
+from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
+from mpx.endpoints.web.file_put import STORED_BPS
+from mpx.endpoints.web.lanes import LaneSet
+from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
+from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.third_party.handed import Handed
+from mpx.endpoints.web.third_party.way import CopyWay
+from mpx.endpoints.web.tpc_answer import TpcAnswer
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.file_transfer import FileTransfer
+from mpx.errors import ConnectionLost, MpxError, ThirdPartyRefused, TransferTimeout
+from mpx.text import shown
+
+MARKER_S = 5.0  # that servers let pass between two markers, at most
+_BUFFER_BYTES = 16 * 1024
+_MOST_BODY = 64 * 1024  # of a refusal
+_MOST_SHOWN = 300  # characters of what a server says
+_OF_CREDENTIALS = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a server has not copied a file.
+
+    `status`: of the other server's answer, as far as that is told. `error`: its own answer, where it is none
+    of HTTP-TPC.
+    """
+
+    text: str
+    status: int | None = None
+    error: MpxError | None = None
+    is_local_copy: bool = False  # a server that knows no other ones may have copied it within itself
+
+    @property
+    def is_about_credentials(self) -> bool:
+        """Whether what was handed over does not let the server in."""
+        return self.status in _OF_CREDENTIALS
+
+
+class Copying:
+    """Has files copied, one after the other. For one worker's thread.
+
+    `told` is called with how many bytes of a file have been copied so far.
+    """
+
+    def __init__(self, way: CopyWay, lanes: LaneSet, timeout_s: float, told: Callable[[int], None]) -> None:
+        self._way, self._lanes, self._told = way, lanes, told
+        self._patience_s = timeout_s + MARKER_S
+        self._view = memoryview(bytearray(_BUFFER_BYTES))
+
+    def copy(self, file: FileTransfer, handed: Handed) -> Refusal | None:
+        """Have a file copied; return why it was not.
+
+        Raises ThirdPartyRefused where the server leads elsewhere, ConnectionLost and the like.
+        """
+        url = self._way.asked_at(file)
+        for _ in range(MOST_REDIRECTS + 1):
+            reply = self._ask(self._way.active.request("COPY", url, self._way.headers(file, handed)))
+            if reply.status not in REDIRECTS:
+                break
+            reply.read(_MOST_BODY)
+            self._leave(reply, url)
+            url = self._led_to(reply, url)
+        else:
+            raise ThirdPartyRefused(f"{url.origin} leads from one URL to the next without end")
+        if not is_success(reply):
+            return self._refused(reply, url, handed)
+        answer = self._follow(file, reply)
+        self._leave(reply, url)
+        if answer.is_success:
+            return None
+        return self._failed(answer, url, handed)
+
+    def _led_to(self, reply: Reply, url: WebUrl) -> WebUrl:
+        """Return where the server leads: what is handed over goes to no other than our own credentials."""
+        to = redirected(reply, url)
+        assert to is not None
+        if not self._way.active.may_have_credentials(to.origin):
+            raise ThirdPartyRefused(
+                f"{url.origin} leads to {shown(str(to.origin))}, which is to have no credentials of yours; "
+                f"--send-token-to {shown(to.origin.host)} permits that"
+            )
+        return to
+
+    def _ask(self, request: WebRequest) -> Reply:
+        """Ask, and read the head of the answer; once more where a connection that was kept had ended."""
+        origin = request.url.origin
+        http = self._lanes.to(origin).http
+        was_used = http.answered > 0
+        try:
+            http.send(request)
+            http.be_patient(self._patience_s)
+            return http.reply(request.method)
+        except ConnectionLost:
+            if not was_used or http.incoming.has_some:
+                raise
+        self._lanes.drop(origin)
+        http = self._lanes.to(origin).http
+        http.send(request)
+        http.be_patient(self._patience_s)
+        return http.reply(request.method)
+
+    def _follow(self, file: FileTransfer, reply: Reply) -> TpcAnswer:
+        """Read an answer to its end; raises TransferTimeout where nothing more is copied."""
+        answer, grown_s = TpcAnswer(), time.monotonic()
+        while size := reply.read_into(self._view):
+            before_bytes = answer.told_bytes
+            answer.feed(self._view[:size])
+            now_s = time.monotonic()
+            if answer.told_bytes > before_bytes:
+                grown_s = now_s
+                most_bytes = answer.told_bytes if file.is_streamed else file.size_bytes
+                self._told(min(answer.told_bytes, most_bytes))
+            patience_s = self._patience_s
+            if answer.told_bytes >= file.size_bytes:  # it may have to store what it has
+                patience_s += file.size_bytes * 8 / STORED_BPS
+            if now_s - grown_s > patience_s:
+                raise TransferTimeout(
+                    f"{self._way.does} and has copied nothing more of {file.source} for {patience_s:g} s"
+                )
+        answer.close()
+        return answer
+
+    def _leave(self, reply: Reply, url: WebUrl) -> None:
+        """Close a connection that does not last."""
+        if not reply.is_reusable:
+            self._lanes.drop(url.origin)
+
+    def _refused(self, reply: Reply, url: WebUrl, handed: Handed) -> Refusal:
+        active = self._way.active
+        reply.read(_MOST_BODY)
+        self._leave(reply, url)
+        reply.reason = handed.hidden_in(reply.reason)
+        error = refused(
+            reply,
+            url,
+            "copy",
+            self._way.kind_here,
+            has_credentials=active.has_credentials(url.origin),
+            help_text=active.how_to_log_in,
+        )
+        return Refusal(str(error), error=error)
+
+    def _failed(self, answer: TpcAnswer, url: WebUrl, handed: Handed) -> Refusal:
+        is_local_copy = not (self._way.is_pull or answer.is_tpc)
+        why = "it copies to no other server" if is_local_copy else "it does not say that it has"
+        if answer.failure and not is_local_copy:
+            why = shown(handed.hidden_in(answer.failure)[:_MOST_SHOWN])
+        return Refusal(
+            f"{url.origin} has not copied {shown(url.path)}: {why}",
+            status=answer.failed_status,
+            is_local_copy=is_local_copy,
+        )

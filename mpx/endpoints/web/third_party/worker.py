@@ -1,0 +1,216 @@
+"""Copies from one web server to another, the workers: each has one file after the other copied."""
+
+import contextlib
+import time
+from collections.abc import Mapping
+
+from mpx.endpoints.web.dialogue import WebDialogue
+from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, Refusal
+from mpx.endpoints.web.third_party.handed import Handed, Means
+from mpx.endpoints.web.third_party.handing import Handing
+from mpx.endpoints.web.third_party.way import CopyWay
+from mpx.endpoints.web.url import WebUrl
+from mpx.endpoints.web.worker import WebWorker
+from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.marked_bytes import MarkedBytes
+from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.range_scheduler import RangeScheduler
+from mpx.engine.retry import ServerBusy
+from mpx.engine.session_worker import Lost
+from mpx.engine.stream import StreamTotals
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    MpxError,
+    NoSpace,
+    ThirdPartyRefused,
+    TransferTimeout,
+)
+
+SHORTEST_SPREAD_S = 0.2
+REMOVE_S = 10.0  # that a server has to remove what is left, when nobody waits for more
+
+
+class WebPairWorker(WebWorker):
+    """Has whole files copied by the server that is told."""
+
+    def __init__(
+        self, number: int, way: CopyWay, handing: Handing, context: CarrierContext, scheduler: RangeScheduler
+    ) -> None:
+        super().__init__(number, DEFAULT_PATH, "sink", way.active, context)
+        self.host = way.hosts
+        # Guarded by `guard`:
+        self._bytes = MarkedBytes(MARKER_S)
+        # This thread's own:
+        self._way, self._handing, self._scheduler = way, handing, scheduler
+        stop = context.failure.cancel.is_set
+        self._passive = WebDialogue(way.passive, stop)  # asked for macaroons
+        self._destination = WebDialogue(way.destination, stop)  # asked to remove
+        self._copying = Copying(way, self.lanes, context.options.timeout_s, self._is_at)
+        self._file: FileTransfer | None = None  # in hand
+        self._was_tried = False  # ... and something of it may be stored
+        self._told_bytes, self._told_s = 0, 0.0  # of it, and when
+
+    # --- for the carrier, from any thread ------------------------------------------------------------
+
+    def live_totals(self) -> Mapping[str, StreamTotals]:
+        """See SessionWorker. The servers' word is all that there is."""
+        shown_bytes = int(self._bytes.shown(time.monotonic()))
+        return {DEFAULT_PATH: StreamTotals(streams=int(self.is_busy), bytes=shown_bytes)}
+
+    def silent_s(self, path: str) -> None:
+        """See SessionWorker. There is one path only."""
+
+    # --- the loop ------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """See SessionWorker. What was under way when the copy was stopped is removed."""
+        super().run()
+        self._passive.close()
+        self._destination.close()
+        if self._file is not None and self._was_tried:
+            dialogue = WebDialogue(self._way.destination, lambda: False)
+            with contextlib.closing(dialogue), contextlib.suppress(MpxError), dialogue.patient(REMOVE_S):
+                self._remove(dialogue, self._way.destination.url_of(self._file.partial), self._file)
+
+    def step(self) -> bool:
+        """See SessionWorker."""
+        self.is_busy = False
+        self.renew_if_asked()
+        piece = self._scheduler.take_file() if self.target else None
+        if piece is None:
+            return False
+        self._file, self._was_tried = piece.file, False
+        self.is_busy = True
+        try:
+            self._carry(piece.file)
+        except ServerBusy as error:
+            raise self.one_too_many(error) from None
+        self._file = None
+        self.retry.progressed()
+        return True
+
+    def _carry(self, file: FileTransfer) -> None:
+        self.open_session()
+        if file.was_stored:  # who was to copy it may do so still, into what has that name
+            self._remove_partial(file)
+        handed = self._handing.choose(file, self._passive)
+        refusal = self._copy(file, handed)
+        if refusal and refusal.is_about_credentials and (token := self._handing.instead_of(handed)):
+            self._remove_partial(file)
+            refusal, handed = self._copy(file, token), token
+        if refusal is not None:
+            self._scheduler.give_up(file, self._what_means(refusal, file, handed))
+            return
+        self._handing.proved(handed)
+        size_bytes = self._stored_bytes(file) if file.is_streamed else file.size_bytes
+        self._is_at(size_bytes)
+        file.landed(0, size_bytes)
+        if file.is_streamed:
+            self._scheduler.ended(file, size_bytes)
+        if file.claim_whole():
+            self.context.supervisor.whole(file)
+
+    def _copy(self, file: FileTransfer, handed: Handed) -> Refusal | None:
+        self._told_bytes, self._told_s = 0, time.monotonic()
+        self._was_tried = file.was_stored = True
+        return self._copying.copy(file, handed)
+
+    def _stored_bytes(self, file: FileTransfer) -> int:
+        """Ask how much was stored of a file whose source tells no size that counts."""
+        url = self._way.destination.url_of(file.partial)
+        with self._destination.ask("HEAD", url) as (reply, _):
+            size_bytes = reply.told_bytes if is_success(reply) else None
+        if size_bytes is None:
+            raise ThirdPartyRefused(f"{url.origin} does not tell how much of {file.source} it has stored")
+        return size_bytes
+
+    def _is_at(self, size_bytes: int) -> None:
+        """Take how much of a file has been copied; what is told at once has come since it was told last."""
+        now_s = time.monotonic()
+        spread_s = min(max(now_s - self._told_s, SHORTEST_SPREAD_S), MARKER_S)
+        with self.guard:
+            self._bytes.add(now_s, size_bytes - self._told_bytes, spread_s)
+        self._told_bytes, self._told_s = size_bytes, now_s
+        self.context.events.inbound.set()  # this way of copying works
+
+    # --- refusals ------------------------------------------------------------------------------------
+
+    def _what_means(self, refusal: Refusal, file: FileTransfer, handed: Handed) -> MpxError:
+        """Return what is wrong with a file; raises what concerns all, or may be tried again.
+
+        Where no file was copied yet it is this way of copying that is refused.
+        """
+        if refusal.is_local_copy:
+            self._remove_local_copy(file)
+        error = refusal.error
+        if isinstance(error, (NoSpace, ServerBusy, TransferTimeout)):
+            raise error
+        if not self.context.events.inbound.is_set():
+            raise ThirdPartyRefused(refusal.text)
+        if isinstance(error, AuthenticationError):
+            raise error
+        if error is not None and not error.may_retry:
+            return error
+        if error is None and refusal.status is not None and 400 <= refusal.status < 500:
+            may_go_through_us = handed.means is not Means.TOKEN  # which is what we would show
+            if refusal.is_about_credentials and may_go_through_us:
+                raise ThirdPartyRefused(refusal.text)
+            return self._way.error_there(refusal.text)
+        raise ConnectionLost(refusal.text)
+
+    def _remove_local_copy(self, file: FileTransfer) -> None:
+        """Remove what a server has made that knows no others: a copy within itself."""
+        if file.partial != file.final:
+            with contextlib.closing(WebDialogue(self._way.source)) as dialogue:
+                self._remove(dialogue, self._way.source.url_of(file.partial), file)
+
+    def _remove_partial(self, file: FileTransfer) -> None:
+        """Remove what an attempt has left at the destination."""
+        self._remove(self._destination, self._way.destination.url_of(file.partial), file)
+
+    @staticmethod
+    def _remove(dialogue: WebDialogue, url: WebUrl, file: FileTransfer) -> None:
+        """Remove a file that is ours, as its name tells."""
+        if file.partial != file.final:
+            with dialogue.ask("DELETE", url):
+                pass  # where it cannot be removed it is replaced
+
+    # --- what becomes of it when the connection is lost -----------------------------------------------
+
+    def drop(self) -> None:
+        """See SessionWorker."""
+        super().drop()
+        self._passive.close()
+        self._destination.close()
+
+    def lost(self, error: MpxError, /) -> Lost:
+        """See SessionWorker. Raises ThirdPartyRefused: then the copy goes on another way."""
+        if isinstance(error, ThirdPartyRefused):
+            raise error
+        self.drop()
+        file = self._file
+        if file is None or not self._was_tried:
+            return Lost([], progressed=False)
+        is_patience_over = isinstance(error, TransferTimeout) or file.failures > 0
+        if is_patience_over and not self.context.events.inbound.is_set():
+            raise ThirdPartyRefused(str(error))
+        return Lost([file], progressed=False)
+
+    def give_up(self, file: FileTransfer, error: MpxError) -> None:
+        """See SessionWorker."""
+        self._file = None
+        self._scheduler.give_up(file, error)
+
+    def hand_back(self, error: MpxError) -> None:
+        """See SessionWorker. A file is copied again only as often as --retries allows."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.failures += self._was_tried
+            if file.failures > self.context.options.retries:
+                self._scheduler.give_up(file, error)
+            else:
+                self.context.queue.put_again(file, last=file.failures > 1)
+        self.wait_as_told(error)

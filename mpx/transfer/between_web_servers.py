@@ -1,0 +1,102 @@
+"""Between two web servers: whether one of them copies from or to the other (HTTP-TPC), and which."""
+
+import ipaddress
+from dataclasses import replace
+
+from mpx.choices import AUTO, ONLY, PAPER, PULL, PUSH
+from mpx.errors import UsageError
+from mpx.report import Report, Severity
+from mpx.transfer.congestion_plan import named
+from mpx.transfer.ends import Ends
+from mpx.transfer.fallback import in_place_where_needed
+from mpx.transfer.transport import Transport
+
+STREAMS = 4  # of one large file
+CHOOSE = "web servers choose the congestion control that they send with"
+_WAYS = {AUTO: (PULL, PUSH), ONLY: (PULL, PUSH), PULL: (PULL,), PUSH: (PUSH,)}
+
+
+def why_not_straight(third_party: str, ends: Ends) -> str:
+    """Return why two web servers do not copy from each other, as far as that is known; empty if they may.
+
+    Credentials are handed over inside TLS only, and only those that are made for that.
+    """
+    near, far = ends.web_of(ends.near), ends.web_of(ends.far)
+    assert near is not None and far is not None
+    if clear := next((each for each in (near, far) if not each.origin.is_secure), None):
+        return f"{clear.origin} is not inside TLS, and servers are told to copy there only"
+    if _is_loopback(near.origin.host) != _is_loopback(far.origin.host):
+        return "localhost is another host to the other server"
+    if secret := next((each for each in (near, far) if each.has_queries), None):
+        return f"a URL at {secret.origin.authority} has a query, which may let in whoever has it"
+    if not _ways(third_party, ends):
+        return f"{_told(third_party, ends)} is known not to copy from or to other servers"
+    return ""
+
+
+def straight(transport: Transport, ends: Ends, report: Report) -> Transport:
+    """Return how one of two web servers copies whole files from or to the other.
+
+    Raises UsageError for what was asked for by hand and cannot be had so.
+    """
+    options = transport.options
+    if options.resume and options.was_given("resume"):
+        raise UsageError(f"--continue is not possible here: files begin at their first byte at {ends.host}")
+    if options.tuner == PAPER:
+        report.note("--tuner paper is not available: servers do not stop between chunks", Severity.NOTICE)
+    options = in_place_where_needed(options, ends, report)
+    ways = _ways(options.third_party, ends)
+    if name := named(options.congestion):
+        report.note(f"--congestion {name} is not available: {CHOOSE}", Severity.NOTICE)
+    report.decisions = {**report.decisions, "congestion": None}
+    report.note(_how(ways[0], ends))
+    return replace(
+        transport,
+        plan=replace(transport.plan, congestion=None, selects=False),
+        congestion=None,
+        options=replace(options.with_tuner_auto(), resume=False),
+        is_third_party=True,
+        ways=ways,
+        streams_each=options.streams or STREAMS,
+        one_stream_each=False,
+        mode_e=False,
+        parts=False,
+    )
+
+
+def next_way(transport: Transport, ends: Ends, report: Report, why: str) -> Transport | None:
+    """Return the other way of copying straight after one was refused; None where there is no other."""
+    if len(transport.ways) < 2:
+        return None
+    ways = transport.ways[1:]
+    report.note(f"{_how(ways[0], ends)}: {why}", Severity.NOTICE)
+    return replace(transport, ways=ways)
+
+
+def _ways(third_party: str, ends: Ends) -> tuple[str, ...]:
+    """Return the ways that may be tried: plain web servers would copy something within themselves."""
+    told = {PULL: ends.web_of(ends.far), PUSH: ends.web_of(ends.near)}
+    return tuple(way for way in _WAYS[third_party] if (web := told[way]) and not web.server.is_plain)
+
+
+def _told(third_party: str, ends: Ends) -> str:
+    """Return who would be told, for a message."""
+    hosts = {PULL: ends.far.location.host, PUSH: ends.near.location.host}
+    return " or ".join(dict.fromkeys(hosts[way] for way in _WAYS[third_party]))
+
+
+def _how(way: str, ends: Ends) -> str:
+    near, far = ends.web_of(ends.near), ends.web_of(ends.far)
+    assert near is not None and far is not None
+    source, destination = near.origin.authority, far.origin.authority
+    told = f"{destination} reads" if way == PULL else f"{source} writes"
+    return f"data go straight from {source} to {destination}, as {told} them ({way})"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
