@@ -151,12 +151,11 @@ class RelayWorker(SessionWorker):
             if self._parts and not file.is_streamed:
                 self._scheduler.give_back(file, piece.start, piece.end)
                 continue
-            file.failures += self._was_open
+            file.failures += self._was_open and self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)
 
     # --- small files ---------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
+LONGEST_TOLD_S = 300.0  # that a server is not asked, however much longer it wants to be left alone
 MOST_DOUBLED = 7  # after which the wait is the longest
 MOST_GIVEN_UP = 3  # files, one after the other, before what carries them is to blame
 
@@ -18,18 +19,18 @@ class SessionsFull(ConnectionLost):
     """The server admits no further session, and the caller can go on without one."""
 
 
+class OneSessionOnly(ConnectionLost):
+    """The server admits one session at a time, and the caller needs two at once."""
+
+    may_retry = False
+
+
 class ServerBusy(ConnectionLost):
     """The server takes no more requests for now; `wait_s`: for how long, None if it does not say."""
 
     def __init__(self, text: str, wait_s: float | None) -> None:
         super().__init__(text)
         self.wait_s = wait_s
-
-
-class OneSessionOnly(ConnectionLost):
-    """The server admits one session at a time, and the caller needs two at once."""
-
-    may_retry = False
 
 
 def wait_s(failures: int) -> float:
@@ -89,12 +90,16 @@ class Retry:
         return True
 
     def again(self, error: MpxError) -> None:
-        """Wait before the next attempt; raises `error` if there is none, Interrupted if all is stopped."""
+        """Wait before the next attempt, at least as long as a busy server has told us to.
+
+        Raises `error` if there is none, Interrupted if all is stopped.
+        """
         if self._stop.is_set():
             raise Interrupted
         if not error.may_retry or self._failures >= self._retries:
             raise error
-        self._stop.wait(wait_s(self._failures))
+        told_s = (error.wait_s or 0.0) if isinstance(error, ServerBusy) else 0.0
+        self._stop.wait(max(wait_s(self._failures), min(told_s, LONGEST_TOLD_S)))
         self._failures += 1
         if self._stop.is_set():
             raise Interrupted

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.retry import LONGEST_WAIT_S, Retry, ServerBusy, SessionsFull
+from mpx.engine.retry import Retry, ServerBusy, SessionsFull
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import lost_pipe
@@ -48,6 +48,7 @@ class SessionWorker(threading.Thread):
         self.host = host
         self.gone = False  # for now, as the server admits no further session; set by this thread
         self.is_needed = False  # nobody else is left; the carrier's decision
+        self.peers: Sequence[SessionWorker] = ()  # all workers of the carrier, which has the list
         self.retry = Retry(context.options.retries, context.failure.cancel)
         self.guard = threading.Lock()  # of what a subclass shares with other threads, and of `_past`
         self._past: dict[str, StreamTotals] = {}  # of streams that have ended, by path
@@ -152,13 +153,26 @@ class SessionWorker(threading.Thread):
         self._past = summed(self._past, {path: each.none_open() for path, each in ended.items()})
 
     def one_too_many(self, error: ServerBusy) -> MpxError:
-        """Return what a busy server means: too many of us ask, unless it says when to ask again."""
-        return SessionsFull(str(error)) if self._number and error.wait_s is None else error
+        """Return what a busy server means: too many of us ask, unless it says when to ask again.
 
-    def wait_as_told(self, error: MpxError) -> None:
-        """Wait where a server has said for how long it is busy; others have what was in hand meanwhile."""
-        if isinstance(error, ServerBusy) and error.wait_s:
-            self.context.failure.cancel.wait(min(error.wait_s, LONGEST_WAIT_S))
+        Where that does not help, the copy goes on with those that the server does not refuse.
+        """
+        is_last_try = self.retry.next_attempt > self.context.options.retries
+        is_replaced = is_last_try and self._has_others
+        if is_replaced or (self._number and (is_last_try or error.wait_s is None)):
+            self.context.supervisor.note(f"no further session with {self.host}: {error}")
+            return SessionsFull(str(error))
+        return error
+
+    @property
+    def _has_others(self) -> bool:
+        """Whether the copy goes on without this one."""
+        return any(each is not self and not each.gone and each.is_alive() for each in list(self.peers))
+
+    @staticmethod
+    def is_due_to_file(error: MpxError) -> bool:
+        """Tell whether a failure may be due to what was carried; else the server is busy."""
+        return not isinstance(error, (ServerBusy, SessionsFull))
 
     def _go_on(self, error: MpxError) -> None:
         """Decide how to go on after a session was lost. Raises what ends the copy."""

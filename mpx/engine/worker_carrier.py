@@ -46,6 +46,7 @@ class WorkerCarrier:
 
     def _start_workers(self, most: int) -> None:
         for worker in self._workers[self._started : most]:
+            worker.peers = self._workers
             try:
                 worker.start()
             except RuntimeError:  # no thread is left: go on with those that there are

@@ -19,6 +19,7 @@ _WAYS = {AUTO: (PULL, PUSH), ONLY: (PULL, PUSH), PULL: (PULL,), PUSH: (PUSH,)}
 def why_not_straight(third_party: str, ends: Ends) -> str:
     """Return why two web servers do not copy from each other, as far as that is known; empty if they may.
 
+    Asks them something, if nobody has: their answers tell what they are.
     Credentials are handed over inside TLS only, and only those that are made for that.
     """
     near, far = ends.web_of(ends.near), ends.web_of(ends.far)
@@ -29,6 +30,9 @@ def why_not_straight(third_party: str, ends: Ends) -> str:
         return "localhost is another host to the other server"
     if secret := next((each for each in (near, far) if each.has_queries), None):
         return f"a URL at {secret.origin.authority} has a query, which may let in whoever has it"
+    for end, web in ((ends.near, near), (ends.far, far)):
+        if not web.server.is_known:
+            end.stat(end.location.name)
     if not _ways(third_party, ends):
         return f"{_told(third_party, ends)} is known not to copy from or to other servers"
     return ""

@@ -308,7 +308,9 @@ class CommitSession(threading.Thread):
         files = [file for file in files if file not in gone or file in errors]
         done = [file for file in files if file not in errors]
         if done and not destination.keeps_times():
-            self._shared.outcomes.timeless(done, destination.stats([file.final for file in done]))
+            there = destination.stats([file.final for file in done])
+            self._shared.outcomes.timeless(done, there)
+            errors |= lost_renames.not_done(dict(zip(done, there, strict=True)), destination)
         self._shared.outcomes.committed(files, errors)
         for file in again:  # only now: what was not settled before is put back if the session is lost
             self._shared.outcomes.misfit(file, misfits[file] or 0)

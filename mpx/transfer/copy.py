@@ -3,9 +3,11 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.retry import Retry, ServerBusy
 from mpx.engine.stop import Failure
 from mpx.errors import (
     InboundBlocked,
@@ -45,6 +47,7 @@ from mpx.units import counted, format_duration
 if TYPE_CHECKING:  # few copies use several paths
     from mpx.multipath.paths_in_use import Multipath
 
+Answer = TypeVar("Answer")
 Name = str | os.PathLike[str]
 
 
@@ -155,7 +158,7 @@ class Copy:
         if self.options.dry_run:
             first_error = self.rehearse(ends, transport, pairs, on_rehearsed)
         else:
-            self.check_checksum(ends, transport, pairs)
+            self.when_not_busy(partial(self.check_checksum, ends, transport, pairs))
             first_error = self.move(ends, transport, pairs, on_progress)
         self.judge(first_error)
 
@@ -165,13 +168,13 @@ class Copy:
         options = self.options
         if not (ends.is_local or ends.is_between_servers or ends.far.owns_streams()):
             options = without_streams(options, ends, self.report)
-        transport = choose_transport(options, ends, self.report)
+        transport = self.when_not_busy(partial(choose_transport, options, ends, self.report))
         if ends.is_between_servers:
-            transport = choose_between(transport, ends, self.report)
+            transport = self.when_not_busy(partial(choose_between, transport, ends, self.report))
         elif ends.far.location.scheme == "s3" and not ends.far_is_source:
             transport = to_object_parts(transport, self.report)
         elif not ends.far_is_source and ends.web_of(ends.far):
-            transport = to_whole_uploads(transport, ends, self.report)
+            transport = self.when_not_busy(partial(to_whole_uploads, transport, ends, self.report))
         elif why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
@@ -213,9 +216,19 @@ class Copy:
     def pair_up(self, ends: Ends, transport: Transport, targets: Sequence[str | None] | None) -> list[Pair]:
         """Decide what becomes what."""
         names = [source.name for source in self.sources]
-        return pair_up(
-            names, targets, self.destination.name, ends.source, ends.destination, transport.options
+        to, options = self.destination.name, transport.options
+        return self.when_not_busy(
+            partial(pair_up, names, targets, to, ends.source, ends.destination, options)
         )
+
+    def when_not_busy(self, question: Callable[[], Answer]) -> Answer:
+        """Ask a server for the first time, once more where it says that it is busy."""
+        retry = Retry(self.options.retries, self.failure.stopping)
+        while True:
+            try:
+                return question()
+            except ServerBusy as error:
+                retry.again(error)
 
     def check_checksum(self, ends: Ends, transport: Transport, pairs: Sequence[Pair]) -> None:
         """Refuse a checksum that was asked for by hand if the server does not compute it after all."""

@@ -3,12 +3,12 @@
 The answer to a rename may be lost before or after it was done, and an old file may have the size of the new.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
-from mpx.errors import IntegrityError
+from mpx.errors import DestinationError, IntegrityError, MpxError
 
 
 def what_became_of(
@@ -39,6 +39,29 @@ def _is_new(file: FileTransfer, now: FileInfo) -> bool:
         (now.identity, before.identity),
     ]
     return any(None not in fact and fact[0] != fact[1] for fact in facts)
+
+
+def not_done(
+    files: Mapping[FileTransfer, FileInfo | MpxError | None], destination: Endpoint
+) -> dict[FileTransfer, MpxError]:
+    """Return the errors of files that a server says it renamed, and that still have their partial names.
+
+    By what has their final names. One that is in neither place was taken away by others.
+    """
+    strange = [
+        file
+        for file, final in files.items()
+        if final is None or (isinstance(final, FileInfo) and final.size_bytes not in (None, file.size_bytes))
+    ]
+    partials = destination.stats([file.partial for file in strange]) if strange else []
+    return {
+        file: DestinationError(
+            f"{file.final}: the server says that {file.partial} has this name now, and it has not; give "
+            "--in-place, which needs no rename"
+        )
+        for file, partial in zip(strange, partials, strict=True)
+        if isinstance(partial, FileInfo) and file.partial != file.final
+    }
 
 
 def unshown(file: FileTransfer) -> IntegrityError:

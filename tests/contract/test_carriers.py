@@ -29,6 +29,7 @@ SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
 BETWEEN_SERVERS = ("third party", "relay", "relay to MODE S", "relay from TLS", "relay to TLS")
+RELAYS_OF_WEB = ("relay from HTTPS", "relay to HTTPS")
 OVER_HTTP = {  # the server of each, see shared_servers.py
     "HTTP": "nginx in the clear",
     "HTTPS": "nginx",
@@ -42,10 +43,13 @@ WEB = (
     "Archive down",
 )
 OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
-CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *BETWEEN_SERVERS)
+CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
 # Each file is one whole STOR or PUT there:
-WHOLE = ("MODE S up", "relay to MODE S", *(carrier for carrier in WEB if carrier.endswith("up")))
+WHOLE = (
+    *("MODE S up", "relay to MODE S", "relay to HTTPS"),
+    *(carrier for carrier in WEB if carrier.endswith("up")),
+)
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,15 @@ def between(carrier: str, folder: Path) -> Iterator[Way]:
 
 @contextlib.contextmanager
 def over_http(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]:
+    """Between a folder and a server; a relay is between mpx serve there and the server."""
     near.mkdir()
-    kind, _, way = carrier.partition(" ")
-    with servers.site(OVER_HTTP[kind]) as site:
-        up = Way(carrier, near, site.folder, f"{near}/", site.url)
-        yield up if way == "up" else Way(carrier, site.folder, near, site.url, f"{near}/")
+    kind = "HTTPS" if carrier in RELAYS_OF_WEB else carrier.partition(" ")[0]
+    with contextlib.ExitStack() as stack:
+        site = stack.enter_context(servers.site(OVER_HTTP[kind]))
+        url = stack.enter_context(token_site(near)).url if carrier in RELAYS_OF_WEB else f"{near}/"
+        is_up = carrier.endswith("up") or " to " in carrier
+        up = Way(carrier, near, site.folder, url, site.url)
+        yield up if is_up else Way(carrier, site.folder, near, site.url, url)
 
 
 def without_mode_e(line: bytes) -> bytes:
@@ -121,7 +129,7 @@ def without_mode_e(line: bytes) -> bytes:
 @pytest.fixture(params=CARRIERS)
 def way(request: pytest.FixtureRequest, tmp_path: Path, web_servers: SharedServers) -> Iterator[Way]:
     carrier = request.param
-    is_web = carrier in WEB
+    is_web = carrier in (*WEB, *RELAYS_OF_WEB)
     with over_http(carrier, tmp_path / "near", web_servers) if is_web else between(carrier, tmp_path) as made:
         yield made
 
@@ -151,7 +159,8 @@ def test_a_stopped_copy_goes_on(way: Way) -> None:
     report = way.copy("file")
     assert (way.destination / "file").read_bytes() == content
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
-    if way.carrier not in WHOLE:
+    # Without checksums of nginx only what the destination has told before counts: see web/test_relays.py.
+    if way.carrier not in (*WHOLE, "relay from HTTPS"):
         assert report.bytes.resumed > 0
 
 

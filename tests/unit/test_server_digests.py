@@ -4,18 +4,18 @@ import socket
 
 import pytest
 
-from mpx.endpoints.web.incoming import Incoming
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import WIRE_NAMES, ServerDigests, digests_told, wanted
 from mpx.engine.checksum import DIGITS
 
 
-def answer(*lines: str) -> Reply:
+def answer(*lines: str) -> HttpReply:
     """An answer with these headers."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall("\r\n".join(["HTTP/1.1 200 OK", *lines, "", ""]).encode())
-        return Reply(Incoming(ours, "server", 10, lambda: False), "server", "HEAD")
+        return HttpReply(HttpIncoming(ours, "server", 10, lambda: False), "server", "HEAD")
 
 
 def heard(*lines: str, asked: str = "") -> ServerDigests:

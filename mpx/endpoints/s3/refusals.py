@@ -5,7 +5,7 @@ import time
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.headers import retry_after
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy
 from mpx.errors import (
@@ -59,7 +59,7 @@ class S3Error:
 
 
 def refused(
-    reply: Reply, body: bytes, url: WebUrl, what: str, kind: type[MpxError], *, help_text: str
+    reply: HttpReply, body: bytes, url: WebUrl, what: str, kind: type[MpxError], *, help_text: str
 ) -> MpxError | None:
     """Return the error for an answer; None where only its status tells something.
 
@@ -101,7 +101,7 @@ def _which(code: str) -> str:
     return "check the credentials (AWS_ACCESS_KEY_ID, --profile) and that they are of this server"
 
 
-def _skew(reply: Reply) -> str:
+def _skew(reply: HttpReply) -> str:
     there_s = http_date(reply.header("Date"))
     if there_s is None:
         return "set the clock of this host right"

@@ -13,7 +13,7 @@ from mpx.endpoints.s3.stored_sums import crc32_of, crc32_text, md5_of
 from mpx.endpoints.web.file_put import STORED_BPS, UNSENT_BYTES
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine import checksum
 from mpx.engine.rate_limiter import RateLimiter
@@ -56,7 +56,7 @@ class Sums:
         md5 = {"Content-MD5": base64.b64encode(self.md5).decode("ascii")}
         return {**md5, "x-amz-checksum-crc32": crc32_text(self.crc32)} if has_crc32 else md5
 
-    def proof(self, reply: Reply, name: str) -> str:
+    def proof(self, reply: HttpReply, name: str) -> str:
         """Return by which checksum an answer shows that these bytes are stored; empty where it shows none.
 
         Raises IntegrityError where it shows that others are.
@@ -113,7 +113,7 @@ class PartSender:
 
     def put(
         self, url: WebUrl, some: Bytes, sums: Sums, headers: Mapping[str, str], *, has_crc32: bool
-    ) -> tuple[Reply, bytes]:
+    ) -> tuple[HttpReply, bytes]:
         """Send bytes; return the answer and its body. Once more where a connection that was kept had ended.
 
         Raises ConnectionLost, TransferTimeout, Interrupted, SourceError, and IntegrityError where the file
@@ -132,7 +132,7 @@ class PartSender:
 
     def _put_over(
         self, lane: WebLane, url: WebUrl, some: Bytes, headers: Mapping[str, str]
-    ) -> tuple[Reply, bytes]:
+    ) -> tuple[HttpReply, bytes]:
         http = lane.http
         if not http.answered:
             pacing.limit_unsent(http.socket, UNSENT_BYTES)
@@ -172,7 +172,7 @@ class PartSender:
             raise IntegrityError(f"{some.name} became shorter while it was copied; {AGAIN}")
         return self._buffer[:got]
 
-    def _why_refused(self, lane: WebLane, lost: ConnectionLost) -> tuple[Reply, bytes]:
+    def _why_refused(self, lane: WebLane, lost: ConnectionLost) -> tuple[HttpReply, bytes]:
         """Return the answer that a server gave before it stopped to take data; raises `lost` without one."""
         try:
             reply = lane.http.reply("PUT")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from mpx.endpoints.s3.uploads import StoredPart
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.checksum import crc32_combine
 
 _MD5 = re.compile(r'"?([0-9a-fA-F]{32})"?')
@@ -15,19 +15,19 @@ _COMPOSITE = re.compile(r'"?([0-9a-fA-F]{32}-[0-9]{1,5})"?')
 _PLAIN = ("", "AES256")  # encryption with which an ETag is an MD5 all the same
 
 
-def md5_of(reply: Reply) -> str | None:
+def md5_of(reply: HttpReply) -> str | None:
     """Return the MD5 that the ETag of an answer is; None where it is another thing."""
     found = _MD5.fullmatch(reply.header("ETag"))
     return found[1].lower() if found and _is_plain(reply) else None
 
 
-def _is_plain(reply: Reply) -> bool:
+def _is_plain(reply: HttpReply) -> bool:
     """Tell whether ETags are MD5s of what was sent, as it is not encrypted with a key of others."""
     by_customer = reply.header("x-amz-server-side-encryption-customer-algorithm")
     return reply.header("x-amz-server-side-encryption") in _PLAIN and not by_customer
 
 
-def crc32_of(reply: Reply) -> str | None:
+def crc32_of(reply: HttpReply) -> str | None:
     """Return the CRC-32 of a whole object or part, in hex; None where none is told."""
     if reply.header("x-amz-checksum-type") == "COMPOSITE":
         return None
@@ -48,12 +48,12 @@ def crc32_text(value: int) -> str:
     return base64.b64encode(value.to_bytes(4, "big")).decode("ascii")
 
 
-def stored_sum(reply: Reply, algorithm: str) -> str | None:
+def stored_sum(reply: HttpReply, algorithm: str) -> str | None:
     """Return a checksum that the answer to HEAD tells of an object."""
     return md5_of(reply) if algorithm == "md5" else crc32_of(reply)
 
 
-def composed_of(reply: Reply) -> tuple[str, int] | None:
+def composed_of(reply: HttpReply) -> tuple[str, int] | None:
     """Return the MD5 of MD5s that the ETag of an answer is, and of how many parts; None for another thing."""
     etag = reply.header("ETag").strip('"')
     if not is_composite(etag) or not _is_plain(reply):

@@ -18,7 +18,7 @@ from mpx.endpoints.s3.sending import Bytes, PartSender, Sums
 from mpx.endpoints.s3.streaming import send_stream
 from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
@@ -155,7 +155,7 @@ class S3UploadWorker(WebWorker):
         """Tell whether a file is to be compared by checksum."""
         return file.sums.algorithm != "none"
 
-    def _put_bytes(self, url: WebUrl, some: Bytes, sums: Sums) -> Reply:
+    def _put_bytes(self, url: WebUrl, some: Bytes, sums: Sums) -> HttpReply:
         self.was_tried = True
         reply, body = self.sender.put(url, some, sums, _PLAIN, has_crc32=True)
         if not is_success(reply):
@@ -163,7 +163,7 @@ class S3UploadWorker(WebWorker):
         self.opened()
         return reply
 
-    def refusal(self, reply: Reply, body: bytes, url: WebUrl) -> MpxError:
+    def refusal(self, reply: HttpReply, body: bytes, url: WebUrl) -> MpxError:
         """Return the error for an answer that is no success."""
         error = self.s3.refused_with(reply, body, url, "store", DestinationError)
         return self.one_too_many(error) if isinstance(error, ServerBusy) else error
@@ -222,7 +222,7 @@ class S3UploadWorker(WebWorker):
         part = StoredPart(number, some.size_bytes, etag, sums.md5, sums.crc32)
         parted.stored(part, proof if self.verifies(file) else "")
 
-    def is_stored(self, parted: PartedFile, reply: Reply, body: bytes, url: WebUrl) -> bool:
+    def is_stored(self, parted: PartedFile, reply: HttpReply, body: bytes, url: WebUrl) -> bool:
         """Tell whether an answer says that a part is stored; False where the upload begins anew.
 
         Raises what a refusal means.
@@ -277,9 +277,8 @@ class S3UploadWorker(WebWorker):
             self._scheduler.put(work.parted)
         elif work is not None:
             file = work.file
-            file.failures += self.was_tried
+            file.failures += self.was_tried and self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)

@@ -20,7 +20,7 @@ from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import refused
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
@@ -68,7 +68,7 @@ class WebAccess:
         self.server = ServerDigests(options.asked_checksum)
         self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
-        self.quirks: DavQuirks | None = None  # of the server; None: it was not asked
+        self.quirks: DavQuirks | None = None  # of the server; None: it has not answered yet
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property
@@ -108,10 +108,12 @@ class WebAccess:
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
 
-    def refused(self, reply: Reply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+    def refused(self, reply: HttpReply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
         """Return the error for an answer that is no success; see refusals.refused."""
         has_credentials = self.has_credentials(url.origin)
-        return refused(reply, url, what, kind, has_credentials=has_credentials, help_text=self.how_to_log_in)
+        return refused(
+            reply, url, what, kind, has_credentials=has_credentials, help_text=self.how_to_log_in(url.origin)
+        )
 
     @property
     def token(self) -> BearerToken | None:
@@ -130,11 +132,12 @@ class WebAccess:
         """Whether the user has given URLs with queries, which may hold what lets us in."""
         return bool(self._queries)
 
-    @property
-    def how_to_log_in(self) -> str:
-        """What to do where a server asks for credentials and there are none."""
+    def how_to_log_in(self, origin: Origin) -> str:
+        """What to do where a server asks for credentials and got none."""
         if not self.origin.is_secure:
             return "credentials are not sent in the clear; use https:// or davs://"
+        if origin != self.origin and self.has_credentials(self.origin):
+            return f"it was not shown your credentials; name {origin.host} with --send-token-to if it may be"
         return self.tokens.how_to_give_one(self.origin.host)
 
     @property
@@ -162,10 +165,11 @@ class WebAccess:
                 self._moved.clear()
             self._moved[url] = to, time.monotonic()
 
-    def forget_moved(self, url: WebUrl) -> bool:
-        """Ask the server anew where a URL leads; tell whether that was known."""
+    def forget_moved(self, url: WebUrl, to: WebUrl) -> None:
+        """Ask the server anew where a URL leads, unless another place than `to` is known by now."""
         with self._lock:
-            return self._moved.pop(url, None) is not None
+            if (found := self._moved.get(url)) and found[0] == to:
+                del self._moved[url]
 
     def leads_to(self, url: WebUrl) -> WebUrl:
         """Return where a URL leads, as far as it is known: else itself."""
@@ -189,6 +193,13 @@ class WebAccess:
                 return None
             begun, self._begun = self._begun, None
         return begun
+
+    def leave_begun(self) -> None:
+        """Close the connection of such an answer, as nobody takes it."""
+        with self._lock:
+            begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.connection.close()
 
     def give_back(self, connection: HttpConnection) -> None:
         """Take a connection to our own server on which nothing is under way, for who needs one next."""

@@ -1,18 +1,25 @@
 """What the answer to a GET means: data, another place to ask, or an error."""
 
+from dataclasses import replace
+
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.describe import info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.source_change import why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
+from mpx.text import shown
 
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
+_MOST_SHOWN = 80  # characters of a header, in a message
 
 
 class Answers:
@@ -23,7 +30,31 @@ class Answers:
         self._supervisor = context.supervisor
         self._tags = FileTags()
 
-    def judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError | None:
+    def is_of_another(self, fetch: WebFetch, reply: HttpReply) -> bool:
+        """Tell whether an answer belongs to another request, as it does not look like one to this."""
+        if fetch.at == fetch.url and is_success(reply) and not self._tags.is_as_listed(fetch.file, reply):
+            return True
+        if reply.status == _PARTIAL and not fetch.is_whole:
+            try:
+                return headers.content_range(reply.header("Content-Range"))[0] != fetch.start
+            except headers.HeaderError:
+                return False
+        is_known = is_success(reply) and fetch.is_whole and not fetch.file.is_streamed
+        return is_known and reply.size_bytes not in (None, fetch.file.size_bytes)
+
+    def told_behind(self, fetch: WebFetch, about: HttpReply) -> FileInfo | None:
+        """Return what an answer to HEAD tells of a file that was read, and keep its digest."""
+        file = fetch.file
+        if not is_success(about):
+            if about.status in NOT_COMPUTED:
+                self._access.server.lacks(file.sums.algorithm)
+            return None
+        if digest := digests_told(about).get(file.sums.algorithm):
+            file.far_digest = file.size_bytes, digest
+        info = info_of_head(about, about.told_bytes)
+        return replace(info, tag=plain_tag(about.header("ETag"))) if fetch.at == fetch.url else info
+
+    def judge(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | MpxError | None:
         """Decide on an answer: None where its body is what was asked for, a URL to ask next, or an error.
 
         An error is of this file. Raises what concerns all: OffsetsUnproven where the server sends no parts,
@@ -40,14 +71,16 @@ class Answers:
         if reply.status == _NO_SUCH_RANGE:
             what = f"there is nothing from {fetch.start} on, of {fetch.file.size_bytes} in all"
             return self._elsewhere(fetch, what)
-        if fetch.at != fetch.url and self._access.forget_moved(fetch.url):
+        if fetch.at != fetch.url and not fetch.is_led_anew:
+            fetch.is_led_anew = True
+            self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
         error = self._access.refused(reply, fetch.at, "send", SourceError)
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error
 
-    def _redirected(self, fetch: WebFetch, reply: Reply) -> WebUrl | MpxError:
+    def _redirected(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | MpxError:
         fetch.hops += 1
         if fetch.hops > MOST_REDIRECTS:
             return SourceError(f"{fetch.file.named()}: the server leads from one URL to the next without end")
@@ -56,7 +89,7 @@ class Answers:
         self._access.moved(fetch.url, to)
         return to
 
-    def _check_part(self, fetch: WebFetch, reply: Reply) -> MpxError | None:
+    def _check_part(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
         try:
             start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
@@ -73,10 +106,18 @@ class Answers:
         fetch.end = end
         return None
 
-    def _check_whole(self, fetch: WebFetch, reply: Reply) -> MpxError | None:
+    def _check_whole(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
         if not fetch.is_whole:
             raise OffsetsUnproven(f"{file.source}: all of it comes where a part was asked for")
+        encoding = reply.header("Content-Encoding").lower()
+        if encoding not in ("", "identity") and (
+            reply.size_bytes is None or reply.size_bytes != file.listed_bytes
+        ):
+            return SourceError(
+                f"{file.named()}: the server sends it encoded ({shown(encoding[:_MOST_SHOWN])}), although it "
+                "was asked for as it is; have the server leave it as it is"
+            )
         if another := self._tags.why_another(file, fetch.at.origin, reply):
             return another
         if not file.is_streamed and reply.size_bytes not in (None, file.size_bytes):

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folders import WebFolders
 from mpx.endpoints.web.moves import WebMoves
-from mpx.endpoints.web.quirks import DavQuirks, quirks_of
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp
+from mpx.engine.retry import ServerBusy
 from mpx.errors import DestinationError, MpxError
 from mpx.report import OnNote
 
@@ -32,7 +33,7 @@ class WebChanges:
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stat: Callable[[str], FileInfo | None],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
         kind: type[MpxError],
@@ -97,22 +98,25 @@ class WebChanges:
         """Tell whether files can be renamed, by what the server says that it can do.
 
         A name that is not there may be none that it can do anything with, so those of folders above count.
+        One that refuses the question is believed to be what the URL says. Raises ServerBusy.
         """
         while True:
-            reply = self._options(name)
+            reply, at = self._options(name)
+            error = self._refused(reply, at, "say what it can do with")
+            if isinstance(error, ServerBusy):
+                raise error
             does = reply.header("Allow").upper().replace(" ", "").split(",")
             if "MOVE" in does or reply.header("DAV"):
                 return True
             name = posixpath.dirname(name.rstrip("/"))
-            if name in ("", "/") or reply.status in NOT_SUPPORTED:
+            if reply.status in NOT_SUPPORTED:
                 return False
+            if name in ("", "/"):
+                return self._dialogue.access.speaks_dav is True and not is_success(reply)
 
-    def _options(self, name: str) -> Reply:
-        access = self._dialogue.access
-        with self._dialogue.ask("OPTIONS", access.url_of(name)) as (reply, _):
-            if access.quirks is None:
-                access.quirks = quirks_of(reply)
-            return reply
+    def _options(self, name: str) -> tuple[HttpReply, WebUrl]:
+        with self._dialogue.ask("OPTIONS", self._dialogue.access.url_of(name)) as (reply, at):
+            return reply, at
 
     def _quirks(self, names: Sequence[str]) -> DavQuirks:
         """Return what is known of the server, which is asked where nothing is."""

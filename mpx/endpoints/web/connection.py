@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpx.endpoints.web.incoming import Incoming
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
 from mpx.net import tcp
@@ -57,7 +57,7 @@ class HttpConnection:
         self.socket = connection
         self.origin = origin
         self.peer = str(origin)
-        self.incoming = Incoming(connection, self.peer, timeout_s, stop)
+        self.incoming = HttpIncoming(connection, self.peer, timeout_s, stop)
         self.connected_s = connected_s
         self.answered = 0  # requests
         self._is_proxied = is_proxied
@@ -111,9 +111,9 @@ class HttpConnection:
             elif time.monotonic() - since_s > self._timeout_s:
                 raise TransferTimeout(f"{self.peer} took nothing for {self._timeout_s:g} s")
 
-    def reply(self, method: str, *, wants_continue: bool = False) -> Reply:
-        """Read the head of the next answer; raises as Incoming does."""
-        found = Reply(self.incoming, self.peer, method, wants_continue=wants_continue)
+    def reply(self, method: str, *, wants_continue: bool = False) -> HttpReply:
+        """Read the head of the next answer; raises as HttpIncoming does."""
+        found = HttpReply(self.incoming, self.peer, method, wants_continue=wants_continue)
         self.answered += 1
         return found
 
@@ -145,4 +145,4 @@ class BegunAnswer:
 
     url: WebUrl
     connection: HttpConnection
-    reply: Reply
+    reply: HttpReply

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
-from mpx.endpoints.web.describe import info_of_entry, info_of_head
+from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, listed
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.retry import ServerBusy
 from mpx.errors import ConnectionLost, MpxError
 
 _FORBIDDEN = 403
@@ -36,7 +37,7 @@ class WebDescriber:
         self,
         access: WebAccess,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         kind: type[MpxError],
     ) -> None:
         self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
@@ -72,8 +73,12 @@ class WebDescriber:
     def _begin(self, url: WebUrl) -> FileInfo | None:
         """Ask as _first_look, for the beginning in place of HEAD; None where that is not what comes."""
         options, begun = self._dialogue.begin("OPTIONS", url, FIRST_PIECE)
-        if options is not None:
-            self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
+        try:
+            self._note_dav(options, url)
+        except ServerBusy:
+            if begun is not None:
+                begun.connection.close()
+            raise
         if begun is None:
             return None
         size_bytes = _size_told(begun.reply) if begun.reply.status == _PARTIAL else None
@@ -83,15 +88,25 @@ class WebDescriber:
         self._access.begin(begun)
         return self._described(begun.reply, url, url, size_bytes)
 
-    def _first_look(self, url: WebUrl) -> Reply | None:
+    def _first_look(self, url: WebUrl) -> HttpReply | None:
         """Ask whether the server speaks WebDAV, which a refusal tells, too, and describe by HEAD meanwhile.
 
         Returns the answer to HEAD; None where another question is needed, as that is no file or the server
         speaks WebDAV and tells more by it.
         """
         options, head = self._dialogue.ask_both("OPTIONS", "HEAD", url)
-        self._access.speaks_dav = options is not None and is_success(options) and bool(options.header("DAV"))
+        self._note_dav(options, url)
+        if self._access.speaks_dav is None:  # as that was not answered
+            self._access.speaks_dav = False
         return None if self._access.speaks_dav else head
+
+    def _note_dav(self, options: HttpReply | None, url: WebUrl) -> None:
+        """Note whether the server speaks WebDAV, as an answer tells; ServerBusy where that tells nothing."""
+        if options is None:
+            return
+        if isinstance(error := self._refused(options, url, "say what it can do with"), ServerBusy):
+            raise error
+        self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
 
     def _propfind(self, name: str, url: WebUrl) -> tuple[FileInfo | None, bool]:
         """Describe by PROPFIND; tell also whether that was answered."""
@@ -148,15 +163,15 @@ class WebDescriber:
             self.takes_ranges = False
             return self._described(reply, url, at, reply.size_bytes)
 
-    def _described(self, reply: Reply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
+    def _described(self, reply: HttpReply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
         if reply.header("Accept-Ranges").lower() == "none":
             self.takes_ranges = False
         info = info_of_head(reply, size_bytes)
-        return replace(info, tag=reply.header("ETag") if at == url else "")
+        return replace(info, tag=plain_tag(reply.header("ETag")) if at == url else "")
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
-        alone = int(self._access.speaks_dav is None)
+        alone = int(self._access.speaks_dav is None or self._access.quirks is None)
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:alone]]
         rest = [self._access.url_of(name) for name in names[alone:]]
         if self._access.speaks_dav:
@@ -168,7 +183,7 @@ class WebDescriber:
             found.append(self._told(name, url, *answer) if answer else self._stat(name))
         return found
 
-    def _told(self, name: str, url: WebUrl, reply: Reply, body: bytes) -> FileInfo | MpxError | None:
+    def _told(self, name: str, url: WebUrl, reply: HttpReply, body: bytes) -> FileInfo | MpxError | None:
         """Return what an answer tells that came with others; what it does not tell is asked alone."""
         if reply.status in MISSING:
             return None
@@ -204,7 +219,7 @@ class WebDescriber:
         except NotAFolder as error:
             raise self._kind(str(error)) from None
 
-    def _why_not_listed(self, name: str, reply: Reply, error: MpxError) -> MpxError:
+    def _why_not_listed(self, name: str, reply: HttpReply, error: MpxError) -> MpxError:
         """Return what an answer means, where servers do not say whether the name is that of a folder."""
         if reply.status not in _UNCLEAR:
             return error
@@ -229,7 +244,7 @@ def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
     return None if entry.status in MISSING else info_of_entry(entry)
 
 
-def _size_told(reply: Reply) -> int | None:
+def _size_told(reply: HttpReply) -> int | None:
     """Return the size of which a partial answer says that it is a part; None where it does not."""
     try:
         return headers.content_range(reply.header("Content-Range"))[2]

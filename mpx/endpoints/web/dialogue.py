@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.pipelining import FEW_ANSWERS
+from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
 from mpx.net import tcp
@@ -17,8 +18,10 @@ from mpx.text import shown
 MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
-# May be asked once more where a kept connection has ended:
-_SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "DELETE")
+_RARELY_REFUSED = "MOVE"
+# May be asked once more where a kept connection has ended, whether or not it was done: who asks for a change
+# finds that out by the second answer.
+_REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
 
 
 class WebDialogue:
@@ -38,7 +41,7 @@ class WebDialogue:
     @contextlib.contextmanager
     def ask(
         self, method: str, url: WebUrl, extra: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Iterator[tuple[Reply, WebUrl]]:
+    ) -> Iterator[tuple[HttpReply, WebUrl]]:
         """Ask, and follow redirects; give the answer, whose body may be read within, and whose URL it is.
 
         Raises ConnectionLost, TransferTimeout, AuthenticationError, Interrupted.
@@ -56,13 +59,13 @@ class WebDialogue:
 
     def ask_all(
         self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Iterator[tuple[Reply, bytes] | None]:
+    ) -> Iterator[tuple[HttpReply, bytes] | None]:
         """Ask the same about several URLs of one server at once; see ask_each."""
         return self.ask_each([self._request(method, url, extra or {}, body) for url in urls], body)
 
     def ask_each(
         self, requests: Sequence[WebRequest], body: bytes = b""
-    ) -> Iterator[tuple[Reply, bytes] | None]:
+    ) -> Iterator[tuple[HttpReply, bytes] | None]:
         """Ask several questions of one server at once; give each answer and its body, in order.
 
         None for one that is to be asked alone, as it may have been done or not: the server ended the
@@ -71,8 +74,9 @@ class WebDialogue:
         done = 0
         origin = self.access.origin
         while done < len(requests):
-            at_once = self._at_once if self.access.pipelining.is_possible(origin) else 1
-            some, came = requests[done : done + at_once], 0
+            is_together = self.access.pipelining.is_possible(origin)
+            is_together = is_together and not self._may_crash(requests[done].method)
+            some, came = requests[done : done + (self._at_once if is_together else 1)], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -83,14 +87,19 @@ class WebDialogue:
                 yield None
                 done += 1
 
-    def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[Reply | None, Reply | None]:
+    def _may_crash(self, method: str) -> bool:
+        """Tell whether the server does not bear that more is asked behind a question, see DavQuirks."""
+        quirks = self.access.quirks
+        return quirks is not None and quirks.ends_at_errors and method != _RARELY_REFUSED
+
+    def ask_both(self, first: str, second: str, url: WebUrl) -> tuple[HttpReply | None, HttpReply | None]:
         """Ask two questions about one URL at once; None where one is not answered, or leads elsewhere."""
         requests = [self._request(method, url, {}, b"") for method in (first, second)]
         found = [None if reply.status in REDIRECTS else reply for reply, _ in self._in_turn(requests)]
         found += [None] * (2 - len(found))
         return found[0], found[1]
 
-    def begin(self, first: str, url: WebUrl, most_bytes: int) -> tuple[Reply | None, BegunAnswer | None]:
+    def begin(self, first: str, url: WebUrl, most_bytes: int) -> tuple[HttpReply | None, BegunAnswer | None]:
         """Ask a question, and for the beginning of a file at once; None where one is not answered.
 
         The body of the second answer is left to whoever takes it, with its connection.
@@ -101,7 +110,7 @@ class WebDialogue:
         ]
         connection = self.connection(url.origin)
         self.let_go(url.origin)
-        answer: Reply | None = None
+        answer: HttpReply | None = None
         try:
             connection.send_all_of(requests, b"")
             answer = self._reply(connection, first)
@@ -116,7 +125,9 @@ class WebDialogue:
         connection.close()
         return answer, None
 
-    def _in_turn(self, requests: Sequence[WebRequest], body: bytes = b"") -> Iterator[tuple[Reply, bytes]]:
+    def _in_turn(
+        self, requests: Sequence[WebRequest], body: bytes = b""
+    ) -> Iterator[tuple[HttpReply, bytes]]:
         """Give answers as long as the connection lasts."""
         origin = requests[0].url.origin
         connection = self.connection(origin)
@@ -141,18 +152,18 @@ class WebDialogue:
             else:
                 connection.close()
 
-    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> Reply:
+    def _reply_asked_ahead(self, connection: HttpConnection, method: str) -> HttpReply:
         """Read an answer whose question was sent before the last answer came; some servers hang then."""
         if self._patience_s is not None:
             return self._reply(connection, method)
-        return self._heard(connection, self.access.pipelining.reply(connection, method))
+        return self.access.pipelining.reply(connection, method)
 
     def _request(self, method: str, url: WebUrl, extra: Mapping[str, str], body: bytes) -> WebRequest:
         length = {"Content-Length": str(len(body))} if body or method in ("PUT", "POST") else {}
         return self.access.request(method, url, {**extra, **length})
 
     @contextlib.contextmanager
-    def _answer(self, request: WebRequest, body: bytes) -> Iterator[Reply]:
+    def _answer(self, request: WebRequest, body: bytes) -> Iterator[HttpReply]:
         origin = request.url.origin
         try:
             reply = self._sent(request, body)
@@ -165,7 +176,7 @@ class WebDialogue:
             self._drop(origin)
             raise
 
-    def _sent(self, request: WebRequest, body: bytes) -> Reply:
+    def _sent(self, request: WebRequest, body: bytes) -> HttpReply:
         """Send a request and read the head of its answer; once more where a kept connection had ended."""
         origin = request.url.origin
         connection = self.connection(origin)
@@ -174,20 +185,21 @@ class WebDialogue:
             connection.send(request, body)
             return self._reply(connection, request.method)
         except ConnectionLost:
-            if not was_used or connection.incoming.has_some or request.method not in _SAFE:
+            if not was_used or connection.incoming.has_some or request.method not in _REPEATABLE:
                 raise
         self._drop(origin)
         connection = self.connection(origin)
         connection.send(request, body)
         return self._reply(connection, request.method)
 
-    def _reply(self, connection: HttpConnection, method: str) -> Reply:
-        return self._heard(connection, connection.reply(method))
-
-    def _heard(self, connection: HttpConnection, reply: Reply) -> Reply:
-        self.access.pipelining.heard(connection.origin, reply)
+    def _reply(self, connection: HttpConnection, method: str) -> HttpReply:
+        reply = connection.reply(method)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
+            if self.access.quirks is None:
+                self.access.quirks = quirks_of(reply)
+            if self.access.server.hangs_ahead:
+                self.access.pipelining.refuse(connection.origin)
         return reply
 
     def connection(self, origin: Origin) -> HttpConnection:
@@ -226,7 +238,7 @@ class WebDialogue:
             self._drop(origin)
 
 
-def redirected(reply: Reply, url: WebUrl) -> WebUrl | None:
+def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
     """Return where an answer leads, None where it leads nowhere.
 
     Raises ConnectionLost where that is no URL, AuthenticationError where others could read what passes there.

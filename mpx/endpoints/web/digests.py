@@ -8,7 +8,7 @@ from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folder import ASKED_AS, KeptBody, listed
 from mpx.endpoints.web.headers import digests
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told, wanted
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Part
@@ -31,7 +31,7 @@ class WebDigests:
         self,
         access: WebAccess,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         kind: type[MpxError],
     ) -> None:
         self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
@@ -94,7 +94,7 @@ class WebDigests:
         longest = format_duration(self._access.options.digest_timeout_s)
         return NoChecksum(self._kind(f"{url}: the server tells no {algorithm} within {longest}"))
 
-    def _read(self, algorithm: str, reply: Reply, url: WebUrl) -> str | MpxError:
+    def _read(self, algorithm: str, reply: HttpReply, url: WebUrl) -> str | MpxError:
         if not is_success(reply):
             refusal = self._refused(reply, url, f"tell the {algorithm} of")
             is_of_file = reply.status not in NOT_COMPUTED

@@ -7,19 +7,17 @@ What comes says which part of the file it is, and is believed only where that is
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection
-from mpx.endpoints.web.describe import info_of_head, is_shown_unchanged
+from mpx.endpoints.web.describe import is_shown_unchanged
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
+from mpx.endpoints.web.goodput import AHEAD_S, Goodput
 from mpx.endpoints.web.lanes import ReceivingLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
-from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
-from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
@@ -30,13 +28,7 @@ from mpx.engine.session_worker import Lost
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
 from mpx.files.local_error import local_error
 
-PIECE_S = 1.0  # of the goodput: a piece lasts so long
-LARGEST_PIECE = 64 << 20
-AHEAD_S = 0.25  # of the goodput, and two round trips, are asked for ahead
 MOST_AHEAD = 16  # requests
-AT_FIRST = 1e6  # bytes/s that a worker is taken to bring as long as nothing is known
-GOODPUT_S = 0.25  # over which it is measured
-STARTS_S, STARTS_RTTS = 0.5, 10  # a connection grows for so long, and so many round trips
 WORTH_DROPPING = 256 * 1024  # bytes that come in vain, where nothing else is to be done
 
 
@@ -59,28 +51,21 @@ class WebDownloadWorker(WebWorker):
         """`others` returns the other workers; with `whole_files` no parts are asked for."""
         super().__init__(number, path, "sink", access, context)
         # This thread's own:
-        self._scheduler, self._answers, self._pipelining, self._others = (
-            scheduler,
-            answers,
-            pipelining,
-            others,
-        )
+        self._scheduler, self._answers = scheduler, answers
+        self._pipelining, self._others = pipelining, others
         self._whole_files = whole_files
         self._receiver = Receiver(self.control.limiter, scheduler, context.supervisor)
         self._fetches: list[WebFetch] = []  # asked for, in the order of their answers; others read it, too
         self._new_bytes = 0  # that had not arrived before
         self._before_bytes = 0  # the same, when progress was last noted
-        self._goodput = 0.0  # bytes/s; 0: not known. Others read it, too
-        self._measured = (0, 0.0)  # bytes received, and when
-        self._received_bytes = 0
+        self._goodput = Goodput()
         self._was_asked = False  # something, over a connection that could be opened
-        self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought
 
     # --- for other workers, from any thread ----------------------------------------------------------
 
     def under_way(self) -> list[Pending]:
         """Return what this worker has asked for, and when it will have come."""
-        goodput, bytes_before, found = self._goodput or AT_FIRST, 0, []
+        goodput, bytes_before, found = self._goodput.guess, 0, []
         for fetch in list(self._fetches):
             if fetch.file.is_streamed:
                 continue
@@ -106,8 +91,6 @@ class WebDownloadWorker(WebWorker):
             self._before_bytes = self._new_bytes
             self.retry.progressed()
         return True
-
-    # --- asking --------------------------------------------------------------------------------------
 
     def _ask_next(self) -> bool:
         """Ask for one piece more; False where there is none."""
@@ -135,7 +118,7 @@ class WebDownloadWorker(WebWorker):
         if not self.is_busy:
             self.is_busy, self.came_s = True, time.monotonic()
         if not self.lanes.has(fetch.at.origin):
-            self._began_s, self._began_bytes = time.monotonic(), 0
+            self._goodput.begin()
         self.lanes.ask(fetch)
         self._was_asked = True
         return True
@@ -160,7 +143,7 @@ class WebDownloadWorker(WebWorker):
         file.close()
         self._fetches.append(fetch)
         self.is_busy, self.came_s, self._was_asked = True, time.monotonic(), True
-        self._began_s, self._began_bytes = self.came_s, 0
+        self._goodput.begin()
         self.lanes.adopt(begun.connection)
         self._judge(fetch, begun.reply)
 
@@ -168,8 +151,7 @@ class WebDownloadWorker(WebWorker):
         if self._whole_files:
             return self._scheduler.take_file()
         gate = self.control.gate
-        limit = int(min(max(self._goodput * PIECE_S, FIRST_PIECE), LARGEST_PIECE))
-        allowed = gate.take(limit)
+        allowed = gate.take(self._goodput.piece_bytes)
         if not allowed:
             return None
         piece = self._scheduler.take(allowed)
@@ -180,7 +162,7 @@ class WebDownloadWorker(WebWorker):
 
     def _take_over(self, limit: int) -> Piece | None:
         """Return a part of what comes later at other workers than it would here; None if there is none."""
-        goodput = self._goodput or AT_FIRST
+        goodput = self._goodput.guess
         left_s = sum(fetch.left_bytes for fetch in self._fetches) / goodput
         if self._fetches and (left_s > AHEAD_S or not self.context.queue.is_listed):
             return None
@@ -198,11 +180,19 @@ class WebDownloadWorker(WebWorker):
             and self._pipelining.is_possible(fetch.at.origin)
         ):
             ahead_bytes = sum(each.left_bytes or WORTH_DROPPING for each in self._fetches)
-            if ahead_bytes > self._wanted_ahead:
+            if ahead_bytes > self._goodput.wanted_ahead(self.lanes.connected_s):
                 return
-            if not self._ask_next():
+            if not (self._may_ask_ahead(fetch) and self._ask_next()):
                 self._ask_about(self._fetches[-1])
                 return
+
+    def _may_ask_ahead(self, fetch: WebFetch) -> bool:
+        """Tell whether more may be asked for behind a fetch, of a server that refusals in between harm.
+
+        Then only more of the same file, which it has just agreed to send.
+        """
+        quirks = self.access.quirks
+        return quirks is None or not quirks.ends_at_errors or fetch.file.todo_bytes > 0
 
     def _ask_about(self, fetch: WebFetch) -> None:
         """Ask what a file is behind its last range: it is answered once the server has read all of that.
@@ -212,21 +202,6 @@ class WebDownloadWorker(WebWorker):
         file = fetch.file
         if not (fetch.is_checked or file.is_streamed or file.todo_bytes or self._whole_files):
             self.lanes.ask_about(fetch)
-
-    @property
-    def _wanted_ahead(self) -> float:
-        """How many bytes are to be asked for ahead: what comes in two round trips, and somewhat more.
-
-        A connection that has just begun carries twice as much in each round trip, which is all it has carried
-        so far.
-        """
-        rtt_s = self.lanes.connected_s
-        lasts_s = 2 * rtt_s + AHEAD_S
-        wanted = (self._goodput or AT_FIRST) * lasts_s
-        is_starting = time.monotonic() < self._began_s + STARTS_S + STARTS_RTTS * rtt_s
-        return max(wanted, 2 * self._began_bytes) if is_starting else wanted
-
-    # --- answers -------------------------------------------------------------------------------------
 
     def _begin_answer(self, fetch: WebFetch) -> None:
         """Read the head of an answer, and decide what it means."""
@@ -238,16 +213,35 @@ class WebDownloadWorker(WebWorker):
         was_used, http = lane.http.answered > 0, lane.http
         try:
             reply = self._reply(fetch, http)
-            self._pipelining.heard(fetch.at.origin, reply)
         except ConnectionLost:
             if not was_used or http.incoming.has_some:
                 raise
             self._ask_again(fetch)  # a connection that was kept had ended
             return
         self.came_s = time.monotonic()
-        self._judge(fetch, reply)
+        behind = self._behind(fetch)
+        if behind and self._answers.is_of_another(fetch, reply):
+            self._ask_in_turn(fetch, behind)
+        else:
+            self._judge(fetch, reply)
 
-    def _judge(self, fetch: WebFetch, reply: Reply) -> None:
+    def _ask_in_turn(self, fetch: WebFetch, behind: Sequence[WebFetch]) -> None:
+        """Ask anew where answers come in another order than requests: one after the other from now on."""
+        self._pipelining.refuse(fetch.at.origin)
+        self._fetches = [each for each in self._fetches if each not in behind]
+        for each in behind:
+            each.file.close()
+            self._put_back(each)
+        self._ask_again(fetch)
+
+    def _put_back(self, fetch: WebFetch) -> None:
+        """Have what was asked for, and has not come, handed out once more."""
+        if self._whole_files or fetch.file.is_streamed:
+            self.context.queue.put_again(fetch.file, last=fetch.file.failures > 1)
+        else:
+            self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
+
+    def _judge(self, fetch: WebFetch, reply: HttpReply) -> None:
         """Decide what an answer means, and act on it."""
         try:
             fate = self._answers.judge(fetch, reply)
@@ -257,10 +251,10 @@ class WebDownloadWorker(WebWorker):
             fetch.reply = reply
             self.opened()
             return
-        self._fetches.remove(fetch)
         if not reply.is_ended:
             reply.read(WORTH_DROPPING)
         self._read_check(fetch, reply)
+        self._fetches.remove(fetch)
         if isinstance(fate, MpxError):
             fetch.file.close()
             self._scheduler.give_up(fetch.file, fate)
@@ -269,7 +263,7 @@ class WebDownloadWorker(WebWorker):
             self._fetches.append(fetch)
             self.lanes.ask(fetch)
 
-    def _reply(self, fetch: WebFetch, http: HttpConnection) -> Reply:
+    def _reply(self, fetch: WebFetch, http: HttpConnection) -> HttpReply:
         """Read the head of an answer; one that was asked for ahead may never come."""
         patience_s = self._pipelining.patience_s(fetch.at.origin) if fetch.is_ahead else None
         if patience_s is None:
@@ -298,16 +292,18 @@ class WebDownloadWorker(WebWorker):
             if i < at_once:
                 self.lanes.ask(each)
 
+    def _behind(self, fetch: WebFetch) -> list[WebFetch]:
+        """Return what else the same server was asked for."""
+        return [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
+
     def _lost_lane(self, fetch: WebFetch) -> None:
         """Close a connection after its last answer; what was asked behind it is asked for anew."""
         lane = self.lanes.get(fetch.at.origin)
-        behind = [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
+        behind = self._behind(fetch)
         if lane is not None and behind:
             self._pipelining.ended(lane.http.origin, lane.http.answered)
         self.lanes.drop(fetch.at.origin)
         self._ask_behind(behind)
-
-    # --- bodies --------------------------------------------------------------------------------------
 
     def _receive(self, fetch: WebFetch) -> None:
         lane = self.lanes.get(fetch.at.origin)
@@ -315,20 +311,18 @@ class WebDownloadWorker(WebWorker):
         size, new_bytes = self._receiver.receive(fetch)
         lane.passed_bytes += size
         lane.new_bytes += new_bytes
-        self._received_bytes += size
-        self._began_bytes += size
         self._new_bytes += new_bytes
         self.came_s = time.monotonic()
-        self._measure()
+        self._goodput.add(size)
         if fetch.reply.is_ended:
             self._end(fetch)
 
     def _end(self, fetch: WebFetch) -> None:
         """Settle what a fetch has brought; raises what its end means, where it came too soon."""
         assert fetch.reply is not None
-        self._fetches.remove(fetch)
-        now = self._read_check(fetch, fetch.reply)
         error = self._receiver.ended(fetch)
+        now = self._read_check(fetch, fetch.reply)
+        self._fetches.remove(fetch)
         if now is not None and fetch.file.is_whole and is_shown_unchanged(now, fetch.file):
             fetch.file.is_unchanged = True  # nobody has to ask again
         if error is not None:
@@ -337,7 +331,7 @@ class WebDownloadWorker(WebWorker):
         elif not self._scheduler.let_go(fetch.file):
             self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
 
-    def _read_check(self, fetch: WebFetch, reply: Reply) -> FileInfo | None:
+    def _read_check(self, fetch: WebFetch, reply: HttpReply) -> FileInfo | None:
         """Return what is told of a file behind a fetch; a connection that ends with its answer is left."""
         lane = self.lanes.get(fetch.at.origin)
         if lane is None or not reply.is_reusable:
@@ -352,15 +346,7 @@ class WebDownloadWorker(WebWorker):
             return None
         if not about.is_reusable:
             self._lost_lane(fetch)
-        if not is_success(about):
-            if about.status in NOT_COMPUTED:
-                self.access.server.lacks(fetch.file.sums.algorithm)
-            return None
-        file, told = fetch.file, digests_told(about)
-        if digest := told.get(file.sums.algorithm):
-            file.far_digest = file.size_bytes, digest
-        info = info_of_head(about, about.told_bytes)
-        return replace(info, tag=about.header("ETag")) if fetch.at == fetch.url else info
+        return self._answers.told_behind(fetch, about)
 
     def _is_overtaken(self, fetch: WebFetch) -> bool:
         """Leave a connection that brings what others have brought, where nothing else is to be done."""
@@ -373,25 +359,25 @@ class WebDownloadWorker(WebWorker):
         self._scheduler.let_go(fetch.file)
         return True
 
-    def _measure(self) -> None:
-        before_bytes, since_s = self._measured
-        now_s = time.monotonic()
-        if now_s - since_s < GOODPUT_S:
-            return
-        if since_s and self._received_bytes > before_bytes and now_s - since_s < 10 * GOODPUT_S:
-            self._goodput = (self._received_bytes - before_bytes) / (now_s - since_s)
-        self._measured = self._received_bytes, now_s
-
     # --- what becomes of it when the connection is lost -----------------------------------------------
 
     def lost(self, error: MpxError, /) -> Lost:
         """See SessionWorker."""
-        del error
+        if self._fetches and isinstance(error, ConnectionLost):
+            self._note_lost(self._fetches[0])
         self.drop()
-        self._goodput = 0.0
+        self._goodput.forget()
         was_asked, self._was_asked = self._was_asked, False
         files = list(dict.fromkeys(fetch.file for fetch in self._fetches)) if was_asked else []
         return Lost(files, self._new_bytes > self._before_bytes)
+
+    def _note_lost(self, fetch: WebFetch) -> None:
+        """Note what may have been the cause: where a redirect led to, or requests that were sent ahead."""
+        if fetch.at != fetch.url:
+            self.access.forget_moved(fetch.url, fetch.at)
+        lane = self.lanes.get(fetch.at.origin)
+        if lane and self._behind(fetch):
+            self._pipelining.ended(fetch.at.origin, lane.http.answered)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:
         """See SessionWorker."""
@@ -405,15 +391,11 @@ class WebDownloadWorker(WebWorker):
         fetches, self._fetches = self._fetches, []
         for fetch in fetches:
             file = fetch.file
-            file.close()
-            if file.is_claimed:
+            if self._scheduler.let_go(file) or file.is_claimed:
                 continue
-            if not self._whole_files and not file.is_streamed:
-                self._scheduler.give_back(file, fetch.start, fetch.asked_end)
-                continue
-            file.failures += 1
+            if self._whole_files or file.is_streamed:
+                file.failures += self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
-                self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)
+                self._put_back(fetch)

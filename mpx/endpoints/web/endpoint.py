@@ -10,7 +10,7 @@ from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
@@ -40,7 +40,7 @@ class WebEndpoint:
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
 
-    def _refused(self, reply: Reply, url: WebUrl, what: str) -> MpxError:
+    def _refused(self, reply: HttpReply, url: WebUrl, what: str) -> MpxError:
         return self._access.refused(reply, url, what, self._refusal)
 
     @property

@@ -4,7 +4,9 @@ import threading
 import time
 from weakref import WeakKeyDictionary
 
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web import headers
+from mpx.endpoints.web.dates import http_date
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
@@ -36,8 +38,9 @@ class WebFetch:
         self.is_sent = False  # the server was asked, over the connection that there is
         self.is_ahead = False  # ... before the last answer had come
         self.hops = 0  # redirects so far
+        self.is_led_anew = False  # where it led to was refused, and the first URL was asked once more
         self.sent_s = time.monotonic()
-        self.reply: Reply | None = None  # once its head has come
+        self.reply: HttpReply | None = None  # once its head has come
         self.position = start  # of what comes next
 
     def missing(self) -> RangeSet:
@@ -52,7 +55,7 @@ class WebFetch:
     def read(self, view: memoryview) -> int:
         """Receive some of the body of its answer; return how many bytes came, 0 at the end of the body.
 
-        Raises as Reply.read_into, and ConnectionLost where more comes than was asked for.
+        Raises as HttpReply.read_into, and ConnectionLost where more comes than was asked for.
         """
         assert self.reply is not None
         if not self.file.is_streamed:
@@ -78,7 +81,17 @@ class FileTags:
         self._lock = threading.Lock()
         self._told: WeakKeyDictionary[FileTransfer, dict[Origin, tuple[str, str]]] = WeakKeyDictionary()
 
-    def why_another(self, file: FileTransfer, origin: Origin, reply: Reply) -> IntegrityError | None:
+    @staticmethod
+    def is_as_listed(file: FileTransfer, reply: HttpReply) -> bool:
+        """Tell whether an answer may belong to what was listed, as far as tags and times tell."""
+        tag, listed = headers.etag(reply.header("ETag")), headers.etag(file.tag or "")
+        modified_s = http_date(reply.header("Last-Modified"))
+        return not (
+            (tag and listed and tag[0] != listed[0])
+            or (modified_s and file.modified_s and modified_s != int(file.modified_s))
+        )
+
+    def why_another(self, file: FileTransfer, origin: Origin, reply: HttpReply) -> IntegrityError | None:
         """Return why an answer belongs to another content than one before; None where it does not."""
         tag, modified = reply.header("ETag"), reply.header("Last-Modified")
         with self._lock:

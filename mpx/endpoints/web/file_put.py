@@ -13,7 +13,7 @@ from mpx.endpoints.web.dates import date_of
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
-from mpx.endpoints.web.reply import EXPECT_CONTINUE, Reply
+from mpx.endpoints.web.reply import EXPECT_CONTINUE, HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import ConnectionLost, DestinationError, MpxError, TransferTimeout
@@ -81,7 +81,7 @@ class FilePut:
             self._lanes.drop(url.origin)
         return redirected(reply, url) or url
 
-    def _refusal(self, reply: Reply, url: WebUrl, file: FileTransfer) -> MpxError:
+    def _refusal(self, reply: HttpReply, url: WebUrl, file: FileTransfer) -> MpxError:
         error = self._access.refused(reply, url, "store", DestinationError)
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
@@ -91,7 +91,7 @@ class FilePut:
 
     def _put(
         self, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool, is_repeatable: bool
-    ) -> Reply:
+    ) -> HttpReply:
         """Do one PUT; return the answer. Once more where a connection that was kept had ended."""
         lane = self._lanes.to(url.origin)
         was_used, self.was_tried = lane.http.answered > 0, True
@@ -100,14 +100,15 @@ class FilePut:
         except ConnectionLost:
             if self._is_begun and not is_repeatable:
                 raise
-            if not was_used or lane.http.incoming.has_some or lane.passed_bytes > self._before_bytes:
+            sent_bytes = lane.passed_bytes - self._before_bytes
+            if not was_used or lane.http.incoming.has_some or sent_bytes > SHORT_BYTES:
                 raise
         self._lanes.drop(url.origin)
         return self._put_over(self._lanes.to(url.origin), file, send, url, asks_first=asks_first)
 
     def _put_over(
         self, lane: WebLane, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool
-    ) -> Reply:
+    ) -> HttpReply:
         http = lane.http
         self._before_bytes = lane.passed_bytes
         if not http.answered:
@@ -124,7 +125,7 @@ class FilePut:
         try:
             send(body)
             body.end()
-        except BodyLost as lost:
+        except (BodyLost, TransferTimeout) as lost:
             return self._why_refused(lane, lost)
         http.incoming.timeout_s = self._timeout_s + file.size_bytes * 8 / STORED_BPS
         reply = http.reply("PUT")
@@ -135,7 +136,7 @@ class FilePut:
             self._lanes.drop(url.origin)
         return reply
 
-    def _early(self, lane: WebLane) -> Reply | None:
+    def _early(self, lane: WebLane) -> HttpReply | None:
         """Return the answer of a server that wants no data; None where they are to be sent."""
         incoming = lane.http.incoming
         incoming.timeout_s = CONTINUE_S
@@ -150,7 +151,7 @@ class FilePut:
         reply.read(SHORT_BYTES)
         return reply
 
-    def _why_refused(self, lane: WebLane, lost: BodyLost) -> Reply:
+    def _why_refused(self, lane: WebLane, lost: BodyLost | TransferTimeout) -> HttpReply:
         """Return the answer that a server gave before it stopped to take data; raises `lost` without one."""
         try:
             reply = lane.http.reply("PUT")
@@ -172,7 +173,8 @@ def body_headers(size_bytes: int | None, *, asks_first: bool) -> Mapping[str, st
 
 def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
     """Return what gives a file its modification time as it is stored, where a server takes that."""
-    if file.modified_s is None or not (access.quirks and access.quirks.dates_files):
+    is_taken = access.speaks_dav and access.quirks and access.quirks.dates_files
+    if file.modified_s is None or not is_taken:
         return {}
     date = date_of(file.modified_s)
     return {"Date": date} if date else {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from mpx.endpoints.web.describe import info_of_entry
 from mpx.endpoints.web.multistatus import DavEntry, MultiStatus, MultiStatusError
 from mpx.endpoints.web.names import HrefError, child_name
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo
 from mpx.errors import ConnectionLost, MpxError, PartialFailure
@@ -35,8 +35,8 @@ class KeptBody:
         self._blocks: list[bytes] = []
 
     @classmethod
-    def read(cls, reply: Reply, peer: str) -> "KeptBody":
-        """Read all of it; raises as Reply.read_into, ConnectionLost where it has no end."""
+    def read(cls, reply: HttpReply, peer: str) -> "KeptBody":
+        """Read all of it; raises as HttpReply.read_into, ConnectionLost where it has no end."""
         made, view, came = cls(), memoryview(bytearray(_BLOCK_BYTES)), 0
         while size := reply.read_into(view):
             came += size

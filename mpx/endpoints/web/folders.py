@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError
@@ -21,7 +21,7 @@ class WebFolders:
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
         kind: type[MpxError],
         quirks: DavQuirks,

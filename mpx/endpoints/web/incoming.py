@@ -16,7 +16,7 @@ _TICK = struct.pack(
 _LONGEST_LINE = 65_536
 
 
-class Incoming:
+class HttpIncoming:
     """Reads one connection. Used by one thread; another may shut the connection down.
 
     Each method waits `timeout_s` for more at most (TransferTimeout), and raises Interrupted soon after `stop`

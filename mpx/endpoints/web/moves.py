@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.quirks import DavQuirks
-from mpx.endpoints.web.refusals import MISSING, is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError
@@ -26,7 +26,7 @@ class WebMoves:
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
         quirks: DavQuirks,
     ) -> None:
@@ -88,7 +88,12 @@ class WebMoves:
         with self._dialogue.ask("MOVE", self._url_of(file.partial), headers) as (reply, at):
             if _is_moved(reply):
                 return None
-            error = self._refused(reply, at, f"rename to {self._url_of(file.final).path}")
+            final = self._url_of(file.final).path
+            error = self._refused(reply, at, f"give the name {final} to")
+            if reply.status in MISSING:
+                error = DestinationError(f"{error}; it was to get the name {final}")
+            elif reply.status in NOT_SUPPORTED:
+                error = DestinationError(f"{error}; {_IN_PLACE}")
         if reply.status in MISSING and file.size_bytes is not None:
             there, partial = self._stats([file.final, file.partial])
             if isinstance(there, FileInfo) and there.size_bytes == file.size_bytes and partial is None:
@@ -120,6 +125,6 @@ class WebMoves:
         )
 
 
-def _is_moved(reply: Reply) -> bool:
+def _is_moved(reply: HttpReply) -> bool:
     """Tell whether a file has its new name: 207 says that something was not done."""
     return is_success(reply) and reply.status != _MULTI_STATUS

@@ -1,17 +1,13 @@
 """Which servers take requests ahead of the answers to those before (RFC 9112, section 9.3.2)."""
 
-import re
 import threading
 
 from mpx.endpoints.web.connection import HttpConnection
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin
 from mpx.errors import ConnectionLost, TransferTimeout
 
 FEW_ANSWERS = 10  # a server that ends a connection before so many takes no requests ahead
-# XRootD 5.5 looks at what it has read of the next questions only once more has come; how much it reads at
-# once is a matter of time, so that it may answer a hundred and then hang at two.
-_HANGING = re.compile("xrootd", re.IGNORECASE)
 TRIAL_S = 2.0  # an answer that was asked for ahead comes so soon, or the server has never seen the question
 
 
@@ -30,16 +26,11 @@ class Pipelining:
         """Tell whether requests may be sent ahead."""
         return origin not in self._refusing
 
-    def heard(self, origin: Origin, reply: Reply) -> None:
-        """Take note of who answers: of some it is known that they hang."""
-        if origin not in self._refusing and _HANGING.match(reply.header("Server")):
-            self.refuse(origin)
-
     def patience_s(self, origin: Origin) -> float | None:
         """Return for how long an answer is waited for that was asked for ahead; None: as for any other."""
         return None if origin in self._proven else TRIAL_S
 
-    def reply(self, http: HttpConnection, method: str) -> Reply:
+    def reply(self, http: HttpConnection, method: str) -> HttpReply:
         """Read the head of an answer that was asked for ahead; ConnectionLost where the server hangs."""
         patience_s = self.patience_s(http.origin)
         if patience_s is None:

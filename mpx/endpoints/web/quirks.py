@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 
 _PLAIN = re.compile("[A-Za-z0-9/._~-]")
 
@@ -14,6 +14,9 @@ class DavQuirks:
 
     plain_destination: bool = False  # it takes the Destination of MOVE as it stands, without decoding it
     hides_new: bool = False  # it says that it has made a folder which was there before (201, not 405)
+    # It ends a connection with most refusals, also that nothing has a name. XRootD 5.5 crashes soon where
+    # more was asked behind that.
+    ends_at_errors: bool = False
     dates_files: bool = False  # it gives a file the time that is the Date of the PUT
     keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
@@ -24,12 +27,13 @@ class DavQuirks:
         return {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)} - self.proven
 
 
-def quirks_of(reply: Reply) -> DavQuirks:
+def quirks_of(reply: HttpReply) -> DavQuirks:
     """Return what is known of the server that has sent an answer."""
     server = reply.header("Server").lower()
     if server.startswith("xrootd"):  # 5.5; no header carries control characters, nor blanks at its end
-        return DavQuirks(plain_destination=True, hides_new=True, unfit=re.compile(r"[\x00-\x1f\x7f?]|\s\Z"))
+        unfit = re.compile(r"[\x00-\x1f\x7f?]|\s\Z")
+        return DavQuirks(plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit)
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
         return DavQuirks(unfit=re.compile("[?#;]"))
-    # Unless nginx stands before another server:
-    return DavQuirks(dates_files=server.startswith("nginx") and bool(reply.header("DAV")))
+    # Unless nginx stands before another server, which is looked at:
+    return DavQuirks(dates_files=server.startswith("nginx"))

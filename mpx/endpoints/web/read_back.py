@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import DRAINED_BYTES, WebDialogue
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine import checksum
 from mpx.engine.endpoint import Part
@@ -23,7 +23,7 @@ class ReadBack:
         self,
         access: WebAccess,
         dialogue: WebDialogue,
-        refused: Callable[[Reply, WebUrl, str], MpxError],
+        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         limiter: RateLimiter,
     ) -> None:
         self._access, self._dialogue, self._refused, self._limiter = access, dialogue, refused, limiter
@@ -83,7 +83,7 @@ class ReadBack:
             digest.update(piece)
             data = data[len(piece) :]
 
-    def _error(self, reply: Reply, url: WebUrl) -> MpxError:
+    def _error(self, reply: HttpReply, url: WebUrl) -> MpxError:
         return self._refused(reply, url, "let us read back")
 
 

@@ -7,9 +7,9 @@ from mpx.engine.carrier import Supervisor
 from mpx.engine.checksum import SECTION_BYTES
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.rate_limiter import RateLimiter
-from mpx.engine.source_change import why_elsewhere, why_too_short
+from mpx.engine.source_change import why_changed, why_elsewhere, why_too_short
 from mpx.engine.stream import BUFFER_BYTES
-from mpx.errors import MpxError
+from mpx.errors import ConnectionLost, MpxError
 from mpx.files.local_error import local_error
 from mpx.units import counted
 
@@ -52,8 +52,17 @@ class Receiver:
         return new_bytes
 
     def ended(self, fetch: WebFetch) -> MpxError | None:
-        """Take the end of a body for that of what was asked for; return what it means where it is not."""
+        """Take the end of a body for that of what was asked for; return what it means where it is not.
+
+        Raises ConnectionLost where that is the end of the connection, and may have come too soon.
+        """
         file, came = fetch.file, fetch.position - fetch.start
+        if fetch.reply and fetch.reply.ends_with_connection and fetch.position < fetch.end:
+            now = self._supervisor.describe(file.source)
+            if change := why_changed(now, file, came if fetch.is_whole else file.size_bytes):
+                return change
+            left = counted(fetch.end - fetch.position, "byte")
+            raise ConnectionLost(f"{file.named()}: the connection ended {left} before the end of the data")
         if fetch.is_whole and (file.is_streamed or fetch.position < fetch.end):
             if came < (file.listed_bytes or 0) and (
                 why := why_too_short(self._supervisor.describe(file.source), file, came)

@@ -3,7 +3,7 @@
 import time
 
 from mpx.endpoints.web.headers import retry_after
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy
 from mpx.errors import (
@@ -25,13 +25,19 @@ _MOST_SHOWN = 200
 _NO_ROOM = (507, 509)
 
 
-def is_success(reply: Reply) -> bool:
+def is_success(reply: HttpReply) -> bool:
     """Tell whether the server did what it was asked for."""
     return 200 <= reply.status < 300
 
 
 def refused(
-    reply: Reply, url: WebUrl, what: str, kind: type[MpxError], *, has_credentials: bool, help_text: str = ""
+    reply: HttpReply,
+    url: WebUrl,
+    what: str,
+    kind: type[MpxError],
+    *,
+    has_credentials: bool,
+    help_text: str = "",
 ) -> MpxError:
     """Return the error for an answer that is no success. `what` was tried: "read", "list", "store".
 
@@ -56,11 +62,13 @@ def refused(
         return TransferTimeout(tried)
     if status == 409 and kind is DestinationError:
         return kind(f"{tried}; the folder that it is in does not exist, or something is in its way")
+    if status == 412 and kind is DestinationError:
+        return kind(f"{tried}; a condition that the server sets for it is not met")
     if status == 412:
         return IntegrityError(f"{tried}; it changed meanwhile")
     if status == 423:
         return kind(f"{tried}; another program has locked it")
-    if status in _NO_ROOM:
+    if status in _NO_ROOM and kind is DestinationError:
         return NoSpace(f"{tried}; there is no room left, or the quota is used up")
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))

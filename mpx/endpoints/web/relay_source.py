@@ -8,7 +8,7 @@ from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
 from mpx.endpoints.web.lanes import WebLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.relay_end import AT_ONCE, MOST_FILES, WebRelayEnd
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import Piece
@@ -102,7 +102,7 @@ class WebRelaySource(WebRelayEnd):
         while to := self._judge(fetch, self._answer(fetch)):
             fetch.at = to
 
-    def _answer(self, fetch: WebFetch) -> Reply:
+    def _answer(self, fetch: WebFetch) -> HttpReply:
         """Ask, and read the head of the answer; once more where a connection that was kept had ended."""
         http = self._lanes.to(fetch.at.origin).http
         was_used = http.answered > 0
@@ -116,7 +116,7 @@ class WebRelaySource(WebRelayEnd):
         self._lanes.ask(fetch)
         return self._lanes.to(fetch.at.origin).http.reply("GET")
 
-    def _judge(self, fetch: WebFetch, reply: Reply) -> WebUrl | None:
+    def _judge(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | None:
         """Decide what an answer means: None where the data come, a URL to ask next; raises the rest."""
         fate = self._answers.judge(fetch, reply)
         if fate is None:
@@ -135,7 +135,7 @@ class WebRelaySource(WebRelayEnd):
         if (lane := self._lanes.get(fetch.at.origin)) is not None:
             self._leave(lane, fetch.reply)
 
-    def _leave(self, lane: WebLane, reply: Reply | None) -> None:
+    def _leave(self, lane: WebLane, reply: HttpReply | None) -> None:
         """Close a connection where nothing more can be asked over it."""
         if reply is None or not reply.is_reusable:
             self._lanes.drop(lane.http.origin)
@@ -172,7 +172,6 @@ class WebRelaySource(WebRelayEnd):
                     asked += 1
                 is_ahead = done > 0 and ahead > 1
                 reply = self._pipelining.reply(lane.http, "GET") if is_ahead else lane.http.reply("GET")
-                self._pipelining.heard(origin, reply)
             except ConnectionLost:
                 if not (done or was_used) or lane.http.incoming.has_some:
                     raise
@@ -186,7 +185,7 @@ class WebRelaySource(WebRelayEnd):
                 return [*elsewhere, *fetches[done + 1 :]]
         return elsewhere
 
-    def _content(self, fetch: WebFetch, reply: Reply, contents: dict[WebFetch, bytes]) -> WebUrl | None:
+    def _content(self, fetch: WebFetch, reply: HttpReply, contents: dict[WebFetch, bytes]) -> WebUrl | None:
         """Read an answer; return where it leads, if it does."""
         fate = self._answers.judge(fetch, reply)
         if fate is not None:

@@ -1,28 +1,33 @@
 """Answers of an HTTP server: status, headers, and a body whose end is known (RFC 9112, section 6)."""
 
-import http.client
 import re
-from email.message import Message
 
 from mpx.endpoints.web import headers
-from mpx.endpoints.web.incoming import Incoming
+from mpx.endpoints.web.incoming import HttpIncoming
 from mpx.errors import ConnectionLost
+from mpx.text import quoted, shown
 from mpx.units import counted
 
 _STATUS = re.compile(rb"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([^\r\n]*))?\r?\n")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _MOST_INTERIM = 100  # 102 Processing and the like, which may come as often as a server likes
 _MOST_TRAILERS = 100
+_MOST_SHOWN = 80  # characters of what a server sends, in a message
+_MOST_HEADERS = 200
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BLANKS = " \t"  # that may stand around a value
 _DRAINED_AT_ONCE = 64 * 1024
 EXPECT_CONTINUE = 100
 SWITCHING_PROTOCOLS = 101
 
 
-class Reply:
+class HttpReply:
     """One answer. Its body is to be read to its end before the connection is used again."""
 
-    def __init__(self, incoming: Incoming, peer: str, method: str, *, wants_continue: bool = False) -> None:
-        """Read the head; with `wants_continue` a 100 is an answer. Raises as Incoming does."""
+    def __init__(
+        self, incoming: HttpIncoming, peer: str, method: str, *, wants_continue: bool = False
+    ) -> None:
+        """Read the head; with `wants_continue` a 100 is an answer. Raises as HttpIncoming does."""
         self._incoming, self._peer = incoming, peer
         version = self._read_head(wants_continue=wants_continue)
         self._chunk_bytes = 0  # left of the chunk that is read
@@ -44,42 +49,71 @@ class Reply:
                 raise self._lost("it closed the connection" if not line else "it does not speak HTTP/1.1")
             self.status = int(found[2])
             self.reason = (found[3] or b"").decode("latin-1").strip()
-            try:
-                self.headers: Message = http.client.parse_headers(self._incoming)
-            except http.client.HTTPException as error:
-                raise self._lost(f"its headers cannot be read: {error}") from None
+            self.headers = self._read_headers()
             if self.status >= 200 or self.status == SWITCHING_PROTOCOLS:
                 return int(found[1])
             if wants_continue and self.status == EXPECT_CONTINUE:
                 return int(found[1])
         raise self._lost("it sends interim answers without end")
 
+    def _read_headers(self) -> dict[str, list[str]]:
+        """Return the values of each header, by its name in lower case."""
+        found: dict[str, list[str]] = {}
+        last: list[str] = []  # to which a line belongs that begins with a blank (RFC 9112, 5.2)
+        for _ in range(_MOST_HEADERS):
+            line = self._incoming.readline()
+            if not line.endswith(b"\n"):
+                raise self._lost("its answer has a header without end")
+            text = line.decode("latin-1").rstrip("\r\n")
+            if not text:
+                return found
+            if text[0] in _BLANKS and last:
+                last[-1] = f"{last[-1]} {text.strip(_BLANKS)}"
+                continue
+            name, colon, value = text.partition(":")
+            if not colon or not _NAME.fullmatch(name):
+                raise self._lost(f"its answer has a line that is no header: {quoted(text[:_MOST_SHOWN])}")
+            last = found.setdefault(name.lower(), [])
+            last.append(value.strip(_BLANKS))
+        raise self._lost("its answer has headers without end")
+
     def _has_no_body(self, method: str) -> bool:
         is_tunnel = method == "CONNECT" and 200 <= self.status < 300
         return method == "HEAD" or self.status < 200 or self.status in (204, 304) or is_tunnel
 
     def _find_body(self) -> None:
-        if encoding := self.header("Transfer-Encoding").lower():
+        if encoding := ", ".join(self.all("Transfer-Encoding")).lower():
             if encoding != "chunked":
-                raise self._lost(f"it encodes what it sends ({encoding}), which nobody asked for")
+                raise self._lost(
+                    f"it encodes what it sends ({shown(encoding[:_MOST_SHOWN])}), which nobody asked for"
+                )
             self._is_chunked, self._left = True, None
             return
         try:
-            self._left = headers.content_length(self.headers.get_all("Content-Length", []))
+            self._left = headers.content_length(self.all("Content-Length"))
         except headers.HeaderError as error:
             raise self._lost(str(error)) from None
 
+    def all(self, name: str) -> list[str]:
+        """Return the values of a header, of which there may be several."""
+        return self.headers.get(name.lower(), [])
+
     def header(self, name: str) -> str:
-        """Return a header, empty where there is none."""
-        return str(self.headers.get(name, "")).strip()
+        """Return a header, the first of several; empty where there is none."""
+        return (self.all(name) or [""])[0]
 
     @property
     def told_bytes(self) -> int | None:
         """The size that its headers tell, also where no body follows (HEAD); None: none, or nonsense."""
         try:
-            return headers.content_length(self.headers.get_all("Content-Length", []))
+            return headers.content_length(self.all("Content-Length"))
         except headers.HeaderError:
             return None
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether nothing else says where its body ends: one that was cut off looks like a whole one."""
+        return self.size_bytes is None and not self._is_chunked
 
     @property
     def is_reusable(self) -> bool:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 
 from mpx.endpoints.web.headers import digests
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 
 # Our names, and those of RFC 3230 (Want-Digest) and RFC 9530 (Want-Repr-Digest); xxh3 has none.
 WIRE_NAMES: Mapping[str, str] = {
@@ -65,6 +65,11 @@ class ServerDigests:
         return self._kind is _Kind.COMPUTES_NONE
 
     @property
+    def hangs_ahead(self) -> bool:
+        """Whether it is known to leave requests unanswered, now and then, that are sent ahead."""
+        return bool(re.match("xrootd", self._name or "", re.IGNORECASE))
+
+    @property
     def may_list_checksums(self) -> bool:
         """Whether it may have checksums as properties of files: no server does that is known well."""
         return self._kind is _Kind.UNKNOWN or bool(re.match("dcache", self._name or "", re.IGNORECASE))
@@ -81,7 +86,7 @@ class ServerDigests:
             return _Kind.COMPUTES
         return _Kind.COMPUTES_NONE if _NOT_COMPUTING.match(name) else _Kind.UNKNOWN
 
-    def heard(self, reply: Reply) -> None:
+    def heard(self, reply: HttpReply) -> None:
         """Take note of an answer of the server."""
         told = digests_told(reply)
         with self._lock:
@@ -116,8 +121,8 @@ def wanted(algorithm: str) -> dict[str, str]:
     return asked
 
 
-def digests_told(reply: Reply) -> dict[str, str]:
+def digests_told(reply: HttpReply) -> dict[str, str]:
     """Return the digests of the whole file that an answer tells; none of those that contradict each other."""
-    fields = [value for name in ("Digest", "Repr-Digest") for value in reply.headers.get_all(name, [])]
-    fields += [f"md5={value.strip()}" for value in reply.headers.get_all("Content-MD5", [])]
+    fields = [value for name in ("Digest", "Repr-Digest") for value in reply.all(name)]
+    fields += [f"md5={value.strip()}" for value in reply.all("Content-MD5")]
     return digests(",".join(fields)) if fields else {}

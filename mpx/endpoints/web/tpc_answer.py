@@ -10,6 +10,7 @@ from mpx.engine.whole_number import read_size
 
 MOST_STRIPES = 1024  # those beyond are not counted
 LONGEST_LINE = 4096  # bytes; of a longer line the rest is left out
+_BEGIN, _END = "perf marker", "end"
 _INDEX, _MOVED = "stripe index", "stripe bytes transferred"
 _SUCCESS = re.compile(r"success\b", re.IGNORECASE)
 _FAILURE = re.compile(r"failure\s*:\s*", re.IGNORECASE)
@@ -25,7 +26,8 @@ class TpcAnswer:
 
     def __init__(self) -> None:
         self._line = bytearray()  # that has not ended yet
-        self._last = ""  # line that is not blank
+        self._last = ""  # line that is not blank; empty where that is one of a marker
+        self._is_within = False  # a marker
         self._stripe = 0  # that the marker in hand is of
         self._moved: dict[int, int] = {}  # bytes, by stripe
         self.told_bytes = 0  # by markers: of all stripes together; never falls
@@ -66,16 +68,19 @@ class TpcAnswer:
         line = self._line.decode("utf-8", "replace").strip()
         self._line.clear()
         if line:
-            self._last = line
-            self.is_tpc = self.is_tpc or bool(_SUCCESS.match(line) or _FAILURE.match(line))
+            is_last_word = bool(_SUCCESS.match(line) or _FAILURE.match(line))
+            self._is_within = (self._is_within or line.lower() == _BEGIN) and not is_last_word
+            self._last = "" if self._is_within else line
+            self.is_tpc = self.is_tpc or self._is_within or is_last_word
             self._take(line)
+            self._is_within = self._is_within and line.lower() != _END
 
     def _take(self, line: str) -> None:
         """Take a line of a marker; others tell nothing."""
         name, _, text = line.partition(":")
         name, number = name.strip().lower(), read_size(text.strip())
-        if name == "perf marker":
-            self._stripe, self.is_tpc = 0, True
+        if name == _BEGIN:
+            self._stripe = 0
         elif name == _INDEX and number is not None:
             self._stripe = number
         elif name == _MOVED and number is not None:

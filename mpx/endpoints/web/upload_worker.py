@@ -102,9 +102,8 @@ class WebUploadWorker(WebWorker):
         piece, self._piece = self._piece, None
         if piece is not None:
             file = piece.file
-            file.failures += self._put.was_tried
+            file.failures += self._put.was_tried and self.is_due_to_file(error)
             if file.failures > self.context.options.retries:
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)

@@ -1,12 +1,20 @@
-"""A small web server that lies about digests, or stores other bytes than it is sent; it has no WebDAV."""
+"""A small web server that lies about digests, or stores other bytes than it is sent; it has no WebDAV.
+
+Told to copy from another one (HTTP-TPC) it answers what the test says.
+"""
 
 import contextlib
+import json
+import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
+from web.servers.host_certificate import host_certificate
+
 Headers = dict[str, str]
+CopyAnswer = tuple[int, Headers, Iterable[bytes]]
 POLL_S = 0.01  # whether to end
 
 
@@ -19,12 +27,16 @@ class ScriptedSite:
         self.stored = 0  # files that were sent
         self.asked: list[tuple[str, str]] = []  # method and name, of each question
         self.damage: Callable[[bytes], bytes] = lambda content: content  # of what is stored
+        # What COPY is answered, by name and headers: status, headers, and the pieces of a body; an OSError
+        # that comes in the place of one cuts the connection. None: it does not know COPY.
+        self.copies: Callable[[str, Headers], CopyAnswer] | None = None
+        self.macaroon: str | None = None  # that it makes for whoever asks
         self.url = ""
 
 
 @contextlib.contextmanager
 def scripted_site(
-    digest: Callable[[str, str], Headers] = lambda *_: {}, name: str = "dCache/9.2"
+    digest: Callable[[str, str], Headers] = lambda *_: {}, name: str = "dCache/9.2", *, tls: bool = False
 ) -> Iterator[ScriptedSite]:
     """It runs while in the `with` block."""
     site = ScriptedSite(digest, name)
@@ -94,7 +106,33 @@ def scripted_site(
             self._answer(201)
 
         def do_DELETE(self) -> None:
+            site.asked.append(("DELETE", self._name))
             self._answer(204 if site.files.pop(self._name, None) is not None else 404)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            site.asked.append(("POST", self._name))
+            if site.macaroon is None:
+                self._answer(405)
+            else:
+                self._answer(200, {}, json.dumps({"macaroon": site.macaroon}).encode())
+
+        def do_COPY(self) -> None:
+            site.asked.append(("COPY", self._name))
+            if site.copies is None:
+                self._answer(405)
+                return
+            status, headers, pieces = site.copies(self._name, dict(self.headers.items()))
+            self.send_response(status)
+            for key, value in {"Transfer-Encoding": "chunked", **headers}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            try:
+                for piece in pieces:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                self.close_connection = True
 
         def handle_expect_100(self) -> bool:
             return True  # do_PUT answers
@@ -103,7 +141,11 @@ def scripted_site(
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        site.url = f"http://127.0.0.1:{server.server_port}/"
+        site.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}/"
+        if tls:
+            shown, context = host_certificate(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(shown.certificate, shown.key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(POLL_S,), name="scripted web server")
         thread.start()
         try:

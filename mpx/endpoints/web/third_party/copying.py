@@ -9,7 +9,7 @@ from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.lanes import LaneSet
 from mpx.endpoints.web.refusals import REDIRECTS, is_success, refused
-from mpx.endpoints.web.reply import Reply
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.third_party.handed import Handed
 from mpx.endpoints.web.third_party.way import CopyWay
 from mpx.endpoints.web.tpc_answer import TpcAnswer
@@ -26,7 +26,7 @@ _OF_CREDENTIALS = (401, 403)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CopyRefusal:
     """Why a server has not copied a file.
 
     `status`: of the other server's answer, as far as that is told. `error`: its own answer, where it is none
@@ -55,7 +55,7 @@ class Copying:
         self._patience_s = timeout_s + MARKER_S
         self._view = memoryview(bytearray(_BUFFER_BYTES))
 
-    def copy(self, file: FileTransfer, handed: Handed) -> Refusal | None:
+    def copy(self, file: FileTransfer, handed: Handed) -> CopyRefusal | None:
         """Have a file copied; return why it was not.
 
         Raises ThirdPartyRefused where the server leads elsewhere, ConnectionLost and the like.
@@ -78,7 +78,7 @@ class Copying:
             return None
         return self._failed(answer, url, handed)
 
-    def _led_to(self, reply: Reply, url: WebUrl) -> WebUrl:
+    def _led_to(self, reply: HttpReply, url: WebUrl) -> WebUrl:
         """Return where the server leads: what is handed over goes to no other than our own credentials."""
         to = redirected(reply, url)
         assert to is not None
@@ -89,7 +89,7 @@ class Copying:
             )
         return to
 
-    def _ask(self, request: WebRequest) -> Reply:
+    def _ask(self, request: WebRequest) -> HttpReply:
         """Ask, and read the head of the answer; once more where a connection that was kept had ended."""
         origin = request.url.origin
         http = self._lanes.to(origin).http
@@ -107,7 +107,7 @@ class Copying:
         http.be_patient(self._patience_s)
         return http.reply(request.method)
 
-    def _follow(self, file: FileTransfer, reply: Reply) -> TpcAnswer:
+    def _follow(self, file: FileTransfer, reply: HttpReply) -> TpcAnswer:
         """Read an answer to its end; raises TransferTimeout where nothing more is copied."""
         answer, grown_s = TpcAnswer(), time.monotonic()
         while size := reply.read_into(self._view):
@@ -128,12 +128,12 @@ class Copying:
         answer.close()
         return answer
 
-    def _leave(self, reply: Reply, url: WebUrl) -> None:
+    def _leave(self, reply: HttpReply, url: WebUrl) -> None:
         """Close a connection that does not last."""
         if not reply.is_reusable:
             self._lanes.drop(url.origin)
 
-    def _refused(self, reply: Reply, url: WebUrl, handed: Handed) -> Refusal:
+    def _refused(self, reply: HttpReply, url: WebUrl, handed: Handed) -> CopyRefusal:
         active = self._way.active
         reply.read(_MOST_BODY)
         self._leave(reply, url)
@@ -144,16 +144,16 @@ class Copying:
             "copy",
             self._way.kind_here,
             has_credentials=active.has_credentials(url.origin),
-            help_text=active.how_to_log_in,
+            help_text=active.how_to_log_in(url.origin),
         )
-        return Refusal(str(error), error=error)
+        return CopyRefusal(str(error), error=error)
 
-    def _failed(self, answer: TpcAnswer, url: WebUrl, handed: Handed) -> Refusal:
+    def _failed(self, answer: TpcAnswer, url: WebUrl, handed: Handed) -> CopyRefusal:
         is_local_copy = not (self._way.is_pull or answer.is_tpc)
         why = "it copies to no other server" if is_local_copy else "it does not say that it has"
         if answer.failure and not is_local_copy:
             why = shown(handed.hidden_in(answer.failure)[:_MOST_SHOWN])
-        return Refusal(
+        return CopyRefusal(
             f"{url.origin} has not copied {shown(url.path)}: {why}",
             status=answer.failed_status,
             is_local_copy=is_local_copy,

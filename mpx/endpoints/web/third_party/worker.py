@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.refusals import is_success
-from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, Refusal
+from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, CopyRefusal
 from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.handing import Handing
 from mpx.endpoints.web.third_party.way import CopyWay
@@ -51,6 +51,7 @@ class WebPairWorker(WebWorker):
         self._copying = Copying(way, self.lanes, context.options.timeout_s, self._is_at)
         self._file: FileTransfer | None = None  # in hand
         self._was_tried = False  # ... and something of it may be stored
+        self._left: FileTransfer | None = None  # the last of which an attempt may have left something
         self._told_bytes, self._told_s = 0, 0.0  # of it, and when
 
     # --- for the carrier, from any thread ------------------------------------------------------------
@@ -66,14 +67,12 @@ class WebPairWorker(WebWorker):
     # --- the loop ------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """See SessionWorker. What was under way when the copy was stopped is removed."""
+        """See SessionWorker. Where the copy ends before its end, what was under way is removed."""
         super().run()
-        self._passive.close()
-        self._destination.close()
-        if self._file is not None and self._was_tried:
+        if self._left is not None and self.context.failure.cancel.is_set():
             dialogue = WebDialogue(self._way.destination, lambda: False)
             with contextlib.closing(dialogue), contextlib.suppress(MpxError), dialogue.patient(REMOVE_S):
-                self._remove(dialogue, self._way.destination.url_of(self._file.partial), self._file)
+                self._remove(dialogue, self._way.destination.url_of(self._left.partial), self._left)
 
     def step(self) -> bool:
         """See SessionWorker."""
@@ -104,6 +103,7 @@ class WebPairWorker(WebWorker):
         if refusal is not None:
             self._scheduler.give_up(file, self._what_means(refusal, file, handed))
             return
+        self._left = None
         self._handing.proved(handed)
         size_bytes = self._stored_bytes(file) if file.is_streamed else file.size_bytes
         self._is_at(size_bytes)
@@ -113,9 +113,10 @@ class WebPairWorker(WebWorker):
         if file.claim_whole():
             self.context.supervisor.whole(file)
 
-    def _copy(self, file: FileTransfer, handed: Handed) -> Refusal | None:
+    def _copy(self, file: FileTransfer, handed: Handed) -> CopyRefusal | None:
         self._told_bytes, self._told_s = 0, time.monotonic()
         self._was_tried = file.was_stored = True
+        self._left = file
         return self._copying.copy(file, handed)
 
     def _stored_bytes(self, file: FileTransfer) -> int:
@@ -138,7 +139,7 @@ class WebPairWorker(WebWorker):
 
     # --- refusals ------------------------------------------------------------------------------------
 
-    def _what_means(self, refusal: Refusal, file: FileTransfer, handed: Handed) -> MpxError:
+    def _what_means(self, refusal: CopyRefusal, file: FileTransfer, handed: Handed) -> MpxError:
         """Return what is wrong with a file; raises what concerns all, or may be tried again.
 
         Where no file was copied yet it is this way of copying that is refused.
@@ -213,4 +214,3 @@ class WebPairWorker(WebWorker):
                 self._scheduler.give_up(file, error)
             else:
                 self.context.queue.put_again(file, last=file.failures > 1)
-        self.wait_as_told(error)

@@ -1,0 +1,163 @@
+"""Trees, lists of files and odd names to and from web servers, and what is told of them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interop.trees import TREE, names
+from mpx_command import copied, mpx, refused
+from sites import Site, make, partials
+from web.shared_servers import SharedServers
+from web.web_command import mpx_there
+
+import mpx as api
+from mpx.errors import DestinationError, SourceError
+
+SMALL_FILES = 2000
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Of all files below a folder."""
+    return {name: (folder / name).read_bytes() for name in names(folder) if not name.endswith("/")}
+
+
+@pytest.fixture(scope="module")
+def small_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A tree of them, with empty files, and with folders that nothing is in."""
+    tree = tmp_path_factory.mktemp("small") / "tree"
+    for i in range(SMALL_FILES):
+        make(tree / f"{i % 20}/{i}", i % 97)
+    (tree / "empty/below it").mkdir(parents=True)
+    yield tree
+
+
+def test_many_small_files(small_files: Path, here: Path, web_servers: SharedServers) -> None:
+    with web_servers.site("nginx") as site:
+        sent = api.copy(str(small_files), site.url_of("up"), TREE)
+        assert (sent.status, sent.files.moved) == ("done", SMALL_FILES)
+        assert names(site.folder / "up") == names(small_files)
+        assert contents(site.folder / "up") == contents(small_files)
+        brought = api.copy(site.url_of("up"), str(here / "down"), TREE)
+        assert brought.files.moved == SMALL_FILES
+    assert names(here / "down") == names(small_files)
+    assert contents(here / "down") == contents(small_files)
+
+
+def test_xrootd_bears_what_it_is_asked(here: Path, web_servers: SharedServers) -> None:
+    """It crashes where more is asked behind a question that it refuses, as of each file that is missing."""
+    for i in range(200):
+        make(here / f"tree/{i % 10}/{i}", i % 97)
+    with web_servers.site("xrootd") as site:
+        for i in range(0, 200, 20):
+            site.write(f"up/{i % 10}/{i}", b"older")  # so that the others are looked for
+        # No digests, of which it computes two at once and has who wants another wait for half a minute.
+        options = api.CopyOptions(recursive=True, checksum="none")
+        sent = api.copy(str(here / "tree"), site.url_of("up"), options)
+        assert (sent.status, sent.files.moved) == ("done", 200)
+        assert contents(site.folder / "up") == contents(here / "tree")
+        api.copy(site.url_of("up"), str(here / "down"), options)
+    assert contents(here / "down") == contents(here / "tree")
+
+
+def test_a_tree_goes_up_and_comes_down(web_site: Site, here: Path) -> None:
+    odd = [name for name in web_site.awkward if name not in web_site.cannot_rename]
+    for name in odd:
+        make(here / "tree/sub" / name, 1 + len(name))
+    make(here / "tree/large", 3_000_001)
+    (here / "tree/empty/one").mkdir(parents=True)
+    api.copy(str(here / "tree"), web_site.url_of("a/b"), TREE)
+    assert contents(web_site.folder / "a/b") == contents(here / "tree")
+    assert names(web_site.folder / "a/b") == names(here / "tree")
+    again = api.copy(str(here / "tree"), web_site.url_of("a/b"), TREE)
+    assert again.files.moved in (0, len(odd) + 1)
+    api.copy(web_site.url_of("a/b"), str(here / "down"), TREE)
+    assert contents(here / "down") == contents(here / "tree")
+    assert names(here / "down") == names(here / "tree")
+
+
+def test_a_name_that_a_server_cannot_rename_to_is_refused(web_site: Site, here: Path) -> None:
+    for name in web_site.cannot_rename:
+        make(here / name, 10)
+        with pytest.raises(DestinationError, match="--in-place"):
+            api.copy(str(here / name), web_site.url_of(name))
+        assert [
+            path.name for path in web_site.folder.iterdir() if path not in partials(web_site.folder)
+        ] == []
+        api.copy(str(here / name), web_site.url_of(name), api.CopyOptions(in_place=True))
+        assert (web_site.folder / name).read_bytes() == (here / name).read_bytes()
+        (web_site.folder / name).unlink()
+
+
+def test_bytes_that_are_no_utf_8(web_site: Site, here: Path) -> None:
+    name = os.fsdecode(b"caf\xe9 \xff")
+    make(here / name, 1000)
+    if not web_site.stores_any_bytes:
+        with pytest.raises(api.MpxError):
+            api.copy(str(here / name), web_site.url_of(name), api.CopyOptions(retries=0))
+        return
+    api.copy(str(here / name), web_site.url_of(name))
+    assert (web_site.folder / name).read_bytes() == (here / name).read_bytes()
+    api.copy(web_site.url_of(name), str(here / "down"))
+    assert (here / "down").read_bytes() == (here / name).read_bytes()
+
+
+def test_a_file_replaces_another_and_never_a_folder(web_site: Site, here: Path) -> None:
+    make(here / "file", 5000)
+    web_site.write("there", b"old")
+    web_site.write("file/kept", b"kept")
+    api.copy(str(here / "file"), web_site.url_of("there"))
+    assert (web_site.folder / "there").read_bytes() == (here / "file").read_bytes()
+    with pytest.raises(api.MpxError):
+        api.copy(str(here / "file"), web_site.url, api.CopyOptions(overwrite="always"))
+    assert (web_site.folder / "file/kept").read_bytes() == b"kept"
+    assert partials(web_site.folder) == []
+
+
+def test_a_list_of_files(archive: Site, here: Path) -> None:
+    wanted = [f"sub/{i} of them" for i in range(30)]
+    for name in wanted:
+        make(archive.folder / name, 10)
+    make(archive.folder / "sub/other", 10)
+    (here / "list").write_text("\n".join(map(archive.url_of, wanted)) + "\n")
+    copied(mpx("copy", "-q", "--from-file", here / "list", f"{here}/down/"))
+    brought = {f"sub/{name}": content for name, content in contents(here / "down").items()}
+    assert brought == {name: (archive.folder / name).read_bytes() for name in wanted}
+
+
+def test_a_folder_is_listed(web_site: Site) -> None:
+    web_site.write("b file", b"12345")
+    web_site.write("a folder/file")
+    os.utime(web_site.folder / "b file", (1e9, 1e9))
+    plain = mpx_there("list", web_site.url)
+    assert (plain.code, plain.out, plain.err) == (0, "a folder/\nb file\n", "")
+    long = mpx_there("list", "-l", web_site.url)
+    folder, file = long.out.splitlines()
+    assert file.split() == ["file", "----", "5", "2001-09-09", "01:46:40Z", "b", "file"]
+    assert folder.split()[0] == "folder"
+    one = mpx_there("list", "-l", web_site.url_of("b file"))
+    assert one.out.splitlines() == [file]
+
+
+def test_a_file_of_an_archive_is_listed_and_a_folder_is_not(archive: Site) -> None:
+    archive.write("sub/file", b"12345")
+    told = mpx("list", "-l", archive.url_of("sub/file"))
+    assert (told.code, told.out.split()[:3]) == (0, ["file", "----", "5"])
+    for name in ("sub", "sub/"):
+        refused(mpx("list", archive.url_of(name)), 3, "does not list folders", "--from-file")
+        with pytest.raises(SourceError, match="does not list folders"):
+            api.copy(archive.url_of(name), str(archive.folder.parent / "never"), TREE)
+
+
+def test_a_dry_run_changes_nothing(web_site: Site, here: Path) -> None:
+    make(here / "tree/sub/file", 10)
+    told: list[str] = []
+    options = api.CopyOptions(recursive=True, dry_run=True)
+    api.copy(str(here / "tree"), web_site.url_of("up"), options, on_rehearsed=told.append)
+    assert any("sub/file" in line for line in told)
+    assert names(web_site.folder) == []
+    web_site.write("down/file")
+    told.clear()
+    api.copy(web_site.url_of("down"), str(here / "down"), options, on_rehearsed=told.append)
+    assert any("down/file" in line for line in told)
+    assert not (here / "down").exists()
