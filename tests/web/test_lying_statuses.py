@@ -117,8 +117,7 @@ class BusyFor:
         return Answer(self._status, {"Retry-After": "1"}, ends=True)
 
 
-@pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(("method", "status"), [("GET", 429), ("HEAD", 503)])
 def test_a_time_to_wait(method: str, status: int, tmp_path: Path) -> None:
     """It is not asked again before that."""
     busy = BusyFor(status)
@@ -166,9 +165,10 @@ class BusyBut:
         return exchange.usual()
 
 
-@pytest.mark.parametrize("at_first", [0, 4])
-@pytest.mark.parametrize("headers", [{}, {"Retry-After": "0"}], ids=["", "Retry-After"])
-@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize(
+    ("most", "headers", "at_first"),
+    [(1, {"Retry-After": "0"}, 4), (1, {}, 4), (2, {}, 4), (2, {"Retry-After": "0"}, 0)],
+)
 def test_busy_for_all_but_some_connections(
     most: int, headers: Mapping[str, str], at_first: int, tmp_path: Path
 ) -> None:

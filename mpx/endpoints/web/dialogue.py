@@ -198,7 +198,7 @@ class WebDialogue:
             self.access.server.heard(reply)
             if self.access.quirks is None:
                 self.access.quirks = quirks_of(reply)
-            if self.access.server.hangs_ahead:
+            if self.access.server.hangs:
                 self.access.pipelining.refuse(connection.origin)
         return reply
 

@@ -1,7 +1,8 @@
 """Digests of whole files that a web server computes or has stored, by HEAD (RFC 3230, RFC 9530)."""
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -13,8 +14,10 @@ from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told, wanted
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Part
 from mpx.errors import Interrupted, MpxError, NoChecksum, TransferTimeout
+from mpx.net.tcp import STOP_INTERVAL_S
 from mpx.units import format_duration
 
+READ_BYTES_S = 5e6  # as fast a server reads files at least that are on its disks
 FIRST_WAIT_S = 0.5  # for a digest; most servers have it, or compute it soon
 _MULTI_STATUS = 207
 _LISTED = (
@@ -46,7 +49,9 @@ class WebDigests:
         if not whole or not server.may_tell(algorithm):
             return [self._none(algorithm) for _ in parts]
         urls = [self._access.url_of(part.name) for part in whole]
-        found = self._heads(algorithm, urls, stop)
+        longest_s = self._patience_s(sum(part.end for part in whole))
+        with self._turn(stop):
+            found = self._heads(algorithm, urls, stop, longest_s)
         lacking = [i for i, each in enumerate(found) if isinstance(each, NoChecksum) and not each.is_of_file]
         if lacking and self._access.speaks_dav and server.may_list_checksums:
             for i, digest in zip(lacking, self._listed(algorithm, [urls[i] for i in lacking]), strict=True):
@@ -54,11 +59,33 @@ class WebDigests:
         told = iter(found)
         return [next(told) if part.is_whole else self._none(algorithm) for part in parts]
 
+    def _patience_s(self, size_bytes: int) -> float:
+        """Return for how long digests of so much are waited for: less where a server may never answer."""
+        options = self._access.options
+        if not self._access.server.hangs:
+            return options.digest_timeout_s
+        return min(options.digest_timeout_s, options.timeout_s + size_bytes / READ_BYTES_S)
+
+    @contextlib.contextmanager
+    def _turn(self, stop: Callable[[], bool]) -> Iterator[None]:
+        """Wait until nobody else asks a server that does not answer when several do."""
+        turn = self._access.server.turn
+        if not self._access.server.hangs:
+            yield
+            return
+        while not turn.acquire(timeout=STOP_INTERVAL_S):
+            if stop():
+                raise Interrupted("stopped")
+        try:
+            yield
+        finally:
+            turn.release()
+
     def _heads(
-        self, algorithm: str, urls: Sequence[WebUrl], stop: Callable[[], bool]
+        self, algorithm: str, urls: Sequence[WebUrl], stop: Callable[[], bool], longest_s: float
     ) -> list[str | MpxError]:
         """Return what HEAD tells; once a server has been silent for too long it is asked for no more."""
-        with self._dialogue.patient(min(FIRST_WAIT_S, self._access.options.digest_timeout_s)):
+        with self._dialogue.patient(min(FIRST_WAIT_S, longest_s)):
             answers = list(self._dialogue.ask_all("HEAD", urls, wanted(algorithm)))
         found: list[str | MpxError] = []
         is_silent = False
@@ -67,18 +94,18 @@ class WebDigests:
                 raise Interrupted("stopped")
             told = self._read(algorithm, answer[0], url) if answer else None
             if told is None and not is_silent:
-                told = self._alone(algorithm, url)
+                told = self._alone(algorithm, url, longest_s)
                 is_silent = told is None
-            found.append(told or self._too_late(algorithm, url))
+            found.append(told or self._too_late(algorithm, url, longest_s))
         return found
 
-    def _alone(self, algorithm: str, url: WebUrl) -> str | MpxError | None:
+    def _alone(self, algorithm: str, url: WebUrl, longest_s: float) -> str | MpxError | None:
         """Ask for one digest until it is told, each time for twice as long; None where it is not in time.
 
         Of some hundred digests that XRootD 5.5 computes it forgets to tell one: it tells that to who asks
         again. A computation that a server gives up with the connection has ever more time.
         """
-        until_s = time.monotonic() + self._access.options.digest_timeout_s
+        until_s = time.monotonic() + longest_s
         wait_s = FIRST_WAIT_S
         while (left_s := until_s - time.monotonic()) > 0:
             with self._dialogue.patient(min(wait_s, left_s)):
@@ -90,8 +117,8 @@ class WebDigests:
                     wait_s *= 2
         return None
 
-    def _too_late(self, algorithm: str, url: WebUrl) -> NoChecksum:
-        longest = format_duration(self._access.options.digest_timeout_s)
+    def _too_late(self, algorithm: str, url: WebUrl, longest_s: float) -> NoChecksum:
+        longest = format_duration(longest_s)
         return NoChecksum(self._kind(f"{url}: the server tells no {algorithm} within {longest}"))
 
     def _read(self, algorithm: str, reply: HttpReply, url: WebUrl) -> str | MpxError:

@@ -43,6 +43,7 @@ class ServerDigests:
 
     def __init__(self, asked: str = "") -> None:
         """`asked`: the checksum that the user asked for by name."""
+        self.turn = threading.Lock()  # held by who asks a server that `hangs`
         self._asked = asked
         self._lock = threading.Lock()  # guards what is changed below
         self._name: str | None = None  # by its Server header; None: it has not answered yet
@@ -65,8 +66,8 @@ class ServerDigests:
         return self._kind is _Kind.COMPUTES_NONE
 
     @property
-    def hangs_ahead(self) -> bool:
-        """Whether it is known to leave requests unanswered, now and then, that are sent ahead."""
+    def hangs(self) -> bool:
+        """Whether it is known to leave requests unanswered, sent ahead or for digests, now and then."""
         return bool(re.match("xrootd", self._name or "", re.IGNORECASE))
 
     @property
