@@ -24,10 +24,12 @@ def decide(
     options: CopyOptions,
     is_new: Callable[[str], bool] = lambda _: False,
     notes: SentNotes | None = None,
+    *,
+    keeps_times: bool = True,
 ) -> list[Task]:
     """Return tasks with what the `destination` says; it is asked of all that are in no new folder.
 
-    `notes` tell what was sent to a server that keeps no modification times.
+    `notes` tell what was sent to a server that keeps no modification times; `keeps_times`: it may keep them.
     """
     group = [check_names(task, source, destination) for task in group]
     files = [
@@ -50,6 +52,9 @@ def decide(
             )
             if found and notes and _was_sent(decision, found, options, notes):
                 decision = replace(decision, skip=Skip.SAME)
+            elif found and notes and decision.skip is Skip.SAME and not keeps_times:
+                is_another = notes.contradicts(task.target, task.info, found)
+                decision = replace(decision, skip=None if is_another else Skip.SAME)
             result.append(decision)
     return result
 

@@ -161,7 +161,16 @@ class Scan(threading.Thread):
                 rest.append(task)
         ready = []
         is_new = self._folders.is_in_new
-        for task in decide(rest, self._source, self._destination, self._options, is_new, self._sent):
+        keeps_times = self._destination.ask(self._ends.destination.keeps_times)
+        for task in decide(
+            rest,
+            self._source,
+            self._destination,
+            self._options,
+            is_new,
+            self._sent,
+            keeps_times=keeps_times,
+        ):
             if task.error:
                 self._fail(task, task.error)
             elif task.skip:

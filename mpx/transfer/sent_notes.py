@@ -9,7 +9,7 @@ import hashlib
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpx.engine.endpoint import FileInfo
@@ -60,12 +60,27 @@ class SentNotes:
 
     def knows(self, name: str, source: FileInfo, there: FileInfo) -> bool:
         """Tell whether `source`, as it is, was sent to `name` and is still there as it was."""
+        sent = self._sent(name)
+        return sent is not None and is_unchanged(sent, source, there)
+
+    def contradicts(self, name: str, source: FileInfo, there: FileInfo) -> bool:
+        """Tell whether what is at `name` was sent from here, and `source` is another one since.
+
+        Where no times are kept that of a file is when it was sent: a source that was written in the same
+        second would pass for the same.
+        """
+        sent = self._sent(name)
+        if sent is None or sent.source_s is None or source.modified_s in (None, sent.source_s):
+            return False
+        return is_unchanged(sent, replace(source, modified_s=sent.source_s), there)
+
+    def _sent(self, name: str) -> Sent | None:
         with self._lock, suppress(UsageError), _opened(create=False) as database:
             if database:
                 query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
                 row = database.execute(query, (self._key(name),)).fetchone()
-                return row is not None and is_unchanged(Sent(name, *row), source, there)
-        return False
+                return None if row is None else Sent(name, *row)
+        return None
 
 
 def _opened(*, create: bool) -> "AbstractContextManager[sqlite3.Connection | None]":

@@ -49,6 +49,15 @@ def test_notes_are_found_again() -> None:
     assert not SentNotes(Location("ftp", "/up", "other", 21)).knows(name, info(5, 1.5), info(5, 100.0))
 
 
+def test_a_source_that_was_written_since_is_another_one() -> None:
+    notes = SentNotes(HERE)
+    notes.record([Sent("/a", 5, 1.0, 1.9)])
+    assert notes.contradicts("/a", info(5, 1.5), info(5, 1.9))  # within a second of what is there
+    assert not notes.contradicts("/a", info(5, 1.0), info(5, 1.9))
+    assert not notes.contradicts("/a", info(5, 1.5), info(5, 10.0))  # which is not what was sent
+    assert not notes.contradicts("/b", info(5, 1.5), info(5, 1.9))
+
+
 def test_the_latest_note_counts() -> None:
     notes = SentNotes(HERE)
     notes.record([Sent("/a", 5, 1.0, 100.0)])

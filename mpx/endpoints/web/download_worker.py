@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
-from mpx.endpoints.web.connection import BegunAnswer, HttpConnection
+from mpx.endpoints.web.connection import BegunAnswer
 from mpx.endpoints.web.describe import is_shown_unchanged
 from mpx.endpoints.web.fetch import FIRST_PIECE, WebFetch
 from mpx.endpoints.web.goodput import AHEAD_S, Goodput
@@ -212,7 +212,8 @@ class WebDownloadWorker(WebWorker):
             return
         was_used, http = lane.http.answered > 0, lane.http
         try:
-            reply = self._reply(fetch, http)
+            # One that was asked for ahead may never come.
+            reply = self._pipelining.reply(http, "GET") if fetch.is_ahead else http.reply("GET")
         except ConnectionLost:
             if not was_used or http.incoming.has_some:
                 raise
@@ -262,22 +263,6 @@ class WebDownloadWorker(WebWorker):
             fetch.at = fate
             self._fetches.append(fetch)
             self.lanes.ask(fetch)
-
-    def _reply(self, fetch: WebFetch, http: HttpConnection) -> HttpReply:
-        """Read the head of an answer; one that was asked for ahead may never come."""
-        patience_s = self._pipelining.patience_s(fetch.at.origin) if fetch.is_ahead else None
-        if patience_s is None:
-            return http.reply("GET")
-        http.be_patient(patience_s)
-        try:
-            reply = http.reply("GET")
-        except TransferTimeout as error:
-            self._pipelining.refuse(fetch.at.origin)
-            raise ConnectionLost(f"{error}, as it takes no requests ahead") from None
-        finally:
-            http.be_patient(None)
-        self._pipelining.prove(fetch.at.origin)
-        return reply
 
     def _ask_again(self, fetch: WebFetch) -> None:
         """Ask anew for all that a connection was to answer which has ended."""

@@ -35,5 +35,5 @@ def quirks_of(reply: HttpReply) -> DavQuirks:
         return DavQuirks(plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit)
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
         return DavQuirks(unfit=re.compile("[?#;]"))
-    # Unless nginx stands before another server, which is looked at:
+    # Unless nginx stands before another server, which `keeps_times` shows:
     return DavQuirks(dates_files=server.startswith("nginx"))
