@@ -47,6 +47,7 @@ class ScriptedS3:
     after: Callable[[Asked, Answer], Answer] = lambda _, answer: answer
     objects: dict[str, bytes] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    connections: int = 0  # that were opened
     _parts: dict[str, bytes] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -87,6 +88,10 @@ def scripted_s3() -> Iterator[ScriptedS3]:
 
     class Answering(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            made.connections += 1
+            super().setup()
 
         def _do(self) -> None:
             parts = urlsplit(self.path)

@@ -1,5 +1,6 @@
 """Servers that refuse, lie, or are elsewhere: what the copy makes of it."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -54,6 +55,22 @@ def test_another_region(server: ScriptedS3, tmp_path: Path) -> None:
     copied(mpx(*words))
     assert server.objects["key"] == source.read_bytes()
     assert f"is in the region {ELSEWHERE}, which is used" in notes(tmp_path)
+
+
+def test_one_region_after_the_other(server: ScriptedS3, tmp_path: Path) -> None:
+    """Who names another one each time is soon believed no more."""
+    numbers = itertools.count()
+    server.instead = lambda _: (301, {"x-amz-bucket-region": f"eu-south-{next(numbers)}"}, b"")
+    refused(mpx(*up(tmp_path)[1], "--retries", "0"), 4, "301")
+    assert len(server.asked) < 20
+
+
+def test_connections_are_no_more_for_more_files(server: ScriptedS3, tmp_path: Path) -> None:
+    for number in range(6):
+        make(tmp_path / "from" / f"{number}", LARGE)
+    copied(mpx("copy", "-r", tmp_path / "from", "s3://bucket/to", "--streams", "1"))
+    assert len(server.objects) == 6
+    assert server.connections <= 5
 
 
 def test_a_clock_that_is_wrong(server: ScriptedS3, tmp_path: Path) -> None:

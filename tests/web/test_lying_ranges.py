@@ -37,6 +37,17 @@ def test_ranges_are_known_not_to_work(tmp_path: Path) -> None:
         assert len([asked for asked in server.asked("GET") if asked.range is None]) == 1
 
 
+def test_parts_of_a_server_that_says_it_sends_none(tmp_path: Path) -> None:
+    """Of whole files nothing is begun by the first answer, even where that brings a part."""
+
+    def says(exchange: Exchange) -> Answer:
+        return exchange.usual().having(Accept_Ranges="none")
+
+    with ScriptedHttp({"GET": says}, {NAME: LARGE}, is_dav=False) as server:
+        assert down(server, tmp_path, streams=2).code == 0
+        assert exact(server, tmp_path)
+
+
 @SIZES
 def test_another_part(content: bytes, tmp_path: Path) -> None:
     """A part that was not asked for is not used, and the server not asked for parts any more."""
@@ -169,3 +180,31 @@ def test_whole_files_in_the_wrong_order(tmp_path: Path) -> None:
         for path in (tmp_path / "to").iterdir():
             assert path.read_bytes() == files[f"/folder/{path.name}"]
     assert swapped.is_done
+
+
+class Dripping:
+    """Answers the first question for a part with less than that, and sends most of it byte by byte."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self.left_bytes = 600_000  # more than is received in vain
+
+    def __call__(self, exchange: Exchange) -> Answer | None:
+        answer, asked = exchange.usual(), exchange.asked.range
+        if asked is None or next(self._numbers):
+            return answer
+        body = answer.body[: self.left_bytes + 100_000]
+        where = f"bytes {asked[0]}-{asked[0] + len(body) - 1}/{len(LARGE)}"
+        packed = replace(answer.having(Content_Range=where), body=body).packed()
+        exchange.say(packed[: -self.left_bytes])
+        for i in range(len(packed) - self.left_bytes, len(packed)):
+            exchange.say(packed[i : i + 1])  # until the client has gone
+            exchange.server.over.wait(0.01)
+        return None
+
+
+def test_less_than_was_asked_for_that_others_bring(tmp_path: Path) -> None:
+    """What the server has left out is brought, too, once nobody waits for its answer any more."""
+    with ScriptedHttp({"GET": Dripping()}, {NAME: LARGE}) as server:
+        assert down(server, tmp_path, streams=2, retries=0).code == 0
+        assert exact(server, tmp_path)

@@ -13,6 +13,7 @@ from mpx.errors import ConnectionLost, MpxError
 from mpx.text import shown
 
 LARGEST_ANSWER_BYTES = 64 << 20  # a thousand keys of 1024 bytes, each of which is encoded, have 4 MiB
+MOST_MOVES = 2  # to another region, for one question
 _ELSEWHERE = (*REDIRECTS, 400)  # a signature for another region is malformed
 
 Query = Mapping[str, str | int | None]
@@ -41,12 +42,15 @@ class S3Questions:
             import hashlib
 
             given[HASH] = hashlib.sha256(body).hexdigest()
+        moves_left = MOST_MOVES
         while True:
             url = self.access.asking(name, query) if query else self.access.url_of(name)
             with self.dialogue.ask(method, url, given, body) as (reply, _):
                 content = reply.read(LARGEST_ANSWER_BYTES)
-            if reply.status not in _ELSEWHERE or not self.access.moves_to(reply, content):
+            may_move = moves_left > 0 and reply.status in _ELSEWHERE
+            if not may_move or not self.access.moves_to(reply, content):
                 return reply, content, url
+            moves_left -= 1
 
     def answer(
         self, method: str, what: str, name: str, query: Query | None = None, body: bytes = b"", **more: str

@@ -192,9 +192,10 @@ class S3UploadWorker(WebWorker):
 
     def hand_out(self, parted: PartedFile) -> None:
         """Have the parts of a file handed out to all workers."""
-        connection = self._questions.dialogue.let_go(self.s3.origin)
-        if connection is not None:
-            self.s3.give_back(connection)
+        if not self.lanes.has(self.s3.origin):  # else nobody would take it, and each file leave one more
+            connection = self._questions.dialogue.let_go(self.s3.origin)
+            if connection is not None:
+                self.s3.give_back(connection)
         self._scheduler.put(parted)
 
     def _forget(self, file: FileTransfer) -> None:

@@ -18,6 +18,8 @@ from mpx.endpoints.web.lanes import ReceivingLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.request_order import ask_anew, ask_when_due, beside
+from mpx.endpoints.web.url import Origin
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
@@ -60,6 +62,7 @@ class WebDownloadWorker(WebWorker):
         self._before_bytes = 0  # the same, when progress was last noted
         self._goodput = Goodput()
         self._was_asked = False  # something, over a connection that could be opened
+        self.lanes.is_needed = self._is_needed
 
     # --- for other workers, from any thread ----------------------------------------------------------
 
@@ -109,30 +112,39 @@ class WebDownloadWorker(WebWorker):
         is_all = file.is_streamed or (piece.start == 0 and piece.end == file.size_bytes)
         url = self.access.url_of(file.source)
         if begun := self.access.take_begun(url):
-            self._take_begun(piece, begun)
-            return True
+            if self._can_adopt(piece):
+                self._take_begun(piece, begun)
+                return True
+            begun.connection.close()
         fetch = WebFetch(file, piece.start, piece.end, url, is_whole=is_all, fd=fd)
         fetch.at = self.access.leads_to(url)
-        fetch.is_ahead = any(each.at.origin == fetch.at.origin for each in self._fetches)
         self._fetches.append(fetch)
         if not self.is_busy:
             self.is_busy, self.came_s = True, time.monotonic()
         if not self.lanes.has(fetch.at.origin):
             self._goodput.begin()
-        self.lanes.ask(fetch)
+        ask_when_due(self._fetches, self.lanes, self._pipelining)
         self._was_asked = True
         return True
+
+    def _is_needed(self, origin: Origin) -> bool:
+        """Tell whether a server is to answer something still."""
+        return any(each.is_sent and each.at.origin == origin for each in self._fetches)
+
+    def _can_adopt(self, piece: Piece) -> bool:
+        """Tell whether parts of a file may come over a connection that others have opened."""
+        is_bound = self._whole_files or piece.file.is_streamed or self.control.gate.is_used
+        return not (is_bound or self._fetches) and self.lanes.is_free
 
     def _take_begun(self, piece: Piece, begun: BegunAnswer) -> None:
         """Put a piece back, and take the answer that brings the beginning of its file.
 
-        That is left where something else is to bring it.
+        That is left where another worker brings it already.
         """
         file = piece.file
         self._scheduler.give_back(file, piece.start, piece.end)
         end = min(FIRST_PIECE, file.size_bytes)
-        is_taken = not (self._whole_files or file.is_streamed or self.control.gate.is_used)
-        first = file.take(end) if is_taken and self.lanes.is_free else None
+        first = file.take(end)
         if first != (0, end):
             begun.connection.close()
             if first:
@@ -175,6 +187,7 @@ class WebDownloadWorker(WebWorker):
         while (
             self._fetches
             and len(self._fetches) < MOST_AHEAD
+            and self._fetches[-1].is_sent
             and not self.is_to_renew
             and (fetch.reply is None or fetch.reply.may_have_followers)
             and self._pipelining.is_possible(fetch.at.origin)
@@ -200,7 +213,8 @@ class WebDownloadWorker(WebWorker):
         Nothing more of it is to be handed out, so that this often is the last that anybody reads of it.
         """
         file = fetch.file
-        if not (fetch.is_checked or file.is_streamed or file.todo_bytes or self._whole_files):
+        is_last = not (fetch.is_checked or file.is_streamed or file.todo_bytes or self._whole_files)
+        if is_last and fetch.is_sent and self._pipelining.is_possible(fetch.at.origin):
             self.lanes.ask_about(fetch)
 
     def _begin_answer(self, fetch: WebFetch) -> None:
@@ -220,7 +234,7 @@ class WebDownloadWorker(WebWorker):
             self._ask_again(fetch)  # a connection that was kept had ended
             return
         self.came_s = time.monotonic()
-        behind = self._behind(fetch)
+        behind = beside(fetch, self._fetches)
         if behind and self._answers.is_of_another(fetch, reply):
             self._ask_in_turn(fetch, behind)
         else:
@@ -262,33 +276,22 @@ class WebDownloadWorker(WebWorker):
         else:
             fetch.at = fate
             self._fetches.append(fetch)
-            self.lanes.ask(fetch)
+            ask_when_due(self._fetches, self.lanes, self._pipelining)
 
     def _ask_again(self, fetch: WebFetch) -> None:
         """Ask anew for all that a connection was to answer which has ended."""
         self.lanes.drop(fetch.at.origin)
-        self._ask_behind([each for each in self._fetches if each.at.origin == fetch.at.origin])
-
-    def _ask_behind(self, fetches: Sequence[WebFetch]) -> None:
-        """Ask anew for what a connection was to answer that has ended, all at once where the server can."""
-        at_once = len(fetches) if fetches and self._pipelining.is_possible(fetches[0].at.origin) else 1
-        for i, each in enumerate(fetches):
-            each.is_sent, each.is_ahead = False, i > 0
-            if i < at_once:
-                self.lanes.ask(each)
-
-    def _behind(self, fetch: WebFetch) -> list[WebFetch]:
-        """Return what else the same server was asked for."""
-        return [each for each in self._fetches if each is not fetch and each.at.origin == fetch.at.origin]
+        same = [each for each in self._fetches if each.at.origin == fetch.at.origin]
+        ask_anew(same, self.lanes, self._pipelining)
 
     def _lost_lane(self, fetch: WebFetch) -> None:
         """Close a connection after its last answer; what was asked behind it is asked for anew."""
         lane = self.lanes.get(fetch.at.origin)
-        behind = self._behind(fetch)
+        behind = beside(fetch, self._fetches)
         if lane is not None and behind:
             self._pipelining.ended(lane.http.origin, lane.http.answered)
         self.lanes.drop(fetch.at.origin)
-        self._ask_behind(behind)
+        ask_anew(behind, self.lanes, self._pipelining)
 
     def _receive(self, fetch: WebFetch) -> None:
         lane = self.lanes.get(fetch.at.origin)
@@ -341,7 +344,9 @@ class WebDownloadWorker(WebWorker):
             return False
         self._fetches.remove(fetch)
         self.lanes.drop(fetch.at.origin)
-        self._scheduler.let_go(fetch.file)
+        if not self._scheduler.let_go(fetch.file):
+            # The server may have sent less at once than it was asked for.
+            self._scheduler.give_back(fetch.file, fetch.start, fetch.asked_end)
         return True
 
     # --- what becomes of it when the connection is lost -----------------------------------------------
@@ -361,7 +366,7 @@ class WebDownloadWorker(WebWorker):
         if fetch.at != fetch.url:
             self.access.forget_moved(fetch.url, fetch.at)
         lane = self.lanes.get(fetch.at.origin)
-        if lane and self._behind(fetch):
+        if lane and beside(fetch, self._fetches):
             self._pipelining.ended(fetch.at.origin, lane.http.answered)
 
     def give_up(self, file: FileTransfer, error: MpxError) -> None:

@@ -50,6 +50,8 @@ class LaneSet:
         self._lanes: dict[Origin, WebLane] = {}  # the last used is the last
         self.connected_s = 0.0  # how long the last handshake took
         self.congestion: str | None = None  # that later connections have, in place of what they began with
+        # Whether answers are to come over a lane still: such a one makes no room for others.
+        self.is_needed: Callable[[Origin], bool] = lambda _: False
 
     def to(self, origin: Origin) -> WebLane:
         """Return the lane to a server, opened if there is none; raises as WebAccess.connect."""
@@ -71,9 +73,14 @@ class LaneSet:
         else:
             with self._guard:
                 self._lanes[origin] = self._lanes.pop(origin)
-        while len(self._lanes) > _MOST_KEPT:
-            self.drop(next(iter(self._lanes)))
+        for each in [each for each in self._lanes if each != origin and not self.is_needed(each)]:
+            if len(self._lanes) > _MOST_KEPT:
+                self.drop(each)
         return lane
+
+    def has_room(self, origin: Origin) -> bool:
+        """Tell whether a server can be asked without more lanes than are kept at a time."""
+        return origin in self._lanes or sum(map(self.is_needed, self._lanes)) < _MOST_KEPT
 
     def get(self, origin: Origin) -> WebLane | None:
         """Return the lane to a server if there is one."""

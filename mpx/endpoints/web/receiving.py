@@ -74,7 +74,8 @@ class Receiver:
             return why_elsewhere(self._supervisor.describe(file.source), file, what)
         if file.is_whole:
             try:
-                os.ftruncate(fetch.fd, file.size_bytes)  # an attempt before may have brought more
+                if os.fstat(fetch.fd).st_size != file.size_bytes:  # else it may have its final time by now
+                    os.ftruncate(fetch.fd, file.size_bytes)  # an attempt before may have brought more
             except OSError as error:
                 return local_error(error, file.final, writing=True)
         return None
