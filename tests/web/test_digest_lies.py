@@ -14,10 +14,11 @@ from web.servers.private_network import private_network, within
 from web.servers.scripted import Headers, ScriptedSite, scripted_site
 
 from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.options import WebOptions
 from mpx.engine.endpoint import Part
-from mpx.errors import ConnectionLost, IntegrityError, Interrupted, UsageError
+from mpx.errors import ConnectionLost, IntegrityError, Interrupted, NoChecksum, UsageError
 from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.report import Report
@@ -133,9 +134,16 @@ def test_a_server_that_computes_none_is_refused_when_asked_by_name(tmp_path: Pat
 # --- one question ---------------------------------------------------------------------------------------
 
 
-def endpoint(url: str, stop: threading.Event, timeout_s: float) -> WebEndpoint:
+def endpoint(
+    url: str, stop: threading.Event, timeout_s: float, *, digest_timeout_s: float = 3600
+) -> WebEndpoint:
     location = parse_location(url)
-    options = WebOptions(connect_timeout_s=timeout_s, timeout_s=timeout_s, stop=stop.is_set)
+    options = WebOptions(
+        connect_timeout_s=timeout_s,
+        timeout_s=timeout_s,
+        digest_timeout_s=digest_timeout_s,
+        stop=stop.is_set,
+    )
     return WebEndpoint(location, WebAccess(location, options), writing=False, stop=stop.is_set)
 
 
@@ -152,7 +160,7 @@ def test_a_digest_may_take_longer_than_other_answers() -> None:
     late = threading.Event()
 
     def slow(_: str, wanted: str) -> Headers:
-        late.wait(3 * usual_s)
+        late.wait(3 * usual_s)  # nobody sets it
         return {"Digest": f"{wanted}={ALGORITHMS[wanted](SHORT)}"}
 
     with scripted_site(slow) as site:
@@ -177,10 +185,42 @@ def test_who_waits_for_a_digest_can_be_stopped() -> None:
     assert is_asked.is_set()
 
 
+def test_a_digest_that_a_server_forgets_to_tell_is_asked_for_again() -> None:
+    stop, end_of_test = threading.Event(), threading.Event()
+    asked: list[str] = []
+
+    def forgets(_: str, wanted: str) -> Headers:
+        asked.append(wanted)
+        if len(asked) == 1:
+            end_of_test.wait(60)
+        return {"Digest": f"{wanted}={ALGORITHMS[wanted](SHORT)}"}
+
+    with scripted_site(forgets) as site:
+        site.files["/file"] = SHORT
+        answer = ask(endpoint(site.url, stop, 60), len(SHORT), stop)
+        end_of_test.set()
+    assert (answer, asked) == (md5(SHORT).hexdigest(), ["md5", "md5"])
+
+
+def test_a_digest_that_never_comes_is_none() -> None:
+    stop, end_of_test = threading.Event(), threading.Event()
+
+    def never(*_: str) -> Headers:
+        end_of_test.wait(60)
+        return {}
+
+    with scripted_site(never) as site:
+        site.files["/file"] = SHORT
+        answer = ask(endpoint(site.url, stop, 60, digest_timeout_s=0.1), len(SHORT), stop)
+        end_of_test.set()
+    assert isinstance(answer, NoChecksum)
+    assert "tells no md5 within" in str(answer)
+
+
 def test_a_server_that_is_gone_is_noticed_within_the_usual_time() -> None:
     if os.geteuid() != 0:
         pytest.skip("a network of its own is made by root")
-    stop, end_of_test = threading.Event(), threading.Event()
+    end_of_test = threading.Event()
 
     def cut_off(*_: str) -> Headers:
         subprocess.run(["ip", "link", "set", "lo", "down"], check=True)
@@ -189,9 +229,13 @@ def test_a_server_that_is_gone_is_noticed_within_the_usual_time() -> None:
 
     with private_network() as namespace, within(namespace), scripted_site(cut_off) as site:
         site.files["/file"] = SHORT
+        access = WebAccess(parse_location(site.url), WebOptions(connect_timeout_s=1, timeout_s=1))
+        dialogue, url = WebDialogue(access), access.url_of("/file")
         try:
-            with pytest.raises(ConnectionLost):
-                ask(endpoint(site.url, stop, 1), len(SHORT), stop)
+            ask_about = dialogue.ask("HEAD", url, {"Want-Digest": "md5"})
+            with dialogue.patient(3600), pytest.raises(ConnectionLost), ask_about:
+                pass
         finally:
+            dialogue.close()
             end_of_test.set()
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

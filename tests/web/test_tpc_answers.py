@@ -12,7 +12,7 @@ import pytest
 from web.servers.host_certificate import host_certificate
 from web.servers.scripted import CopyAnswer, Headers, ScriptedSite, scripted_site
 
-from mpx.errors import ConnectionLost, IntegrityError, MpxError, UsageError
+from mpx.errors import ConnectionLost, IntegrityError, Interrupted, MpxError, UsageError
 from mpx.options import CopyOptions
 from mpx.report import Report
 from mpx.transfer.copy import copy
@@ -125,6 +125,21 @@ def test_markers_that_tell_of_nothing_new_are_a_stall(pair: Pair) -> None:
     error = failed(pair, MpxError, timeout_s=0.5)
     assert error.exit_code == 7 and "nothing more" in str(error)
     assert ended.wait(60)  # the connection was closed
+
+
+def test_a_push_that_is_cancelled_leaves_nothing(pair: Pair) -> None:
+    cancel = threading.Event()
+
+    def copies(_: str, told: Headers) -> CopyAnswer:
+        pair[1].files["/" + told["Destination"].rpartition("/")[2]] = DATA[:5]
+        cancel.set()
+        return 201, {}, (marker(5) for _ in iter(lambda: threading.Event().wait(NO_BYTES_S), True))
+
+    pair[0].copies = copies
+    options = CopyOptions(ca=str(host_certificate().ca), third_party="push")
+    with pytest.raises(Interrupted):
+        copy(pair[0].url + "file", pair[1].url + "copied", options, cancel=cancel)
+    assert ("COPY", "/file") in pair[0].asked and not pair[1].files
 
 
 def test_success_of_another_size_is_found(pair: Pair) -> None:

@@ -39,7 +39,7 @@ def answered(site: WebSite, method: str) -> int:
 def test_xrootd_answers_what_it_is_asked_at_once(
     served: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one record of TLS it would answer the first few, and wait for more to come."""
+    """It takes nothing ahead: it would answer the first few, and wait for more to come."""
     (served / "file").write_bytes(b"content")
     with xrootd_site(served) as site, within(site.namespace):
         monkeypatch.setenv("BEARER_TOKEN", site.issuer.token())

@@ -18,6 +18,7 @@ from mpx.net.tcp import STOP_INTERVAL_S
 from mpx.units import format_duration
 
 READ_BYTES_S = 5e6  # as fast a server reads files at least that are on its disks
+FIRST_WAIT_S = 0.5  # for a digest; most servers have it, or compute it soon
 _MULTI_STATUS = 207
 _LISTED = (
     b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop>'
@@ -49,7 +50,7 @@ class WebDigests:
             return [self._none(algorithm) for _ in parts]
         urls = [self._access.url_of(part.name) for part in whole]
         longest_s = self._patience_s(sum(part.end for part in whole))
-        with self._turn(stop), self._dialogue.patient(longest_s):
+        with self._turn(stop):
             found = self._heads(algorithm, urls, stop, longest_s)
         lacking = [i for i, each in enumerate(found) if isinstance(each, NoChecksum) and not each.is_of_file]
         if lacking and self._access.speaks_dav and server.may_list_checksums:
@@ -84,30 +85,40 @@ class WebDigests:
         self, algorithm: str, urls: Sequence[WebUrl], stop: Callable[[], bool], longest_s: float
     ) -> list[str | MpxError]:
         """Return what HEAD tells; once a server has been silent for too long it is asked for no more."""
-        answers: list[HttpReply | None] = []
-        asked_s = time.monotonic()
-        for answer in self._dialogue.ask_all("HEAD", urls, wanted(algorithm)):
-            if answer is None and time.monotonic() - asked_s >= longest_s:
-                break
-            asked_s = time.monotonic()
-            answers.append(answer[0] if answer else None)
+        with self._dialogue.patient(min(FIRST_WAIT_S, longest_s)):
+            answers = list(self._dialogue.ask_all("HEAD", urls, wanted(algorithm)))
+        found: list[str | MpxError] = []
+        is_silent = False
+        for url, answer in zip(urls, answers, strict=True):
             if stop():
                 raise Interrupted("stopped")
-        found = [
-            self._read(algorithm, reply, url) if reply else self._alone(algorithm, url)
-            for url, reply in zip(urls, answers, strict=False)
-        ]
-        return found + [self._too_late(algorithm, url) for url in urls[len(found) :]]
+            told = self._read(algorithm, answer[0], url) if answer else None
+            if told is None and not is_silent:
+                told = self._alone(algorithm, url, longest_s)
+                is_silent = told is None
+            found.append(told or self._too_late(algorithm, url, longest_s))
+        return found
 
-    def _alone(self, algorithm: str, url: WebUrl) -> str | MpxError:
-        try:
-            with self._dialogue.ask("HEAD", url, wanted(algorithm)) as (reply, at):
-                return self._read(algorithm, reply, at)
-        except TransferTimeout:
-            return self._too_late(algorithm, url)
+    def _alone(self, algorithm: str, url: WebUrl, longest_s: float) -> str | MpxError | None:
+        """Ask for one digest until it is told, each time for twice as long; None where it is not in time.
 
-    def _too_late(self, algorithm: str, url: WebUrl) -> NoChecksum:
-        longest = format_duration(self._access.options.digest_timeout_s)
+        Of some hundred digests that XRootD 5.5 computes it forgets to tell one: it tells that to who asks
+        again. A computation that a server gives up with the connection has ever more time.
+        """
+        until_s = time.monotonic() + longest_s
+        wait_s = FIRST_WAIT_S
+        while (left_s := until_s - time.monotonic()) > 0:
+            with self._dialogue.patient(min(wait_s, left_s)):
+                self._dialogue.connection(url.origin)  # that it cannot be opened is another thing
+                try:
+                    with self._dialogue.ask("HEAD", url, wanted(algorithm)) as (reply, at):
+                        return self._read(algorithm, reply, at)
+                except TransferTimeout:
+                    wait_s *= 2
+        return None
+
+    def _too_late(self, algorithm: str, url: WebUrl, longest_s: float) -> NoChecksum:
+        longest = format_duration(longest_s)
         return NoChecksum(self._kind(f"{url}: the server tells no {algorithm} within {longest}"))
 
     def _read(self, algorithm: str, reply: HttpReply, url: WebUrl) -> str | MpxError:

@@ -173,7 +173,8 @@ def body_headers(size_bytes: int | None, *, asks_first: bool) -> Mapping[str, st
 
 def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
     """Return what gives a file its modification time as it is stored, where a server takes that."""
-    if file.modified_s is None or not (access.quirks and access.quirks.dates_files):
+    is_taken = access.speaks_dav and access.quirks and access.quirks.dates_files
+    if file.modified_s is None or not is_taken:
         return {}
     date = date_of(file.modified_s)
     return {"Date": date} if date else {}
