@@ -18,7 +18,7 @@ FILLED = 0.1  # of the time, at most, in which round trips show a queue ...
 SHORT_QUEUE = Span(0.002, 0.1)  # ... longer than this
 STANDS = Span(2.0, 20.0)  # a queue that stands so long is one of others, or fills with ours
 LONG_QUEUE = 0.25  # of the round trip: BBR has a short queue of its own now and then
-PATIENCE_S = 120.0  # until it is tried again where a queue stood
+PATIENCE_S = 120.0  # until it is tried again where a queue stood, or others have switched
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class RandomLosses:
         self._looks = self._filled = 0  # samples since then, and those with a queue
         self._queue_since_s: float | None = None
         self._not_before_s = 0.0
+        self._asked: str | None = None  # what was returned, until the caller says what came of it
+        self._is_ours = False  # what is used now was asked for here
 
     def observe(self, now_s: float, sample: Sample) -> LossSwitch | None:
         """Take what has moved up to now; return a switch if one is due. The caller then calls `switched`."""
@@ -53,7 +55,7 @@ class RandomLosses:
         if now_s < self._began_s + STARTS.at(rtt_s):
             return None
         if self._now == BBR:
-            return self._back(now_s, sample, rtt_s)
+            return self._back(now_s, sample, rtt_s) if self._is_ours else None
         queued = sample.queued_lost - counted.queued_lost
         lost = sample.retransmits - counted.retransmits - queued
         if queued > max(lost, FEW_LOSSES) or self._filled > FILLED * self._looks:
@@ -61,9 +63,13 @@ class RandomLosses:
             return None
         if lost < FEW_LOSSES or queued > lost or now_s < self._not_before_s:
             return None
-        return LossSwitch(
+        return self._ask(
             BBR, f"{lost} segments were lost without a queue, and the number of streams cannot grow"
         )
+
+    def _ask(self, congestion: str, reason: str) -> LossSwitch:
+        self._asked = congestion
+        return LossSwitch(congestion, reason)
 
     def _count_from(self, sample: Sample) -> Sample:
         self._counted, self._looks, self._filled = sample, 0, 0
@@ -77,13 +83,20 @@ class RandomLosses:
         if now_s < self._queue_since_s + STANDS.at(rtt_s):
             return None
         self._not_before_s = now_s + PATIENCE_S
-        return LossSwitch(self._first, "a queue stands, so that others share the path")
+        return self._ask(self._first, "a queue stands, so that others share the path")
 
     def switched(self, now_s: float, congestion: str) -> None:
-        """Note that the streams were switched, by whomever: what they lose at first says nothing."""
+        """Note that the streams were switched, by whomever: what they lose at first says nothing.
+
+        Who recognises other traffic knows more: that is not undone, nor at once done again.
+        """
+        self._is_ours, self._asked = congestion == self._asked, None
+        if not self._is_ours:
+            self._not_before_s = max(self._not_before_s, now_s + PATIENCE_S)
         self._now, self._began_s = congestion, now_s
         self._counted = self._queue_since_s = None  # what follows is another stream's
 
     def refused(self) -> None:
         """Note that a switch is not possible."""
+        self._asked = None
         self._not_before_s = float("inf")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mpx.choices import BBR, CUBIC
 from mpx.engine.tuner import Sample
-from mpx.recognition.random_losses import FEW_LOSSES, LossSwitch, RandomLosses
+from mpx.recognition.random_losses import FEW_LOSSES, PATIENCE_S, LossSwitch, RandomLosses
 
 RTT_S = 0.06
 MOVING = Sample(streams=1, arrived_bytes=1, bytes_left=1 << 30, rtt_s=RTT_S, queue_s=0.0)
@@ -67,6 +67,7 @@ def test_losses_in_a_queue_do_not_count() -> None:
 
 def test_a_queue_that_stands_asks_for_cubic_again() -> None:
     decider = RandomLosses(CUBIC)
+    assert first_switch(decider, losing(50), began_s=-10.0) is not None
     decider.switched(0.0, BBR)
     short = [replace(MOVING, queue_s=0.01)] * 100
     assert first_switch(decider, short) is None
@@ -76,6 +77,16 @@ def test_a_queue_that_stands_asks_for_cubic_again() -> None:
     decider.switched(found[0], CUBIC)
     assert first_switch(decider, losing(50), began_s=found[0] + 0.1) is None  # not again so soon
     assert first_switch(decider, losing(50), began_s=found[0] + 200) is not None
+
+
+def test_what_others_have_switched_to_is_left_alone() -> None:
+    """Who recognises BBR beside the streams asks for it whatever queue stands, and for CUBIC beside CUBIC."""
+    decider = RandomLosses(CUBIC)
+    decider.switched(0.0, BBR)
+    assert first_switch(decider, [replace(MOVING, queue_s=0.03)] * 100) is None
+    decider.switched(10.0, CUBIC)
+    assert first_switch(decider, losing(50), began_s=10.1) is None
+    assert first_switch(decider, losing(50), began_s=10.1 + PATIENCE_S) is not None
 
 
 def test_a_refusal_is_not_asked_for_again() -> None:
