@@ -162,6 +162,19 @@ def test_refusals_that_cannot_be_read(server: ScriptedS3, tmp_path: Path, body: 
     refused(mpx(*up(tmp_path)[1]), 4, "403")
 
 
+def test_an_older_object_is_not_taken_for_what_was_completed(server: ScriptedS3, tmp_path: Path) -> None:
+    """Of a server whose ETags tell nothing of parts, nor of objects."""
+
+    def untold(asked: Asked, answer: Answer) -> Answer:
+        if asked.is_completion:
+            server.objects["key"] = b"older"
+            return error(404, "NoSuchUpload")
+        return answer[0], {"ETag": '"opaque"'} if asked.is_part else {}, answer[2]
+
+    server.after = untold
+    refused(mpx(*up(tmp_path, LARGE)[1]), 4, "NoSuchUpload")
+
+
 def test_the_answer_to_a_completion_is_lost(server: ScriptedS3, tmp_path: Path) -> None:
     """The object is there all the same: its ETag is that of the parts."""
     etags: list[str] = []

@@ -191,3 +191,11 @@ def test_it_says_that_a_folder_was_made(tmp_path: Path) -> None:
     outcome, _ = tree_uploaded({"MKCOL": lambda _: Answer(201), "PUT": stores_where_it_can}, tmp_path)
     assert outcome.code in (4, 10), outcome
     assert "409" in outcome.text
+
+
+def test_it_says_that_all_is_stored_before_any_was_sent(tmp_path: Path) -> None:
+    """What was there before has the right size, and is not taken for what was not sent."""
+    script: Script = {"PUT": lambda _: Answer(201)}
+    outcome, _ = uploaded(script, len(LARGE), tmp_path, older=bytes(len(LARGE)), in_place=True)
+    assert outcome.code == 6, outcome
+    assert "before it was sent" in outcome.text

@@ -98,7 +98,7 @@ def _have_md5s(ready: ReadyUpload) -> bool:
 
 def _is_there(questions: S3Questions, name: str, etag: str) -> bool:
     reply, _, _ = questions.ask("HEAD", name)
-    return is_success(reply) and reply.header("ETag").strip('"').lower() == etag
+    return bool(etag) and is_success(reply) and reply.header("ETag").strip('"').lower() == etag
 
 
 def _body(ready: ReadyUpload) -> bytes:

@@ -194,13 +194,6 @@ class WebAccess:
             begun, self._begun = self._begun, None
         return begun
 
-    def leave_begun(self) -> None:
-        """Close the connection of such an answer, as nobody takes it."""
-        with self._lock:
-            begun, self._begun = self._begun, None
-        if begun is not None:
-            begun.connection.close()
-
     def give_back(self, connection: HttpConnection) -> None:
         """Take a connection to our own server on which nothing is under way, for who needs one next."""
         with self._lock:

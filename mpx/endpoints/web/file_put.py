@@ -120,6 +120,8 @@ class FilePut:
         if asks_first and (early := self._early(lane)):
             self._lanes.drop(url.origin)  # it may wait for the data still
             self.is_under_way = False
+            if is_success(early) and size_bytes != 0:
+                raise ConnectionLost(f"{url} is stored, says the server, before it was sent: {early.status}")
             return early
         self._is_begun, body = True, Body(lane, size_bytes)
         try:
