@@ -15,7 +15,6 @@ from mpx.endpoints.web.headers import (
     digests,
     etag,
     retry_after,
-    unsatisfied_range,
 )
 
 LIKELY = st.text('0123456789-+/*=:;,. \t"W_bytesmd5sha\u00b2\u0663\0\n', max_size=60)
@@ -54,7 +53,6 @@ def test_ranges() -> None:
     assert content_range("bytes 0-99/1234") == (0, 100, 1234)
     assert content_range("bytes 5-5/6") == (5, 6, 6)
     assert content_range(" Bytes  0-99/* ") == (0, 100, None)
-    assert unsatisfied_range("bytes */1234") == 1234
 
 
 @given(SIZES, SIZES, st.integers(1, 9))
@@ -62,7 +60,6 @@ def test_any_range_is_read_as_it_was_written(one: int, other: int, more: int) ->
     start, last = sorted((one, other))
     size = min(last + more, 2**63 - 1)
     assert content_range(f"bytes {start}-{last}/{size}") == (start, last + 1, size)
-    assert unsatisfied_range(f"bytes */{size}") == size
 
 
 @pytest.mark.parametrize(
@@ -76,12 +73,6 @@ def test_any_range_is_read_as_it_was_written(one: int, other: int, more: int) ->
 def test_what_is_no_range(text: str) -> None:
     with pytest.raises(HeaderError, match="range"):
         content_range(text)
-
-
-@pytest.mark.parametrize("text", ["", "bytes */*", "bytes 0-1/9", "bytes */-1", f"bytes */{2**63}"])
-def test_what_tells_no_size(text: str) -> None:
-    with pytest.raises(HeaderError, match="size"):
-        unsatisfied_range(text)
 
 
 # --- delays ----------------------------------------------------------------------------------------
@@ -168,7 +159,7 @@ def test_any_value_is_read_or_refused(text: str) -> None:
     etag(text)
     for value in digests(text).values():
         assert not set(value) - {*"0123456789abcdef"}
-    for read in (lambda each: content_length([each]), content_range, unsatisfied_range):
+    for read in (lambda each: content_length([each]), content_range):
         try:
             read(text)
         except HeaderError as error:

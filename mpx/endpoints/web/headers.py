@@ -19,7 +19,6 @@ _LONGEST = 4096  # characters of a value that is looked at
 _MOST_SHOWN = 80  # characters of a value in a message
 _BLANKS = " \t"  # that may stand around a value (RFC 9110: OWS)
 _RANGE = re.compile(r"bytes {1,8}([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
-_UNSATISFIED = re.compile(r"bytes {1,8}\*/([0-9]{1,19})", re.IGNORECASE | re.ASCII)
 _DELAY = re.compile(r"[0-9]{1,40}")
 _DELAY_DIGITS = 5  # of a delay that is no longer than the longest
 # What a tag is made of (RFC 9110), with the blanks that some servers put into it
@@ -62,14 +61,6 @@ def content_range(text: str) -> tuple[int, int, int | None]:
     if start > last or (size is not None and last >= size):
         raise HeaderError(f"a range of bytes that cannot be: {quoted(text[:_MOST_SHOWN])}")
     return start, last + 1, size
-
-
-def unsatisfied_range(text: str) -> int:
-    """Read the Content-Range of a 416, `bytes */1234`: return the size of the file. Raises HeaderError."""
-    found = _UNSATISFIED.fullmatch(text.strip(_BLANKS))
-    if found is None:
-        raise HeaderError(f"not the size of a file: {quoted(text[:_MOST_SHOWN])}")
-    return _whole(found[1], "size")
 
 
 def retry_after(text: str, now_s: float) -> float | None:
