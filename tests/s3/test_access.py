@@ -12,8 +12,11 @@ from sites import make
 from web.servers.s3_site import KEY_ID, SECRET, S3Site
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.endpoint import S3Endpoint
 from mpx.endpoints.s3.options import S3Options
 from mpx.endpoints.web.options import WebOptions
+from mpx.engine.endpoint import Part
+from mpx.errors import Interrupted
 from mpx.location import Location
 
 TOKEN = "a-session-token-that-nobody-prints"
@@ -122,6 +125,14 @@ def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPat
 def test_where_a_bucket_is(bucket: str, options: S3Options, url: str) -> None:
     access = S3Access(Location("s3", "/", bucket), WebOptions(), options)
     assert str(access.url_of("/a b")) == url
+
+
+def test_checksums_are_not_asked_for_once_the_copy_is_stopped() -> None:
+    """Else there would be fewer than files, and who compares them would fail by that."""
+    at = Location("s3", "/", "data")
+    endpoint = S3Endpoint(at, S3Access(at, WebOptions(), S3Options(region="eu-west-1")), writing=False)
+    with pytest.raises(Interrupted):
+        endpoint.checksums("md5", [Part("/key", 0, 1, is_whole=True)], lambda: True)
 
 
 def test_secrets_are_not_shown(

@@ -14,7 +14,7 @@ from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
-from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
+from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
 from mpx.location import Location
 from mpx.report import OnNote
@@ -204,7 +204,12 @@ class S3Endpoint(WebEndpoint):
         stop: Callable[[], bool],
     ) -> list[str | Exception]:
         """See Endpoint. Of what is written those count that came with each answer (see S3UploadWorker)."""
-        return [self._checksum(algorithm, part) for part in parts if not stop()]
+        found: list[str | Exception] = []
+        for part in parts:
+            if stop():
+                raise Interrupted("stopped")
+            found.append(self._checksum(algorithm, part))
+        return found
 
     def _checksum(self, algorithm: str, part: Part) -> str | Exception:
         name, kind = part.name, self._questions.kind
