@@ -7,6 +7,7 @@ from functools import partial
 from mpx.choices import NONE
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_change import opaque
 from mpx.engine.stop import Failure
 from mpx.errors import DestinationError
 from mpx.files.partial_names import is_partial_name, partial_name
@@ -36,7 +37,13 @@ def what_changed(known: Unfinished, info: FileInfo) -> str:
         changes.append(f"{counted(known.size_bytes, 'byte')} then, {now}")
     if known.modified_s != info.modified_s:
         changes.append(f"modified {_date(known.modified_s)} then, {_date(info.modified_s)} now")
+    if _has_another_tag(known, info):
+        changes.append(f"its ETag was {known.tag} and is {info.tag} now")
     return f"has changed since its copy was interrupted ({', '.join(changes)})"
+
+
+def _has_another_tag(known: Unfinished, info: FileInfo) -> bool:
+    return bool(known.tag and info.tag) and opaque(known.tag) != opaque(info.tag)
 
 
 def _date(time_s: float | None) -> str:
@@ -117,7 +124,8 @@ class FileStart:
 
     def _why_not_resumed(self, known: Unfinished, info: FileInfo) -> str:
         """Say why what arrived of a source may not be of what it is now; empty where it is."""
-        if (known.size_bytes, known.modified_s) != (info.size_bytes, info.modified_s):
+        is_other = (known.size_bytes, known.modified_s) != (info.size_bytes, info.modified_s)
+        if is_other or _has_another_tag(known, info):
             return f"{what_changed(known, info)}; {STARTING_OVER}, and what had arrived is discarded"
         if info.modified_s is None and self._checksum_for(info.size_bytes) == NONE:
             return UNTOLD

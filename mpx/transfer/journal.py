@@ -197,7 +197,7 @@ def _append(fd: int, text: str) -> None:
 
 def _begin_line(file: Unfinished) -> str:
     line = {"file": file.final, "partial": file.partial, "size": file.size_bytes, "modified": file.modified_s}
-    return json.dumps(line) + "\n"
+    return json.dumps({**line, "tag": file.tag} if file.tag else line) + "\n"
 
 
 def _arrived_line(final: str, ranges: list[Range]) -> str:

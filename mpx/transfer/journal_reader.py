@@ -27,6 +27,7 @@ class Unfinished:
     size_bytes: int
     modified_s: float | None
     arrived: RangeSet = field(default_factory=RangeSet)
+    tag: str = ""  # of the source, see FileInfo
 
 
 @dataclass(slots=True)
@@ -94,6 +95,7 @@ def _apply(record: dict[str, Any], contents: Contents) -> None:
             text_of(record["partial"]),
             _number(record["size"]),
             None if modified_s is None else float(modified_s),
+            tag=text_of(record.get("tag", "")),
         )
     elif "arrived" in record:
         ranges = [(_number(start), _number(end)) for start, end in record["arrived"]]

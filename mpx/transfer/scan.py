@@ -186,7 +186,9 @@ class Scan(threading.Thread):
             self._ends.let_go()  # a session that is logged in saves the first worker a login
             self.has_let_go = True
         begun = [file for file in files if not file.resumed_bytes]
-        self._journal.begin(*(Unfinished(f.final, f.partial, f.size_bytes, f.modified_s) for f in begun))
+        self._journal.begin(
+            *(Unfinished(f.final, f.partial, f.size_bytes, f.modified_s, tag=f.tag) for f in begun)
+        )
         for file in files:
             self._put(file)
 

@@ -19,6 +19,7 @@ from mpx.transfer.destination_lock import DestinationLock
 from mpx.transfer.journal import Journal, leftovers
 from mpx.transfer.journal_reader import Unfinished, boot_id, read_journal
 
+TAG = '"a-tag"'
 SOURCE, DESTINATION = "/data/\udcff file", "ftp://host:2811/data/file"
 
 
@@ -32,7 +33,7 @@ def state(tmp_path: Path, monkeypatch) -> Path:
 def interrupted(*arrived: tuple[int, int]) -> Path:
     """Leave the journal of a copy that was killed; returns its path."""
     journal = Journal(SOURCE, DESTINATION)
-    journal.begin(Unfinished("/data/file", "/data/.file.part", 1000, 12.5))
+    journal.begin(Unfinished("/data/file", "/data/.file.part", 1000, 12.5, tag=TAG))
     for each in arrived:
         journal.arrived("/data/file", [each])
     journal.close()
@@ -51,6 +52,7 @@ def test_what_arrived_is_known_to_the_next_run() -> None:
     journal = Journal(SOURCE, DESTINATION)
     file = journal.unfinished["/data/file"]
     assert (file.partial, file.size_bytes, file.modified_s) == ("/data/.file.part", 1000, 12.5)
+    assert file.tag == TAG
     assert file.arrived == RangeSet([(0, 20), (500, 600)])
     journal.arrived("/data/file", [(20, 30)])
     journal.close()

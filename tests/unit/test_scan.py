@@ -288,6 +288,18 @@ def test_without_a_time_only_a_checksum_shows_that_a_source_is_the_same(
     assert any("starting over" in note for note in scanned.report.notes) == (not resumed)
 
 
+@pytest.mark.parametrize(("tag", "resumed"), [("", LARGE - 10), ('W/"one"', LARGE - 10), ('"two"', 0)])
+def test_another_tag_shows_that_a_source_is_another(scanned: Scanned, tag: str, resumed: int) -> None:
+    """Of the same size and time, which servers tell in seconds."""
+    final = str(scanned.target / "large")
+    known = Unfinished(final, f"{final}.part", LARGE, 1e9, RangeSet([(0, LARGE - 10)]), tag='"one"')
+    file = begun(scanned, known, FileInfo(Kind.FILE, LARGE, 1e9, tag=tag))
+    assert file.resumed_bytes == resumed
+    assert any('its ETag was "one" and is "two" now' in note for note in scanned.report.notes) == (
+        not resumed
+    )
+
+
 def test_a_partial_file_of_another_name_is_not_left_behind(scanned: Scanned) -> None:
     scanned.target.mkdir()
     final, other = scanned.target / "large", scanned.target / "_large.mpx-0123456789ab.part"
