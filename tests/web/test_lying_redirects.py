@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from web.lying import LARGE, NAME, SECRET, SMALL, down, exact, first, up
+from web.lying import LARGE, NAME, SECRET, SMALL, copied, down, exact, first, up
 from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp
 
 DATA = "/data"
@@ -144,6 +144,25 @@ def test_a_redirect_that_is_cut_off(tmp_path: Path) -> None:
 def shown(server: ScriptedHttp) -> set[str]:
     """The credentials that a server was shown."""
     return {each.headers.get("authorization", "") for each in server.heard if each.method in ("GET", "PUT")}
+
+
+def test_a_proxy_is_shown_its_password(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also where it passes on what is not inside TLS."""
+    place = f"http://elsewhere.example{NAME}"
+
+    def asks(exchange: Exchange) -> Answer:
+        is_known = exchange.asked.headers.get("proxy-authorization") == "Basic dXNlcjpzM2NyM3Q="
+        return exchange.usual() if is_known else Answer(407)
+
+    methods = ("GET", "HEAD", "OPTIONS")
+    with ScriptedHttp(dict.fromkeys(methods, asks), {place: SMALL}, is_dav=False) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:{proxy.port}")
+        assert copied(place, tmp_path / "file").code == 0
+        assert (tmp_path / "file").read_bytes() == SMALL
+        monkeypatch.setenv("http_proxy", f"http://user:other@127.0.0.1:{proxy.port}")
+        outcome = copied(place, tmp_path / "another")
+    assert outcome.code == 5
+    assert "http_proxy" in outcome.text
 
 
 def test_credentials_stay_with_the_first_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

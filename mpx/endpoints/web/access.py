@@ -265,7 +265,7 @@ class WebAccess:
             origin,
             options.timeout_s,
             stop,
-            is_proxied=proxy is not None and not origin.is_secure,
+            via=None if origin.is_secure else proxy,
             connected_s=connected_s,
         )
 

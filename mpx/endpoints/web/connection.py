@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.proxy import Proxy
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
@@ -26,15 +27,17 @@ class WebRequest:
     url: WebUrl
     headers: Mapping[str, str]
 
-    def head(self, *, is_absolute: bool = False) -> bytes:
-        """Return it as it is sent; `is_absolute`: to a proxy."""
+    def head(self, via: Proxy | None = None) -> bytes:
+        """Return it as it is sent; `via`: to a proxy, which is shown its password."""
         url = self.url
-        target = f"{url.origin}{url.target}" if is_absolute else url.target
+        target = f"{url.origin}{url.target}" if via else url.target
+        login = [f"Proxy-Authorization: {via.authorization}"] if via and via.authorization else []
         lines = [
             f"{self.method} {target} HTTP/1.1",
             f"Host: {url.origin.authority}",
             f"User-Agent: {AGENT}",
             "Accept-Encoding: identity",
+            *login,
             *(f"{name}: {value}" for name, value in self.headers.items()),
         ]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
@@ -50,23 +53,23 @@ class HttpConnection:
         timeout_s: float,
         stop: Callable[[], bool],
         *,
-        is_proxied: bool = False,
+        via: Proxy | None = None,
         connected_s: float = 0.0,
     ) -> None:
-        """`is_proxied`: requests go to a proxy in the clear; `connected_s`: how long TCP took to connect."""
+        """`via`: the proxy that requests go to in the clear; `connected_s`: how long TCP took to connect."""
         self.socket = connection
         self.origin = origin
         self.peer = str(origin)
         self.incoming = HttpIncoming(connection, self.peer, timeout_s, stop)
         self.connected_s = connected_s
         self.answered = 0  # requests
-        self._is_proxied = is_proxied
+        self._via = via
         self._timeout_s = timeout_s
         self._stop = stop
 
     def send(self, request: WebRequest, body: bytes = b"") -> None:
         """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
-        head = request.head(is_absolute=self._is_proxied)
+        head = request.head(self._via)
         self.send_all(memoryview(head + body))
 
     def send_all_of(self, requests: Sequence[WebRequest], body: bytes) -> None:
@@ -75,7 +78,7 @@ class HttpConnection:
         In TLS each has a record of its own: XRootD answers the first few of one record, and takes up the rest
         once more has come.
         """
-        heads = [request.head(is_absolute=self._is_proxied) + body for request in requests]
+        heads = [request.head(self._via) + body for request in requests]
         if not self.origin.is_secure:
             self.send_all(memoryview(b"".join(heads)))
             return

@@ -57,7 +57,9 @@ def refused(
     if status in MISSING:
         return kind(f"{shown(str(url))} does not exist ({said})")
     if status == 407:
-        return AuthenticationError(f"{tried}; a proxy asks for credentials: put them into https_proxy")
+        return AuthenticationError(
+            f"{tried}; a proxy asks for credentials: put them into http_proxy (https_proxy)"
+        )
     if status == 408:
         return TransferTimeout(tried)
     if status == 409 and kind is DestinationError:
