@@ -7,7 +7,7 @@ written or read the file is sent once more.
 
 import hashlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -79,12 +79,20 @@ class SentNotes:
             if database:
                 query = "SELECT size, source_s, there_s FROM sent WHERE file = ?"
                 row = database.execute(query, (self._key(name),)).fetchone()
-                return None if row is None else Sent(name, *row)
+                return Sent(name, *row) if row is not None and _are_numbers(row) else None
         return None
 
 
 def _opened(*, create: bool) -> "AbstractContextManager[sqlite3.Connection | None]":
     return state_database(_NAME, create=create, waits_s=LOCKED_S)
+
+
+def _are_numbers(row: Sequence[object]) -> bool:
+    """Tell whether a row is one that `record` makes: a file of others may hold anything."""
+    size_bytes, *times = row
+    return isinstance(size_bytes, int) and all(
+        each is None or isinstance(each, int | float) for each in times
+    )
 
 
 def is_unchanged(sent: Sent, source: FileInfo, there: FileInfo) -> bool:

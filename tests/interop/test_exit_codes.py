@@ -57,7 +57,7 @@ REQUESTS = {
     "nothing": ([], "nothing to copy"),
     "one name": (["a"], "missing"),
     "unknown option": (["--fast", "a", "b"], "--fast"),
-    "unknown scheme": (["a", "s3://bucket/x"], "s3://"),
+    "unknown scheme": (["a", "gopher://host/x"], "gopher://"),
     "password in a URL": (["a", "ftp://me:hush@host/x"], "netrc"),
     "password in another URL": (["a", "sftp://me:hush@host/x"], "netrc"),
     "password and a bad port": (["a", "ftp://me:hush@host:port/x"], "netrc"),
@@ -141,7 +141,7 @@ def test_2_other_commands(words: list[str]) -> None:
 
 
 def test_2_quiet_says_so_too(here: Path) -> None:
-    refused(mpx("copy", "-q", "a", "s3://host/x"), 2, "ftp://")
+    refused(mpx("copy", "-q", "a", "gopher://host/x"), 2, "ftp://")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_2_what_an_upload_cannot_honour(stock: Site, file: Path, options: list[s
 def test_2_a_checksum_that_the_server_lacks(vsftpd, file: Path, here: Path) -> None:
     url, served = vsftpd
     for algorithm in ("md5", "adler32"):
-        refused(mpx("copy", "--checksum", algorithm, file, f"{url}/x"), 2, "CKSM")
+        refused(mpx("copy", "--checksum", algorithm, file, f"{url}/x"), 2, "no such checksum")
     assert os.listdir(served) == []
     copied(mpx("copy", "--report", here / "report", file, f"{url}/x"))
     report = json.loads((here / "report").read_text())

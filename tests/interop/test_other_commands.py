@@ -188,11 +188,11 @@ def test_discard_keeps_what_it_cannot_reach(
 def test_a_journal_that_names_nothing_of_ours_keeps_none_from_being_discarded(
     stock: Site, interrupted: tuple[str, str]
 ) -> None:
-    head = {"mpx": 1, "source": "x", "destination": "s3://bucket/x", "boot": ""}
+    head = {"mpx": 1, "source": "x", "destination": "gopher://host/x", "boot": ""}
     strange = Path(os.environ["MPX_STATE_DIR"]) / "0.journal"
     strange.write_text(json.dumps(head) + "\n")
     ended = mpx("unfinished", "--discard")
-    refused(ended, 2, "s3://", "--forget")
+    refused(ended, 2, "gopher://", "--forget")
     assert "discarded" in ended.out
     assert os.listdir(stock.folder) == []
     copied(mpx("unfinished", "--forget"))

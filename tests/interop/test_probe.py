@@ -131,7 +131,7 @@ def test_names_and_families(far: Site) -> None:
     [
         (["no-such-host.invalid"], 6, "no-such-host.invalid"),
         (["255.255.255.255:9"], 6, "cannot reach"),
-        (["https://example.org/"], 2, "HOST:PORT"),
+        (["gopher://example.org/"], 2, "HOST:PORT"),
         (["ssh://me@dtn.example.org/data"], 2, "write dtn.example.org:22"),
         (["ssh://dtn.example.org:2222/"], 2, "write dtn.example.org:2222"),
         (["--window", "10", "127.0.0.1"], 2, "unit"),

@@ -133,7 +133,7 @@ def test_failures_have_reports_too(stock: Site, here: Path, path: Path) -> None:
     for words, code in (
         ([here / "missing", stock.url], 3),
         ([here / "a", "ftp://127.0.0.1:1/x"], 6),
-        ([here / "a", "s3://host/x"], 2),
+        ([here / "a", "gopher://host/x"], 2),
         ([here / "a", here / "a"], 2),
     ):
         refused(mpx("copy", "--report", path, *words), code)
