@@ -13,7 +13,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry, ServerBusy, SessionsFull
 from mpx.engine.stream import StreamTotals, summed
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused, TransferTimeout
 from mpx.files.local_error import lost_pipe
 
 BEGUN_S = 0.2  # before there is any file
@@ -177,6 +177,8 @@ class SessionWorker(threading.Thread):
     def _go_on(self, error: MpxError) -> None:
         """Decide how to go on after a session was lost. Raises what ends the copy."""
         lost, retry = self.lost(error), self.retry
+        if isinstance(error, TokenRefused):  # as nobody gets a session any more
+            raise error
         if isinstance(error, SessionsFull) or self._is_one_too_many:
             if not isinstance(error, SessionsFull):  # that was noted
                 self.context.supervisor.note(f"no further session with {self.host}: {error}")
