@@ -182,6 +182,17 @@ def test_whole_files_in_the_wrong_order(tmp_path: Path) -> None:
     assert swapped.is_done
 
 
+def test_whole_files_in_the_wrong_order_that_are_passed_on() -> None:
+    files = {f"/folder/{n}": bytes([n]) * 200_000 for n in range(8)}
+    swapped = Swapped()
+    with ScriptedHttp({"GET": swapped}, files) as server, ScriptedHttp() as other:
+        other.folders.add("/to")
+        outcome = copied(f"{server.dav}/folder", f"{other.dav}/to", recursive=True, streams=1)
+        assert outcome.code == 0, outcome
+        assert {path.replace("/to", "/folder"): content for path, content in other.files.items()} == files
+    assert swapped.is_done
+
+
 class Dripping:
     """Answers the first question for a part with less than that, and sends most of it byte by byte."""
 

@@ -177,6 +177,10 @@ class WebRelaySource(WebRelayEnd):
                     raise
                 self._break(lane, is_early=asked > 1)
                 return [*elsewhere, *fetches[done:]]
+            if asked > done + 1 and self._answers.is_of_another(fetch, reply):
+                self._pipelining.refuse(lane.http.origin)  # which answers in another order than it is asked
+                self._lanes.drop(lane.http.origin)
+                return [*elsewhere, *fetches[done:]]
             if (to := self._content(fetch, reply, contents)) is not None:
                 fetch.at = to
                 elsewhere.append(fetch)
