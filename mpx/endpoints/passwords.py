@@ -10,6 +10,7 @@ from mpx.location import Location
 
 ANONYMOUS = "mpx@"  # the password of who has none
 _LARGEST_NETRC_BYTES = 1 << 20
+_SHOWN_ONE = ("ftp", "https", "davs")  # schemes of servers that are sent a password
 _IN_NO_COMMAND = frozenset("\r\n\0")
 
 
@@ -46,7 +47,7 @@ def password_for(location: Location) -> tuple[str, str] | None:
 
 def check_one_password(source: Location, destination: Location) -> None:
     """Raise UsageError where the password of the environment would go to two hosts: it is that of one."""
-    hosts = {each.host for each in (source, destination) if each.scheme == "ftp" and each.user}
+    hosts = {each.host for each in (source, destination) if each.scheme in _SHOWN_ONE and each.user}
     if len(hosts) > 1 and os.environ.get("MPX_PASSWORD") is not None:
         raise UsageError(
             f"MPX_PASSWORD would be sent to both {source.host} and {destination.host}; put the passwords "

@@ -1,11 +1,12 @@
 """User and password for a server, from ~/.netrc."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpx.endpoints.passwords import credentials
+from mpx.endpoints.passwords import check_one_password, credentials
 from mpx.errors import UsageError
 from mpx.location import Location
 
@@ -77,3 +78,17 @@ def test_a_password_in_a_broken_netrc_is_not_shown(entries: Path) -> None:
     with pytest.raises(UsageError, match="not understood at or before line") as caught:
         credentials(SERVER)
     assert "words" not in str(caught.value)
+
+
+@pytest.mark.parametrize("schemes", [("ftp", "ftp"), ("https", "davs"), ("ftp", "https")])
+def test_a_password_is_sent_to_one_host(schemes: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (
+        Location(scheme, "/x", f"{host}.example.org", 1, "me")
+        for scheme, host in zip(schemes, ("dtn", "other"), strict=True)
+    )
+    monkeypatch.delenv("MPX_PASSWORD", raising=False)
+    check_one_password(one, other)
+    monkeypatch.setenv("MPX_PASSWORD", "hush")
+    with pytest.raises(UsageError, match="MPX_PASSWORD would be sent to both"):
+        check_one_password(one, other)
+    check_one_password(one, replace(other, user=""))
