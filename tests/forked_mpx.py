@@ -253,7 +253,10 @@ def _become(asked: tuple[list[str], str, dict[str, str]], descriptors: Sequence[
     try:
         for number, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, number)
-        os.closerange(3, max(descriptors) + 100)
+        is_open = descriptors[-1]  # the last to be closed, as somebody waits for that
+        os.closerange(3, is_open)
+        os.closerange(is_open + 1, max(descriptors) + 100)
+        os.close(is_open)
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             before = getattr(sys, name)
             text = {"encoding": before.encoding, "errors": before.errors, "closefd": False}
