@@ -13,6 +13,7 @@ from typing import Protocol
 from mpx.endpoints.ftp.wire import Address
 from mpx.engine.stream import UNSENT_S, BlockSize
 from mpx.errors import UsageError
+from mpx.net import tcp
 from mpx.net.congestion_control import congestion_of, set_congestion
 from mpx.net.pacing import limit_unsent, pace
 from mpx.net.tls import RECORD_BYTES, TlsSocket
@@ -213,11 +214,19 @@ class Connection:
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_WR)
 
-    def cancel(self) -> None:
-        """End what another thread does on this connection."""
+    def cancel(self, *, resets: bool = False) -> None:
+        """End what another thread does on this connection.
+
+        `resets`: for both sides, once it is closed. Linux tells a sender that waits for a window nothing for
+        minutes otherwise, where what came before was read after the cancel.
+        """
         self._cancelled = True
         with self._lock, suppress(OSError):
-            if not self.closed and self.is_here:
+            if self.closed or not self.is_here:
+                return
+            if resets:
+                tcp.reset(self._sock)
+            else:
                 self._sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -160,7 +160,7 @@ class Transfer:
         """End it and what follows it, and close all connections."""
         transfer: Transfer | None = self
         while transfer:
-            transfer._stop()
+            transfer._stop(resets=True)
             if transfer is not self:
                 transfer._wake = -1  # it is ours
             transfer = transfer._next
@@ -215,10 +215,10 @@ class Transfer:
                 self._idle.append(connection)
             os.eventfd_write(self._wake, 1)
 
-    def _stop(self) -> None:
+    def _stop(self, *, resets: bool = False) -> None:
         for connection, _ in self._streams:
             if not connection.reusable:
-                connection.cancel()
+                connection.cancel(resets=resets)
         for _, thread in self._streams:
             thread.join()
 
