@@ -255,7 +255,7 @@ def _become(asked: tuple[list[str], str, dict[str, str]], descriptors: Sequence[
             os.dup2(descriptor, number)
         is_open = descriptors[-1]  # the last to be closed, as somebody waits for that
         os.closerange(3, is_open)
-        os.closerange(is_open + 1, max(descriptors) + 100)
+        os.closerange(is_open + 1, os.sysconf("SC_OPEN_MAX"))  # the channel has any number
         os.close(is_open)
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             before = getattr(sys, name)
