@@ -150,12 +150,8 @@ class RelayWorker(SessionWorker):
             file = piece.file
             if self._parts and not file.is_streamed:
                 self._scheduler.give_back(file, piece.start, piece.end)
-                continue
-            file.failures += self._was_open and self.is_due_to_file(error)
-            if file.failures > self.context.options.retries:
-                self._scheduler.give_up(file, error)
             else:
-                self.context.queue.put_again(file, last=file.failures > 1)
+                self.carry_again(file, error, was_tried=self._was_open)
 
     # --- small files ---------------------------------------------------------------------------------
 

@@ -169,6 +169,17 @@ class SessionWorker(threading.Thread):
         """Whether the copy goes on without this one."""
         return any(each is not self and not each.gone and each.is_alive() for each in list(self.peers))
 
+    def carry_again(self, file: FileTransfer, error: MpxError, *, was_tried: bool) -> None:
+        """Have a whole file carried once more, as often as --retries allows; it is in hand no more.
+
+        One that failed twice waits behind the others. That the server is busy is no failure of the file.
+        """
+        file.failures += was_tried and self.is_due_to_file(error)
+        if file.failures > self.context.options.retries:
+            self.give_up(file, error)
+        else:
+            self.context.queue.put_again(file, last=file.failures > 1)
+
     @staticmethod
     def is_due_to_file(error: MpxError) -> bool:
         """Tell whether a failure may be due to what was carried; else the server is busy."""

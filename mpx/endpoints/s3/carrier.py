@@ -4,33 +4,21 @@ from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.copy_worker import S3CopyWorker
 from mpx.endpoints.s3.part_scheduler import PartScheduler
 from mpx.endpoints.s3.upload_worker import S3UploadWorker
-from mpx.endpoints.web.carrier import WebCarrier
+from mpx.endpoints.web.carrier import WebUploadCarrier
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
-from mpx.net import congestion_control
 
 
-class S3UploadCarrier(WebCarrier):
+class S3UploadCarrier(WebUploadCarrier):
     """Local files to a bucket; with `bucket` objects of that one, which the server copies."""
 
     def __init__(self, access: S3Access, context: CarrierContext, bucket: str = "") -> None:
         self._s3, self._bucket = access, bucket
         self._parts = PartScheduler(context)
-        self._uploads: list[S3UploadWorker] = []
         super().__init__(access, context)
 
     def _worker(self, number: int, path: str) -> WebWorker:
         context, parts = self._context, self._parts
         if self._bucket:
-            made: S3UploadWorker = S3CopyWorker(number, path, self._s3, context, parts, self._bucket)
-        else:
-            made = S3UploadWorker(number, path, self._s3, context, parts)
-        self._uploads.append(made)
-        return made
-
-    def set_congestion(self, path: str, name: str) -> None:
-        """See Carrier."""
-        congestion_control.check_congestion(name)  # before any worker has it for its next connection
-        for worker in list(self._uploads):
-            if worker.path == path:
-                worker.switch_congestion(name)
+            return S3CopyWorker(number, path, self._s3, context, parts, self._bucket)
+        return S3UploadWorker(number, path, self._s3, context, parts)

@@ -6,7 +6,6 @@ on its way; what it answers shows what it has stored.
 
 import os
 import time
-from contextlib import suppress
 
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.beginning import continued, discard, new_upload
@@ -37,7 +36,6 @@ from mpx.errors import (
     TransferTimeout,
 )
 from mpx.files.local_error import local_error
-from mpx.net import congestion_control
 
 _PLAIN = {"Content-Type": "application/octet-stream"}
 
@@ -58,15 +56,6 @@ class S3UploadWorker(WebWorker):
         self._questions = S3Questions(access, DestinationError, stop)
         timeout_s = context.options.timeout_s
         self.sender = PartSender(access, self.lanes, self.control.limiter, timeout_s, stop)
-
-    # --- for the carrier, from any thread ------------------------------------------------------------
-
-    def switch_congestion(self, name: str) -> None:
-        """Switch open connections and all later ones; raises UsageError where that is not permitted."""
-        self.lanes.congestion = name
-        for connection in self.connections():
-            with suppress(OSError):  # it has ended
-                congestion_control.set_congestion(connection, name)
 
     # --- the loop ------------------------------------------------------------------------------------
 
@@ -277,9 +266,4 @@ class S3UploadWorker(WebWorker):
             work.parted.give_back(work.number)
             self._scheduler.put(work.parted)
         elif work is not None:
-            file = work.file
-            file.failures += self.was_tried and self.is_due_to_file(error)
-            if file.failures > self.context.options.retries:
-                self._scheduler.give_up(file, error)
-            else:
-                self.context.queue.put_again(file, last=file.failures > 1)
+            self.carry_again(work.file, error, was_tried=self.was_tried)

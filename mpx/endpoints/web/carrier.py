@@ -90,18 +90,12 @@ class WebDownloadCarrier(WebCarrier):
 class WebUploadCarrier(WebCarrier):
     """Local files to a web server, each in one stream."""
 
-    def __init__(self, access: WebAccess, context: CarrierContext) -> None:
-        self._uploads: list[WebUploadWorker] = []
-        super().__init__(access, context)
-
     def _worker(self, number: int, path: str) -> WebWorker:
-        made = WebUploadWorker(number, path, self._access, self._context, self._scheduler)
-        self._uploads.append(made)
-        return made
+        return WebUploadWorker(number, path, self._access, self._context, self._scheduler)
 
     def set_congestion(self, path: str, name: str) -> None:
         """See Carrier."""
         congestion_control.check_congestion(name)  # before any worker has it for its next connection
-        for worker in list(self._uploads):
+        for worker in list(self._all):
             if worker.path == path:
                 worker.switch_congestion(name)

@@ -2,7 +2,6 @@
 
 import os
 import time
-from contextlib import suppress
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import FileBody
@@ -16,7 +15,6 @@ from mpx.engine.session_worker import Lost
 from mpx.engine.source_stream import is_made_up
 from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, TransferTimeout
 from mpx.files.local_error import local_error
-from mpx.net import congestion_control
 
 
 class WebUploadWorker(WebWorker):
@@ -31,15 +29,6 @@ class WebUploadWorker(WebWorker):
         self._piece: Piece | None = None  # in hand
         self._bodies = FileBody(self.control.limiter, context.failure.cancel.is_set)
         self._put = FilePut(access, self.lanes, context.options.timeout_s)
-
-    # --- for the carrier, from any thread ------------------------------------------------------------
-
-    def switch_congestion(self, name: str) -> None:
-        """Switch open connections and all later ones; raises UsageError where that is not permitted."""
-        self.lanes.congestion = name
-        for connection in self.connections():
-            with suppress(OSError):  # it has ended
-                congestion_control.set_congestion(connection, name)
 
     # --- the loop ------------------------------------------------------------------------------------
 
@@ -101,9 +90,4 @@ class WebUploadWorker(WebWorker):
         """See SessionWorker. A file is sent again only as often as --retries allows."""
         piece, self._piece = self._piece, None
         if piece is not None:
-            file = piece.file
-            file.failures += self._put.was_tried and self.is_due_to_file(error)
-            if file.failures > self.context.options.retries:
-                self._scheduler.give_up(file, error)
-            else:
-                self.context.queue.put_again(file, last=file.failures > 1)
+            self.carry_again(piece.file, error, was_tried=self._put.was_tried)

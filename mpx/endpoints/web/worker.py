@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.lanes import LaneSet
@@ -10,6 +11,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.path_set import Side
 from mpx.engine.session_worker import SessionWorker
 from mpx.engine.stream import StreamTotals
+from mpx.net import congestion_control
 
 
 class WebWorker(SessionWorker):
@@ -51,6 +53,13 @@ class WebWorker(SessionWorker):
         """Return those that are open."""
         with self.guard:
             return self.lanes.sockets()
+
+    def switch_congestion(self, name: str) -> None:
+        """Switch open connections and all later ones; raises UsageError where that is not permitted."""
+        self.lanes.congestion = name
+        for connection in self.connections():
+            with suppress(OSError):  # it has ended
+                congestion_control.set_congestion(connection, name)
 
     # --- on this thread ------------------------------------------------------------------------------
 

@@ -209,8 +209,4 @@ class WebPairWorker(WebWorker):
         """See SessionWorker. A file is copied again only as often as --retries allows."""
         file, self._file = self._file, None
         if file is not None:
-            file.failures += self._was_tried and self.is_due_to_file(error)
-            if file.failures > self.context.options.retries:
-                self._scheduler.give_up(file, error)
-            else:
-                self.context.queue.put_again(file, last=file.failures > 1)
+            self.carry_again(file, error, was_tried=self._was_tried)
