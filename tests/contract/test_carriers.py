@@ -5,6 +5,7 @@ on the way) against a scripted one.
 """
 
 import contextlib
+import filecmp
 import os
 import re
 import threading
@@ -25,6 +26,7 @@ import mpx
 from mpx.errors import IntegrityError, Interrupted
 
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
@@ -142,6 +144,24 @@ def test_bytes_arrive_as_they_were(way: Way, size: int) -> None:
     assert (way.destination / "file").read_bytes() == content
     assert (report.status, report.files.moved, report.bytes.moved) == ("done", 1, size)
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
+
+
+@pytest.mark.long
+def test_a_file_of_five_gibibytes(way: Way) -> None:
+    """With holes, and with bytes where offsets of 31 and 32 bits end."""
+    source, destination = way.source / "file", way.destination / "file"
+    try:
+        with source.open("wb") as file:
+            file.truncate(5 * GIB + 3)
+            for offset in (0, 2 * GIB - 5, 4 * GIB - 5, 5 * GIB - 7):
+                file.seek(offset)
+                file.write(os.urandom(10))
+        report = way.copy("file")
+        assert filecmp.cmp(source, destination, shallow=False)
+        assert (report.status, report.bytes.moved) == ("done", 5 * GIB + 3)
+    finally:  # where a server stores no holes they are large
+        source.unlink()
+        destination.unlink(missing_ok=True)
 
 
 def test_a_stopped_copy_goes_on(way: Way) -> None:
