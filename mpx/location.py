@@ -41,11 +41,15 @@ class Location:
         if self.scheme == "file":
             return self.name
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
-        host = f"[{self.host}]" if ":" in self.host else self.host
         path = self.name if self.name.startswith("/") else f"/~/{self.name}"
-        port = f":{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else ""
         query = f"?{shown_query(self.query)}" if self.query else ""
-        return f"{self.scheme}://{user}{host}{port}{quote(path, errors='surrogateescape')}{query}"
+        return f"{self.scheme}://{user}{self.authority}{quote(path, errors='surrogateescape')}{query}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port; the usual port of the web is left out."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else host
 
     @property
     def is_web(self) -> bool:

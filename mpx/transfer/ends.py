@@ -169,11 +169,6 @@ class Ends:
         self.far.let_go()
 
     @property
-    def send_to_each_other(self) -> bool:
-        """Whether both are servers of ours, of which one is told to send to the other by a ticket."""
-        return self.near.sends_to_servers() and self.far.sends_to_servers()
-
-    @property
     def until_s(self) -> float | None:
         """Unix time until when both servers let us in; None: without end."""
         ends = [end.protection.until_s for end in (self.near, self.far)]

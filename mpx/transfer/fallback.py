@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
+from mpx.engine.capabilities import Question
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import UsageError
 from mpx.options import CopyOptions, flag_of
@@ -43,7 +44,11 @@ def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Tra
         congestion = None
         report.decisions = {**report.decisions, "congestion": None}
     options = within_mode_s(
-        transport.options, report, why=why, uploads=not ends.far_is_source, restarts=ends.far.can_restart()
+        transport.options,
+        report,
+        why=why,
+        uploads=not ends.far_is_source,
+        restarts=ends.far.find_out().restarts,
     )
     found = {} if ends.far_is_source else transport.found
     return replace(transport, options=options, plan=plan, congestion=congestion, mode_e=False, found=found)
@@ -93,7 +98,7 @@ def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transp
 
 def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
     """Return the options for a destination that may be unable to rename files; asks it."""
-    if options.in_place or ends.far.can_rename():
+    if options.in_place or ends.far.find_out(Question.RENAMES).renames:
         return options
     report.note(
         f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
@@ -139,8 +144,8 @@ def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInf
 
     `infos`: of the sources. Where one is a folder the number of files is not known, and nothing changes.
     """
-    parts = ends.far_is_source and transport.parts and ends.far.can_restart()
-    by_offset = transport.mode_e or not ends.far.owns_streams()
+    parts = ends.far_is_source and transport.parts and ends.far.find_out().restarts
+    by_offset = transport.mode_e or not ends.far.capabilities.owns_streams
     by_offset = by_offset and not transport.one_stream_each
     if by_offset or parts or any(info.kind is Kind.FOLDER for info in infos):
         return transport

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
+from mpx.engine.capabilities import StreamKind
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
 from mpx.engine.endpoint import Kind
 from mpx.engine.file_queue import FileQueue
@@ -71,8 +72,10 @@ class Attempt:
         by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)
         # Else the committer has its session before more are opened for data.
         many = any(info.kind is Kind.FOLDER for _, _, info in pairs)  # files; of few one session moves all
-        many = many or ends.web_of(ends.far) is not None  # there each stream has a connection of its own
-        at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.admits_many())
+        many = (
+            many or ends.far.capabilities.streams is StreamKind.REQUESTS
+        )  # there each stream has a connection of its own
+        at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.find_out().admits_many)
         if at_once:
             self._events.may_spread.set()
         self._committer = committer = Committer(
@@ -125,7 +128,7 @@ class Attempt:
                 has_let_go=lambda: self._scan.has_let_go,
             )
             # Without streams of ours it would cost a login, and steer nothing.
-            if transport.rtt and not ends.is_between_servers and ends.far.owns_streams()
+            if transport.rtt and not ends.is_between_servers and ends.far.capabilities.owns_streams
             else (),
             first=transport.rtt,
             is_needed=lambda: ends.takes_turns,
@@ -252,8 +255,8 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
         ends.sessions,
         upload=not ends.far_is_source,
         mode_e=transport.mode_e,
-        restarts=transport.parts and ends.far.can_restart(),
-        congestions=ends.far.congestions(),
+        restarts=transport.parts and ends.far.find_out().restarts,
+        congestions=ends.far.find_out().congestions,
         lanes=ends.lanes_of(ends.far),
         web=ends.web_of(ends.far),
     )
