@@ -17,6 +17,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
 WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
+WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *WEB_PORTS)  # schemes whose URLs name a host
 _SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *WEB_PORTS)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
 _SCHEMES = (*_SERVERS, "file")

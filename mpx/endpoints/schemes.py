@@ -19,8 +19,3 @@ SCHEMES: Mapping[str, Capabilities] = {**web.SCHEMES, **s3.SCHEMES, **ftp.SCHEME
 def capabilities_of(location: Location) -> Capabilities:
     """Return what the server of a location can at best."""
     return SCHEMES[location.scheme]
-
-
-def schemes_with(option: str) -> tuple[str, ...]:
-    """Return the schemes that an option of CopyOptions means something for; none: for all alike."""
-    return tuple(scheme for scheme, can in SCHEMES.items() if option in can.own_options)

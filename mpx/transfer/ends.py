@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.endpoint import Endpoint, FileInfo
 from mpx.errors import NameNotCarried
 from mpx.files.guarded_folders import LocalFolders
@@ -54,8 +55,8 @@ class Ends:
     ) -> None:
         """Raises UsageError for sources in several places. `early`: what was begun for it before."""
         check_places(sources)
-        reads_here = sources[0].scheme == "file"
-        self.writes_here = destination.scheme == "file"
+        reads_here = capabilities_of(sources[0]).is_here
+        self.writes_here = capabilities_of(destination).is_here
         self.is_local = self.writes_here and reads_here
         self.is_between_servers = not (self.writes_here or reads_here)
         self.far_is_source = self.writes_here and not reads_here
@@ -167,6 +168,12 @@ class Ends:
         """Let others have the sessions of `source` and `destination`; see Endpoint."""
         self.near.let_go()
         self.far.let_go()
+
+    @property
+    def is_tunable(self) -> bool:
+        """Whether the number of streams may change while bytes flow."""
+        may = self.far.capabilities.tunable
+        return may and (self.near.capabilities.tunable or not self.is_between_servers)
 
     @property
     def until_s(self) -> float | None:

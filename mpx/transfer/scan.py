@@ -89,7 +89,7 @@ class Scan(threading.Thread):
         self._folders = DestinationFolders(
             pairs, ends.destination, self._destination, self._folded_names, ends.folders
         )
-        if options.links != "follow" and ends.source.location.scheme == "file":
+        if options.links != "follow" and ends.source.capabilities.is_here:
             for source, _, info in pairs:
                 if info.kind is Kind.FOLDER:
                     ends.trees.add(source)

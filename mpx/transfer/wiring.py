@@ -140,7 +140,7 @@ class Attempt:
             expected=None if short else self._memory.expected(options, report.note, least),
             window_bytes=largest_window_bytes(receives=ends.far_is_source),
         )
-        chosen = tuners(options, known, prior) if self._carrier.tunable and not yields else {}
+        chosen = tuners(options, known, prior) if ends.is_tunable and not yields else {}
         first_words = beginning(options, known, yields=yields)
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"

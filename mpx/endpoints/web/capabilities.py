@@ -13,7 +13,7 @@ _CLEAR = Capabilities(
     PartsUp.NONE,
     CHECKSUMS,  # by digests that it tells, or by reading back
     (),
-    HTTP_TPC,
+    replace(HTTP_TPC, why_not="it is not inside TLS"),
     renames=None,
     links=False,
     keeps_times=False,
@@ -23,5 +23,5 @@ _CLEAR = Capabilities(
     why_no_session="a web server has no sessions",
     own_options=OF_WEB,
 )
-_SECURED = replace(_CLEAR, own_options=(*OF_WEB, *OF_WEB_TLS, *OF_CAS))
+_SECURED = replace(_CLEAR, third_party=HTTP_TPC, own_options=(*OF_WEB, *OF_WEB_TLS, *OF_CAS))
 SCHEMES = {"http": _CLEAR, "https": _SECURED, "dav": _CLEAR, "davs": _SECURED}
