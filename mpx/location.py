@@ -53,11 +53,6 @@ class Location:
         return f"{host}:{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else host
 
     @property
-    def is_web(self) -> bool:
-        """Whether it is reached by HTTP."""
-        return self.scheme in WEB_PORTS or self.scheme == "s3"
-
-    @property
     def endpoint(self) -> tuple[str, str, str, int]:
         """What tells two endpoints apart, each bucket of S3 among them."""
         return self.scheme, self.user, self.host, self.port

@@ -20,6 +20,7 @@ from mpx.report import OnProgress
 from mpx.rtt.prober import Prober, beside_listing
 from mpx.transfer.background import backgrounds_of
 from mpx.transfer.both_servers import BothServers
+from mpx.transfer.carriers import carrier_between, carrier_for
 from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.ends import Ends
@@ -27,7 +28,6 @@ from mpx.transfer.expiry import Expiry
 from mpx.transfer.file_start import FileStart
 from mpx.transfer.path_memory import PathMemory
 from mpx.transfer.records import Records
-from mpx.transfer.registry import carrier_between, carrier_for
 from mpx.transfer.resume_proof import ResumeVerifier
 from mpx.transfer.scan import Pair, Scan
 from mpx.transfer.short_copy import streams_of_short_copy
@@ -241,8 +241,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
             ends.destination.location,
             context,
             (ends.source_sessions, ends.sessions),
-            lanes=(ends.lanes_of(ends.source), ends.lanes_of(ends.destination)),
-            web=(ends.web_of(ends.source), ends.web_of(ends.destination)),
+            shared=(ends.shared_of(ends.source), ends.shared_of(ends.destination)),
             is_third_party=transport.is_third_party,
             way=next(iter(transport.ways), ""),
             streams_each=transport.streams_each,
@@ -257,8 +256,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
         mode_e=transport.mode_e,
         restarts=transport.parts and ends.far.find_out().restarts,
         congestions=ends.far.find_out().congestions,
-        lanes=ends.lanes_of(ends.far),
-        web=ends.web_of(ends.far),
+        shared=ends.shared_of(ends.far),
     )
 
 
