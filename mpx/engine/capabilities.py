@@ -49,9 +49,7 @@ class ThirdParty:
 
     protocol: str  # that the other server has to speak as well, as people call it
     ways: tuple[str, ...] = ()
-    is_told: bool = (
-        True  # this server may be told to copy, as far as is known; it may be the other end anyway
-    )
+    is_told: bool = True  # this server may be told so, as far as is known; it may be the other end anyway
     steered: bool = False  # the sender can be told which congestion control to use
     why_not: str = ""  # it neither sends nor fetches; empty where it may
 
@@ -85,9 +83,9 @@ class Capabilities:
     is_faithful: bool = True  # known to do what it acknowledges; others are asked what they have stored
     most_compared_parts: int = MANY_PARTS  # that a file is cut into to be compared, as each has its cost
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
-    fallback: str = (
-        ""  # why data move only in the simpler of its ways (GridFTP: MODE S); empty: in the better
-    )
+    fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
+    program: str = ""  # what a program that has the streams speaks, as people call it
+    why_program: str = ""  # why that moves the data, and what to do about it
     congestions: tuple[str, ...] = ()  # congestion controls that it can be told to send with
     # Says why it may not send with one, an empty text where it may; asks nothing. None: it cannot be told.
     why_not_congestion: Callable[[str], str] | None = None

@@ -118,24 +118,23 @@ def to_object_parts(transport: Transport, report: Report) -> Transport:
 
 
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
-    """Return the options as they can be applied where ssh moves the data (SFTP).
+    """Return the options as they can be applied where a program moves the data (SFTP: ssh).
 
     Raises UsageError for options that were given by hand and that nothing can be done about then.
     """
+    can = ends.far.capabilities
     for name in OF_OUR_STREAMS:
         if options.was_given(name) and getattr(options, name):
-            raise UsageError(
-                f"{flag_of(name)} is not possible here: {ends.host} has no mpx, and ssh moves the data; give "
-                "--bootstrap too"
-            )
+            raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")
     if options.tuner == PAPER:
-        report.note(
-            "--tuner paper is not available: over SFTP data does not stop between chunks", Severity.NOTICE
-        )
+        stops = f"over {can.program} data does not stop between chunks"
+        report.note(f"--tuner paper is not available: {stops}", Severity.NOTICE)
     sessions = options.max_sessions
     for flag, count in ((f"--streams {options.streams}", options.streams or 1), _first_streams(options)):
         if count > sessions:
-            raise UsageError(f"{flag} needs --max-sessions {count}: over SFTP each stream is a session")
+            raise UsageError(
+                f"{flag} needs --max-sessions {count}: over {can.program} each stream is a session"
+            )
     return replace(options.with_tuner_auto(), max_streams=min(options.max_streams, sessions))
 
 

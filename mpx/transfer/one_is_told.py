@@ -13,7 +13,7 @@ from mpx.transfer.fallback import in_place_where_needed
 from mpx.transfer.transport import Transport
 
 STREAMS = 4  # of one large file
-CHOOSE = "web servers choose the congestion control that they send with"
+CHOOSE = "servers choose the congestion control that they send with"
 _WAYS = {AUTO: (PULL, PUSH), ONLY: (PULL, PUSH), PULL: (PULL,), PUSH: (PUSH,)}
 
 

@@ -29,7 +29,7 @@ class Transport:
     over_mptcp: bool = False  # streams are of Multipath TCP
     mode_e: bool = True
     is_third_party: bool = False  # data go straight from one server to another
-    ways: tuple[str, ...] = ()  # ... by which two web servers copy, the present one first
+    ways: tuple[str, ...] = ()  # ... in which one of two servers is told to copy, the present one first
     streams_each: int = 1  # ... of one large file
     one_stream_each: bool = False  # a file is one stream, whole
     parts: bool = True  # of files are asked for, where the server can begin within one

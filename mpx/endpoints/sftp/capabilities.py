@@ -11,5 +11,6 @@ SFTP = Capabilities(
     (RemoteSums.ALGORITHM,),
     is_faithful=False,  # what a longer file of that name has left behind the end no checksum shows
     most_compared_parts=64,  # several programs are started for each
+    program="SFTP",
     through_ssh=True,
 )

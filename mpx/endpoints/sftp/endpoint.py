@@ -68,7 +68,9 @@ class SftpEndpoint:
     @property
     def capabilities(self) -> Capabilities:
         """See Endpoint."""
-        return replace(SFTP, third_party=without_tickets(self.location.host))
+        host = self.location.host
+        why = f"{host} has no mpx, and ssh moves the data; give --bootstrap too"
+        return replace(SFTP, third_party=without_tickets(host), why_program=why)
 
     def find_out(self, *questions: Question) -> Capabilities:
         """See Endpoint. Checksums are those that the account there has a program for."""
