@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
+from mpx.engine.capabilities import Question
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import UsageError
 from mpx.options import CopyOptions, flag_of
@@ -43,7 +44,11 @@ def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Tra
         congestion = None
         report.decisions = {**report.decisions, "congestion": None}
     options = within_mode_s(
-        transport.options, report, why=why, uploads=not ends.far_is_source, restarts=ends.far.can_restart()
+        transport.options,
+        report,
+        why=why,
+        uploads=not ends.far_is_source,
+        restarts=ends.far.find_out().restarts,
     )
     found = {} if ends.far_is_source else transport.found
     return replace(transport, options=options, plan=plan, congestion=congestion, mode_e=False, found=found)
@@ -93,7 +98,7 @@ def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transp
 
 def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
     """Return the options for a destination that may be unable to rename files; asks it."""
-    if options.in_place or ends.far.can_rename():
+    if options.in_place or ends.far.find_out(Question.RENAMES).renames:
         return options
     report.note(
         f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
@@ -113,24 +118,23 @@ def to_object_parts(transport: Transport, report: Report) -> Transport:
 
 
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
-    """Return the options as they can be applied where ssh moves the data (SFTP).
+    """Return the options as they can be applied where a program moves the data (SFTP: ssh).
 
     Raises UsageError for options that were given by hand and that nothing can be done about then.
     """
+    can = ends.far.capabilities
     for name in OF_OUR_STREAMS:
         if options.was_given(name) and getattr(options, name):
-            raise UsageError(
-                f"{flag_of(name)} is not possible here: {ends.host} has no mpx, and ssh moves the data; give "
-                "--bootstrap too"
-            )
+            raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")
     if options.tuner == PAPER:
-        report.note(
-            "--tuner paper is not available: over SFTP data does not stop between chunks", Severity.NOTICE
-        )
+        stops = f"over {can.program} data does not stop between chunks"
+        report.note(f"--tuner paper is not available: {stops}", Severity.NOTICE)
     sessions = options.max_sessions
     for flag, count in ((f"--streams {options.streams}", options.streams or 1), _first_streams(options)):
         if count > sessions:
-            raise UsageError(f"{flag} needs --max-sessions {count}: over SFTP each stream is a session")
+            raise UsageError(
+                f"{flag} needs --max-sessions {count}: over {can.program} each stream is a session"
+            )
     return replace(options.with_tuner_auto(), max_streams=min(options.max_streams, sessions))
 
 
@@ -139,8 +143,8 @@ def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInf
 
     `infos`: of the sources. Where one is a folder the number of files is not known, and nothing changes.
     """
-    parts = ends.far_is_source and transport.parts and ends.far.can_restart()
-    by_offset = transport.mode_e or not ends.far.owns_streams()
+    parts = ends.far_is_source and transport.parts and ends.far.find_out().restarts
+    by_offset = transport.mode_e or not ends.far.capabilities.owns_streams
     by_offset = by_offset and not transport.one_stream_each
     if by_offset or parts or any(info.kind is Kind.FOLDER for info in infos):
         return transport

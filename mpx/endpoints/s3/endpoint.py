@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.capabilities import S3
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
 from mpx.endpoints.s3.listing import FOLDER, children, has_any
@@ -13,6 +14,7 @@ from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
+from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
@@ -23,7 +25,6 @@ from mpx.text import quoted
 LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
 TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
-_CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
 
@@ -37,6 +38,15 @@ class S3Endpoint(WebEndpoint):
         self._s3, self._writing = access, writing
         self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
         self._dialogue = self._questions.dialogue
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint. It is faithful, as each answer tells the checksum of what is stored."""
+        return S3
+
+    def find_out(self, *questions: Question) -> Capabilities:  # noqa: ARG002  all is known
+        """See Endpoint."""
+        return S3
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint."""
@@ -53,22 +63,6 @@ class S3Endpoint(WebEndpoint):
             key.decode("utf-8")
         except UnicodeDecodeError:
             raise UsageError(f"the name {quoted(name)} is not UTF-8, as keys of S3 are; rename it") from None
-
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint. Parts that are stored have sizes of their own."""
-        return not self._writing
-
-    def can_rename(self) -> bool:
-        """See Endpoint. An object appears once it is whole."""
-        return True
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint. Each answer tells the checksum of what is stored."""
-        return True
 
     # --- describing ----------------------------------------------------------------------------------
 
@@ -192,10 +186,6 @@ class S3Endpoint(WebEndpoint):
         note(FOLDERS)
 
     # --- checking ------------------------------------------------------------------------------------
-
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """See Endpoint."""
-        return algorithm in _CHECKSUMS and not parts
 
     def checksums(
         self,

@@ -41,6 +41,8 @@ _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 class WebAccess:
     """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
 
+    takes_turns = False  # a server that refuses some connections says so by 503
+
     def __init__(
         self,
         location: Location,
