@@ -118,8 +118,10 @@ def test_out_of_tls(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_redirects_to_nowhere(method: str, status: int, location: str, tmp_path: Path) -> None:
-    lead: Scripted = lambda _: Answer(status, {"Location": location} if location else {})  # noqa: E731
-    script = {"GET": first(1, lambda _: Answer(404)), method: lead}
+    def lead(_: Exchange) -> Answer:
+        return Answer(status, {"Location": location} if location else {})
+
+    script: Script = {"GET": first(1, lambda _: Answer(404)), method: lead}
     with ScriptedHttp(script, {NAME: SMALL}, is_dav=False) as server:
         outcome = down(server, tmp_path, retries=0)
         assert outcome.code in (3, 6), outcome

@@ -229,7 +229,7 @@ def site_of(server: WebSite, folder: str) -> Site:
     return Site(server.folder / folder, f"{server.url}{folder}/")
 
 
-# A server that leads PUT elsewhere, one that leads GET elsewhere, and one that only stores.
+# Servers that lead PUT elsewhere, or GET; one that only stores, and one that also renames, but says nothing.
 ELSEWHERE = """
 location /in/ {
     dav_methods PUT DELETE MKCOL COPY MOVE; dav_ext_methods PROPFIND OPTIONS;
@@ -241,6 +241,7 @@ location /out/ {
     if ($request_method = GET) { return 302 /pool$request_uri; }
 }
 location /plain/ { dav_methods PUT; }
+location /own/ { dav_methods PUT MOVE; }
 """
 
 
@@ -266,6 +267,13 @@ def test_a_server_that_cannot_rename_is_told(leading: WebSite) -> None:
     pair = Pair(site_of(leading, "out"), site_of(leading, "plain"))
     make(pair.source.folder / "file", 3 * MIB)
     assert said(pair.copy("file"), "not atomic: localhost cannot rename files")
+    pair.assert_same("file")
+
+
+def test_a_server_that_renames_need_not_say_so(leading: WebSite) -> None:
+    pair = Pair(site_of(leading, "out"), site_of(leading, "own"))
+    make(pair.source.folder / "file", 3 * MIB)
+    assert not said(pair.copy("file"), "not atomic")
     pair.assert_same("file")
 
 
