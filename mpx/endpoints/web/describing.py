@@ -62,7 +62,7 @@ class WebDescriber:
                 return begun
             if self._access.speaks_dav is None:
                 head = self._first_look(url)
-                if head is not None and is_success(head) and not url.path.endswith("/"):
+                if head is not None and is_success(head):
                     return self._described(head, url, url, head.told_bytes)
         if self._access.speaks_dav:
             found, is_answer = self._propfind(name, url)
@@ -82,7 +82,7 @@ class WebDescriber:
         if begun is None:
             return None
         size_bytes = _size_told(begun.reply) if begun.reply.status == _PARTIAL else None
-        if size_bytes is None or url.path.endswith("/"):
+        if size_bytes is None or _names_folder(url):
             begun.connection.close()
             return None
         self._access.begin(begun)
@@ -147,7 +147,9 @@ class WebDescriber:
                 return None
             if reply.status not in _NO_HEAD:
                 raise self._refused(reply, at, "describe")
-        if reply.status == _FORBIDDEN and url.path.rstrip("/") and url.path.endswith("/"):
+        if reply.status == _FORBIDDEN and _names_folder(url):
+            if not url.path.strip("/"):
+                return FileInfo(Kind.FOLDER)
             found = self._head(replace(url, target=url.path.rstrip("/")))  # which leads here, of a folder
             if found is None or found.kind is Kind.FOLDER:
                 return found
@@ -164,6 +166,8 @@ class WebDescriber:
             return self._described(reply, url, at, reply.size_bytes)
 
     def _described(self, reply: HttpReply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
+        if _names_folder(url) and _names_folder(at):  # what comes is a page about it
+            return FileInfo(Kind.FOLDER)
         if reply.header("Accept-Ranges").lower() == "none":
             self.takes_ranges = False
         info = info_of_head(reply, size_bytes)
@@ -233,6 +237,11 @@ class WebDescriber:
 def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:
     """Tell whether a URL leads to itself with a slash, as static servers do with folders."""
     return not url.path.endswith("/") and at.origin == url.origin and at.path == url.path + "/"
+
+
+def _names_folder(url: WebUrl) -> bool:
+    """Tell whether a URL is that of a folder, as people write them; with a query it may be that of a file."""
+    return url.target.endswith("/") and "?" not in url.target
 
 
 def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
