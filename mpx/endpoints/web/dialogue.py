@@ -19,6 +19,7 @@ MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
 _RARELY_REFUSED = "MOVE"
+_BAD_REQUEST = 400  # what nginx and others say to who speaks in the clear where they expect TLS
 # May be asked once more where a kept connection has ended, whether or not it was done: who asks for a change
 # finds that out by the second answer.
 _REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
@@ -193,7 +194,13 @@ class WebDialogue:
         return self._reply(connection, request.method)
 
     def _reply(self, connection: HttpConnection, method: str) -> HttpReply:
-        reply = connection.reply(method)
+        try:
+            reply = connection.reply(method)
+        except ConnectionLost:
+            self.access.check_in_the_clear(connection)
+            raise
+        if reply.status == _BAD_REQUEST:
+            self.access.check_in_the_clear(connection)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
             if self.access.quirks is None:
