@@ -1,8 +1,8 @@
 """Probes by the handshake of the Transmission Control Protocol (TCP): SYN, and the SYN/ACK or reset to it.
 
 The kernel of the target answers, not a program, which is not even told: the last step of a handshake is held
-back, and a reset takes its place. Where a port is open, the RTT is the one that the kernel here has measured; a
-reset is timed when this program sees it.
+back, and a reset takes its place. Where a port is open, the RTT is the one that the kernel here has measured;
+a reset is timed when this program sees it.
 """
 
 import errno
