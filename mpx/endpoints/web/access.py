@@ -103,7 +103,7 @@ class WebAccess:
             return {}
         if token := self.token:
             return {"Authorization": token.authorization}
-        if self._password is None:
+        if self._password is None or origin != self.origin:  # others are shown the token at most
             return {}
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
@@ -136,6 +136,8 @@ class WebAccess:
         """What to do where a server asks for credentials and got none."""
         if not self.origin.is_secure:
             return "credentials are not sent in the clear; use https:// or davs://"
+        if origin != self.origin and self.uses_password:
+            return f"your password is shown to {self.origin.host} alone; give the URL of {origin.host} itself"
         if origin != self.origin and self.has_credentials(self.origin):
             return f"it was not shown your credentials; name {origin.host} with --send-token-to if it may be"
         return self.tokens.how_to_give_one(self.origin.host)

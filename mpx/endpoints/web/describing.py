@@ -9,7 +9,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
-from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, listed
+from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, only_entry
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
@@ -246,10 +246,9 @@ def _names_folder(url: WebUrl) -> bool:
 
 def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
     """Return what an answer tells about one name; ConnectionLost where it tells about others, or nothing."""
-    entries = list(listed(body, url))
-    if len(entries) != 1:
-        raise ConnectionLost(f"{url}: {len(entries)} answers to a question about one name")
-    (entry,) = entries
+    entry = only_entry(body, url)
+    if entry is None:
+        raise ConnectionLost(f"{url}: the server answers about other names, or none")
     return None if entry.status in MISSING else info_of_entry(entry)
 
 

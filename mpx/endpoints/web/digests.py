@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.folder import ASKED_AS, KeptBody, listed
+from mpx.endpoints.web.folder import ASKED_AS, KeptBody, only_entry
 from mpx.endpoints.web.headers import digests
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
@@ -125,13 +125,13 @@ class WebDigests:
         if not is_success(reply):
             refusal = self._refused(reply, url, f"tell the {algorithm} of")
             is_of_file = reply.status not in NOT_COMPUTED
-            if not is_of_file:
+            if not is_of_file and url.origin == self._access.origin:
                 self._access.server.lacks(algorithm)
             return refusal if refusal.may_retry else NoChecksum(refusal, is_of_file=is_of_file)
         told = digests_told(reply)
         if algorithm in told:
             return told[algorithm]
-        if told:  # XRootD tells what it has
+        if told and url.origin == self._access.origin:  # XRootD tells what it has
             self._access.server.lacks(algorithm)
         return self._none(algorithm, f", but {' and '.join(sorted(told))}" if told else "")
 
@@ -141,8 +141,8 @@ class WebDigests:
         found: list[str | None] = []
         for url, answer in zip(urls, list(answers), strict=True):
             is_told = answer is not None and answer[0].status == _MULTI_STATUS
-            entries = list(listed(KeptBody.of(answer[1]), url)) if answer and is_told else []
-            found.append(digests(entries[0].checksums).get(algorithm) if len(entries) == 1 else None)
+            entry = only_entry(KeptBody.of(answer[1]), url) if answer and is_told else None
+            found.append(digests(entry.checksums).get(algorithm) if entry else None)
         return found
 
     def _none(self, algorithm: str, instead: str = "") -> NoChecksum:
