@@ -32,7 +32,7 @@ def closes(exchange: Exchange) -> None:
     exchange.is_over = True
 
 
-BREAKS = {stalls: 7, stalls_within: 7, resets: 6, resets_within: 6, closes: 6}
+BREAKS: dict[Scripted, int] = {stalls: 7, stalls_within: 7, resets: 6, resets_within: 6, closes: 6}
 
 
 @pytest.mark.parametrize("how", BREAKS, ids=lambda how: how.__name__)

@@ -148,7 +148,7 @@ def test_ten_thousand_names(tmp_path: Path) -> None:
     assert folder(many, tmp_path, dry_run=True).code == 0
 
 
-WRONG = {
+WRONG: dict[str, Callable[[bytes], bytes]] = {
     "cut off": lambda body: body[: len(body) // 2],
     "of another language": lambda _: b"<!DOCTYPE html><html><body>Please log in</body></html>",
     "without a type": lambda _: b"<html><body>Please log in</body></html>",
