@@ -26,27 +26,20 @@ _NOT_THERE = (*MISSING, 409, 412)  # to who asks to rename what is not there: a 
 
 
 class WebChanges:
-    """Changes at one server. For one thread.
-
-    `refused(reply, url, what)` makes the error of a refusal, `kind` is that of one of a name; `stat` and
-    `stats` describe names.
-    """
+    """Changes at one server. For one thread. `stat` and `stats` describe names."""
 
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stat: Callable[[str], FileInfo | None],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
-        kind: type[MpxError],
     ) -> None:
-        self._dialogue, self._refused, self._kind = dialogue, refused, kind
-        self._stat, self._stats = stat, stats
+        self._dialogue, self._stat, self._stats = dialogue, stat, stats
 
     def make_folders(self, names: Sequence[str]) -> list[bool | MpxError]:
         """See Endpoint."""
         quirks = self._quirks(names)
-        return WebFolders(self._dialogue, self._refused, self._stats, self._kind, quirks).make(names)
+        return WebFolders(self._dialogue, self._stats, quirks).make(names)
 
     def remove(self, name: str) -> None:
         """See Endpoint. A server removes a folder with all that is in it, so none is asked to."""
@@ -58,13 +51,13 @@ class WebChanges:
             raise DestinationError(f"{url} is a folder, which is not removed")
         with self._dialogue.ask("DELETE", url) as (reply, at):
             if not is_success(reply) and reply.status not in MISSING:
-                raise self._refused(reply, at, "remove")
+                raise self._dialogue.refused(reply, at, "remove")
 
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. What is stored is renamed; when it is synced is the server's affair."""
         moved = [file for file in files if file.partial != file.final]
         quirks = self._quirks([file.final for file in moved])
-        errors = WebMoves(self._dialogue, self._refused, self._stats, quirks).move(moved)
+        errors = WebMoves(self._dialogue, self._stats, quirks).move(moved)
         self._look_at_times([file for file in files if file not in errors])
         self.note_unkept(files, note, keeps_times=self.keeps_times)
         return [errors.get(file) for file in files]
@@ -115,7 +108,7 @@ class WebChanges:
             return reply.status in _NOT_THERE
 
     def _check_not_busy(self, reply: HttpReply, at: WebUrl) -> None:
-        error = self._refused(reply, at, "say what it can do with")
+        error = self._dialogue.refused(reply, at, "say what it can do with")
         if isinstance(error, ServerBusy):
             raise error
 

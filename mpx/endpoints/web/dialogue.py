@@ -11,7 +11,7 @@ from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
-from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SourceError, TransferTimeout
 from mpx.net import tcp
 from mpx.text import shown
 
@@ -29,15 +29,24 @@ class WebDialogue:
     """Asks over one connection to each origin. For one thread."""
 
     def __init__(
-        self, access: WebAccess, stop: Callable[[], bool] | None = None, *, follows: bool = True
+        self,
+        access: WebAccess,
+        stop: Callable[[], bool] | None = None,
+        *,
+        kind: type[MpxError] = SourceError,
+        follows: bool = True,
     ) -> None:
-        """`follows`: redirects; else they are answers as others."""
-        self.access = access
+        """`kind`: of an error of a name; `follows`: redirects, else they are answers as others."""
+        self.access, self.kind = access, kind
         self._follows = follows
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
         self._at_once = AT_ONCE
         self._patience_s: float | None = None  # for answers, in place of the usual time-out
+
+    def refused(self, reply: HttpReply, url: WebUrl, what: str) -> MpxError:
+        """Return the error for an answer that is no success; `what` was tried."""
+        return self.access.refused(reply, url, what, self.kind)
 
     @contextlib.contextmanager
     def ask(
