@@ -11,7 +11,6 @@ from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
-from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.third_party.possible import third_party_of
 from mpx.endpoints.web.url import WebUrl
@@ -33,18 +32,15 @@ class WebEndpoint:
         self.location = replace(location, query="")
         self._access = access
         self._stop = stop
-        self._dialogue = WebDialogue(access, stop)
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
-        self._describer = WebDescriber(access, self._dialogue, self._refused, self._refusal)
-        self._digests = WebDigests(access, self._dialogue, self._refused, self._refusal)
+        self._dialogue = WebDialogue(access, stop, kind=self._refusal)
+        self._describer = WebDescriber(self._dialogue)
+        self._digests = WebDigests(self._dialogue)
         self._room = WebRoom(access, self._dialogue)
         self._foreseen = ""  # what is described first
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
-
-    def _refused(self, reply: HttpReply, url: WebUrl, what: str) -> MpxError:
-        return self._access.refused(reply, url, what, self._refusal)
 
     @property
     def protection(self) -> Protection:
@@ -132,7 +128,7 @@ class WebEndpoint:
 
     @property
     def _changes(self) -> WebChanges:
-        return WebChanges(self._dialogue, self._refused, self.stat, self.stats, self._refusal)
+        return WebChanges(self._dialogue, self.stat, self.stats)
 
     def make_folders(
         self,
@@ -179,7 +175,7 @@ class WebEndpoint:
         missing = [i for i, each in enumerate(sums) if isinstance(each, NoChecksum) and not each.is_of_file]
         if not missing or not self._reads_back(algorithm):
             return sums
-        reading = ReadBack(self._access, self._dialogue, self._refused, self._access.read_back_limiter)
+        reading = ReadBack(self._dialogue, self._access.read_back_limiter)
         back = reading.sums(algorithm, [parts[i] for i in missing], stop)
         why = f"{self._access.origin} computes no {algorithm}"
         self._access.note(f"verified by reading back: {why}", Severity.NOTICE)
