@@ -74,7 +74,7 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     from_web, to_web = (ends.web_of(end) is not None for end in (ends.near, ends.far))
     are_sftp = all(ends.lanes_of(end) for end in (ends.near, ends.far))
     mode_e = not ends.far.why_fallback()
-    can = mode_e and ends.far.can_carry_parts() and ends.near.can_restart()
+    can = mode_e and not to_web and ends.far.can_carry_parts() and ends.near.can_restart()
     # What comes by HTTP says where in the file it belongs, and so do the blocks of SFTP.
     parts = can and (from_web or are_sftp or transport.checksums.rely())
     how = "data pass through this host"

@@ -29,8 +29,9 @@ from mpx.transfer.fallback import (
     no_more_than_files,
     to_mode_s,
     to_object_parts,
+    to_stored_parts,
+    to_web_uploads,
     to_whole_files,
-    to_whole_uploads,
     without_streams,
 )
 from mpx.transfer.journal import Journal
@@ -174,7 +175,7 @@ class Copy:
         elif ends.far.location.scheme == "s3" and not ends.far_is_source:
             transport = to_object_parts(transport, self.report)
         elif not ends.far_is_source and ends.web_of(ends.far):
-            transport = self.when_not_busy(partial(to_whole_uploads, transport, ends, self.report))
+            transport = self.when_not_busy(partial(to_web_uploads, transport, ends, self.report))
         elif why := ends.far.why_fallback():
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
@@ -260,6 +261,7 @@ class Copy:
         committed = CommittedNames(are_kept=ends.far_is_source or ends.is_between_servers)
         records = Records(self.report, self.journal, SentNotes(self.destination), committed)
         infos = [info for _, _, info in pairs]
+        transport = self.when_not_busy(partial(to_stored_parts, transport, ends, infos))
         while True:
             attempt = Attempt(
                 pairs,

@@ -1,5 +1,6 @@
 """The files of a web server as an endpoint: by WebDAV (PROPFIND and the like), else by HEAD and GET."""
 
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,8 +13,9 @@ from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.room import WebRoom
+from mpx.endpoints.web.storing_parts import StoringParts
 from mpx.endpoints.web.url import WebUrl
-from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
@@ -36,6 +38,7 @@ class WebEndpoint:
         self._digests = WebDigests(access, self._dialogue, self._refused, self._refusal)
         self._room = WebRoom(access, self._dialogue)
         self._foreseen = ""  # what is described first
+        self._is_folder = False  # the location, as far as it was described
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
@@ -94,8 +97,17 @@ class WebEndpoint:
         return self._describer.takes_ranges
 
     def can_carry_parts(self) -> bool:
-        """See Endpoint. What comes says which part it is; nothing stores parts."""
-        return self._describer.takes_ranges and self._refusal is SourceError
+        """See Endpoint. What comes says which part it is; whether parts are stored is tried."""
+        if self._refusal is SourceError:
+            return self._describer.takes_ranges
+        origin, name = self._access.origin, self.location.name.rstrip("/") or "/"
+        storing = StoringParts(
+            self._access,
+            lambda: self._dialogue.connection(origin),
+            lambda: self._dialogue.drop(origin),
+            self._stop or (lambda: False),
+        )
+        return storing.is_proven_at_or_above(name if self._is_folder else posixpath.dirname(name))
 
     def can_rename(self) -> bool:
         """See Endpoint."""
@@ -118,7 +130,10 @@ class WebEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
-        return self._describer.stat(name)
+        found = self._describer.stat(name)
+        if name.rstrip("/") == self.location.name.rstrip("/"):
+            self._is_folder = found is not None and found.kind is Kind.FOLDER
+        return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint."""
