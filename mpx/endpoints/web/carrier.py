@@ -98,6 +98,11 @@ class WebUploadCarrier(WebCarrier):
     def _worker(self, number: int, path: str) -> WebWorker:
         return WebUploadWorker(number, path, self._access, self._context, self._uploads)
 
+    def _share(self) -> None:
+        """See WorkerCarrier."""
+        super()._share()
+        self._uploads.streams = max(1, sum(self._streams.values()))
+
     def set_congestion(self, path: str, name: str) -> None:
         """See Carrier."""
         congestion_control.check_congestion(name)  # before any worker has it for its next connection

@@ -38,7 +38,7 @@ class WebEndpoint:
         self._digests = WebDigests(access, self._dialogue, self._refused, self._refusal)
         self._room = WebRoom(access, self._dialogue)
         self._foreseen = ""  # what is described first
-        self._is_folder = False  # the location, as far as it was described
+        self._names_folder = False  # the location, as far as it was described
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
@@ -107,7 +107,7 @@ class WebEndpoint:
             lambda: self._dialogue.drop(origin),
             self._stop or (lambda: False),
         )
-        return storing.is_proven_at_or_above(name if self._is_folder else posixpath.dirname(name))
+        return storing.is_proven_at_or_above(name if self._names_folder else posixpath.dirname(name))
 
     def can_rename(self) -> bool:
         """See Endpoint."""
@@ -132,7 +132,7 @@ class WebEndpoint:
         """See Endpoint."""
         found = self._describer.stat(name)
         if name.rstrip("/") == self.location.name.rstrip("/"):
-            self._is_folder = found is not None and found.kind is Kind.FOLDER
+            self._names_folder = found is not None and found.kind is Kind.FOLDER
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002

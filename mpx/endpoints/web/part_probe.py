@@ -38,6 +38,7 @@ class _Step:
     judge: Callable[[HttpReply, bytes], str]
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    makes: bool = False  # the file
 
 
 class PartProbe:
@@ -76,7 +77,7 @@ class PartProbe:
             return ""  # it is gone, or stays: of parts this says nothing
         if is_success(reply):
             return step.judge(reply, content)
-        self._has_no_folder = self._has_no_folder or reply.status in _NO_FOLDER
+        self._has_no_folder = self._has_no_folder or (step.makes and reply.status in _NO_FOLDER)
         said = shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
         return f"the server answers {said} to a part of a file"
 
@@ -126,7 +127,7 @@ def _steps() -> list[_Step]:
         return "" if reply.is_ended and content == wanted else "the server does not keep the rest of a file"
 
     return [
-        _Step("PUT", lambda *_: "", body_headers(WHOLE_BYTES, asks_first=False), whole),
+        _Step("PUT", lambda *_: "", body_headers(WHOLE_BYTES, asks_first=False), whole, makes=True),
         _Step("PUT", is_stored, part_headers(PIECE_BYTES, 2 * PIECE_BYTES, WHOLE_BYTES), middle),
         _Step("PUT", is_stored, part_headers(start, size_bytes, size_bytes), beyond),
         _Step("GET", is_right, {"Cache-Control": "no-cache"}),

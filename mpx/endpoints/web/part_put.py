@@ -1,8 +1,8 @@
 """Storing parts of files by PUT with Content-Range, where a probe has shown that a server keeps the rest.
 
-The next part is sent before the last is answered, so that no round trip passes without data. The file has to
-be there before: Apache removes one that a part has made where the connection ends within that part, with all
-that others have put into it meanwhile.
+Parts are sent before those before them are answered, so that no round trip passes without data. The file
+has to be there before: Apache removes one that a part has made where the connection ends within that part,
+with all that others have put into it meanwhile.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from mpx.engine.range_scheduler import Piece
 from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.net import pacing, tcp
 
-MOST_AHEAD = 1  # parts that are sent before the answer to one before them
+MOST_AHEAD = 8  # parts that are sent before the answer to one before them
 _SPARED = 2  # requests that are left to a connection: it ends with the last of them
 
 
@@ -64,6 +64,12 @@ class PartPut:
         is_possible = self._access.pipelining.is_possible(self._access.origin)
         return len(self._sent) <= MOST_AHEAD and is_long and is_possible
 
+    @property
+    def has_answer(self) -> bool:
+        """Whether the first part under way was answered, or will never be."""
+        lane = self._lanes.get(self._access.origin)
+        return bool(self._sent) and (lane is None or lane.http.incoming.look())
+
     def make(self, file: FileTransfer) -> None:
         """Make the file, empty, of which parts are to be stored; raises what a refusal means."""
         url = self._access.stored_as(file)
@@ -101,6 +107,12 @@ class PartPut:
         self._sent.popleft()
         return PartAnswer(piece, reply.status, None if is_stored else self._refused(reply, url))
 
+    def lost(self) -> None:
+        """Note that the connection was lost: a server that ends many early is sent nothing ahead any more."""
+        lane = self._lanes.get(self._access.origin)
+        if lane and len(self._sent) > 1:
+            self._access.pipelining.ended(lane.http.origin, lane.http.answered)
+
     def _lane(self, *, is_idle: bool) -> WebLane:
         """Return the connection; one that the server has ended while it was idle is replaced."""
         origin = self._access.origin
@@ -110,6 +122,7 @@ class PartPut:
         lane = self._lanes.to(origin)
         if not lane.http.answered:
             pacing.limit_unsent(lane.http.socket, UNSENT_BYTES)
+            pacing.pace(lane.http.socket)
             self._left = None
         return lane
 

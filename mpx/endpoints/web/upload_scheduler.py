@@ -12,12 +12,20 @@ class UploadScheduler(RangeScheduler):
 
     def __init__(self, context: CarrierContext) -> None:
         super().__init__(context)
+        self.streams = 1  # that share what is to be sent; set by the carrier
         self._whole_only: WeakSet[FileTransfer] = WeakSet()  # with `_lock` held
 
     def take_part(self, limit: int) -> Piece | None:
-        """Return the next part of at most `limit` bytes of a file that is begun; None: there is none now."""
+        """Return the next part of at most `limit` bytes of a file that is begun; None: there is none now.
+
+        Towards its end parts shrink, so that all streams are done with theirs at about one time: nobody takes
+        over what another has begun to send.
+        """
         with self._lock:
-            return self._take_begun(limit)
+            if not self._files:
+                return None
+            share = self._files[0].todo_bytes // (2 * self.streams)
+            return self._take_begun(max(min(limit, share), self._smallest))
 
     def take_next(self) -> FileTransfer | None:
         """Return the next file; None if none waits."""

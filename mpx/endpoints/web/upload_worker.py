@@ -13,19 +13,21 @@ from mpx.endpoints.web.file_put import FilePut
 from mpx.endpoints.web.goodput import Goodput
 from mpx.endpoints.web.part_probe import CREATED
 from mpx.endpoints.web.part_put import PartAnswer, PartPut
+from mpx.endpoints.web.part_samples import are_stored, samples_of
 from mpx.endpoints.web.storing_parts import StoringParts
 from mpx.endpoints.web.upload_scheduler import UploadScheduler
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import SMALLEST_PIECE, Piece
+from mpx.engine.ranges import RangeSet
 from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_stream import is_made_up
 from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, TransferTimeout
 from mpx.files.local_error import local_error
 
-PIECE_S = 0.5  # a part lasts so long: what was not answered is lost with the connection
+PIECE_S = 0.25  # a part lasts so long: what was not answered is lost with the connection
 MOST_PIECES = 128  # smallest ones, in one
 _NO_PARTS = (400, 405, 411, 416, 501)  # answers of a server that takes no parts after all
 
@@ -57,7 +59,9 @@ class WebUploadWorker(WebWorker):
         if not self._parts.pieces:
             self.is_busy = False
             self.renew_if_asked()
-        may_send = self.target and not self.is_to_renew and self._parts.may_send
+        may_send = (
+            self.target and not self.is_to_renew and self._parts.may_send and not self._parts.has_answer
+        )
         piece = self._scheduler.take_part(self._piece_bytes) if may_send else None
         if piece is not None:
             self._begin()
@@ -99,6 +103,8 @@ class WebUploadWorker(WebWorker):
             if not (file.is_whole and file.size_bytes):  # else an earlier run has brought all of it
                 if self._goes_in_parts(file):
                     self._put.was_tried = True
+                    if file.arrived_bytes:
+                        self._check_arrived(file, fd)
                     if not file.arrived_bytes:
                         self._parts.make(file)
                     self.opened()
@@ -128,6 +134,16 @@ class WebUploadWorker(WebWorker):
         if not is_fit or self.access.has_queries or not self._scheduler.may_divide(file):
             return False
         return self._storing.is_proven(posixpath.dirname(file.partial))
+
+    def _check_arrived(self, file: FileTransfer, fd: int) -> None:
+        """Forget what an earlier run has stored where that is not there any more."""
+        size_bytes = file.size_bytes
+        samples = samples_of(RangeSet([(0, size_bytes)]).without(file.missing_within(0, size_bytes)))
+        url, stop = self.access.stored_as(file), self.context.failure.cancel.is_set
+        if not are_stored(self.access, url, fd, samples, stop):
+            file.forget_arrived()
+            self.context.supervisor.forgot(file)
+            self.context.supervisor.note(f"{file.partial} is another than was recorded; starting over")
 
     # --- parts ---------------------------------------------------------------------------------------
 
@@ -206,6 +222,7 @@ class WebUploadWorker(WebWorker):
     def lost(self, error: MpxError, /) -> Lost:
         """See SessionWorker. Nothing of a file, or part, that was not stored whole is of use."""
         del error
+        self._parts.lost()
         self.drop()
         if pieces := self._parts.pieces:
             return Lost([pieces[0].file], progressed=False)
