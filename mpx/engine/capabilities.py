@@ -34,6 +34,7 @@ class PartsUp(Enum):
     """How parts of one file are stored, each over a stream of its own."""
 
     NONE = "no"  # a file is one stream, from its first byte on
+    TRIED = "where a probe file shows it"  # the same, or at offsets: `Question.PARTS_UP` tells
     BLOCKS = "in one transfer"  # that several streams share: each block says where it belongs
     OFFSETS = "at offsets"  # each part by itself, so that an upload goes on where it stopped
     NUMBERED = "numbered parts"  # of an object, which appears once they are put together
@@ -60,6 +61,7 @@ class Question(Enum):
     FALLBACK = "fallback"
     LINKS = "links"
     RENAMES = "renames"
+    PARTS_UP = "parts_up"
     CHECKSUMS = "checksums"
     THIRD_PARTY = "third_party"
 

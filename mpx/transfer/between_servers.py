@@ -96,6 +96,6 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
         is_third_party=False,
         ways=(),
         mode_e=mode_e,
-        one_stream_each=destination.parts_up in (PartsUp.NONE, PartsUp.NUMBERED),
+        one_stream_each=destination.parts_up in (PartsUp.NONE, PartsUp.TRIED, PartsUp.NUMBERED),
         parts=parts,
     )

@@ -30,6 +30,7 @@ from mpx.transfer.fallback import (
     no_more_than_files,
     to_mode_s,
     to_object_parts,
+    to_stored_parts,
     to_whole_files,
     to_whole_uploads,
     without_streams,
@@ -174,7 +175,7 @@ class Copy:
             transport = self.when_not_busy(partial(choose_between, transport, ends, self.report))
         elif not ends.far_is_source and ends.far.capabilities.parts_up is PartsUp.NUMBERED:
             transport = to_object_parts(transport, self.report)
-        elif not ends.far_is_source and ends.far.capabilities.parts_up is PartsUp.NONE:
+        elif not ends.far_is_source and ends.far.capabilities.parts_up in (PartsUp.NONE, PartsUp.TRIED):
             transport = self.when_not_busy(partial(to_whole_uploads, transport, ends, self.report))
         elif why := ends.far.find_out(Question.FALLBACK).fallback:
             transport = to_mode_s(transport, ends, self.report, why)
@@ -261,6 +262,7 @@ class Copy:
         committed = CommittedNames(are_kept=ends.far_is_source or ends.is_between_servers)
         records = Records(self.report, self.journal, SentNotes(self.destination), committed)
         infos = [info for _, _, info in pairs]
+        transport = self.when_not_busy(partial(to_stored_parts, transport, ends, infos))
         while True:
             attempt = Attempt(
                 pairs,

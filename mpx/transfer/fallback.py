@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
-from mpx.engine.capabilities import Question
+from mpx.engine.capabilities import PartsUp, Question
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.file_transfer import SMALL_FILE_BYTES
 from mpx.errors import UsageError
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report, Severity
@@ -80,20 +81,41 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
 
 
 def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transport:
-    """Return the transport for a server that stores whole files only, each in one stream (HTTP: PUT).
+    """Return the transport for a server that stores whole files, each in one stream (HTTP: PUT).
 
-    Raises UsageError for what was asked for by hand and cannot be had so.
+    Whether it stores parts as well is tried later: see to_stored_parts.
     """
     options = transport.options
-    if options.resume and options.was_given("resume"):
-        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
     if options.tuner == PAPER:
         report.note(
             "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
         )
     options = in_place_where_needed(options, ends, report)
-    options = replace(options.with_tuner_auto(), resume=False)
-    return replace(transport, options=options, one_stream_each=True, parts=False)
+    return replace(transport, options=options.with_tuner_auto(), one_stream_each=True, parts=False)
+
+
+def to_stored_parts(transport: Transport, ends: Ends, infos: Sequence[FileInfo]) -> Transport:
+    """Return the transport for a server that stores whole files, and may store parts of them, which is tried.
+
+    Only for large files, and, as others in a tree may be large, there in each folder once it is there. A
+    server that stores no parts goes on with no file. `infos`: of the sources. Raises UsageError where it is
+    asked for by hand that it does.
+    """
+    options, parts_up = transport.options, ends.far.capabilities.parts_up
+    is_upload = not (ends.far_is_source or ends.is_between_servers)
+    if not is_upload or parts_up not in (PartsUp.NONE, PartsUp.TRIED):
+        return transport
+    asked = options.resume and options.was_given("resume")
+    may_be = parts_up is PartsUp.TRIED and not options.in_place
+    is_open = may_be and any(info.kind is Kind.FOLDER for info in infos)
+    is_large = any(info.known_bytes > SMALL_FILE_BYTES for info in infos)
+    stores = is_open
+    if may_be and (is_large or asked):
+        stores = ends.far.find_out(Question.PARTS_UP).parts_up is PartsUp.OFFSETS
+    if asked and not stores:
+        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
+    options = replace(options, resume=options.resume and (stores or is_open))
+    return replace(transport, options=options, one_stream_each=not stores, parts=stores)
 
 
 def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:

@@ -121,6 +121,7 @@ def shared_connections(
         options.send_token_to,
         bound=bound,
         asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
+        partial_prefix=options.partial_prefix,
         rate_bps=options.rate_bps,
         stop=stop,
     )

@@ -50,7 +50,7 @@ SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
 # Each file is one whole STOR or PUT there:
 WHOLE = (
     *("MODE S up", "relay to MODE S", "relay to HTTPS"),
-    *(carrier for carrier in WEB if carrier.endswith("up")),
+    *(carrier for carrier in WEB if carrier.endswith("up") and carrier != "Apache up"),
 )
 
 
@@ -170,7 +170,7 @@ def test_a_stopped_copy_goes_on(way: Way) -> None:
     cancel = threading.Event()
 
     def stop(progress: mpx.Progress) -> None:
-        if progress.bytes_done:
+        if progress.bytes_done >= SLOW_BYTES // 2:
             cancel.set()
 
     with pytest.raises(Interrupted):

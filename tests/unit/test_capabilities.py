@@ -25,6 +25,7 @@ HEADER = (
 ASKED = {True: "yes", False: "no", None: "asked"}
 GOES_ON = {
     PartsUp.NONE: "whole files",
+    PartsUp.TRIED: "what has arrived, or whole files",
     PartsUp.OFFSETS: "what has arrived",
     PartsUp.NUMBERED: "finished parts",
 }

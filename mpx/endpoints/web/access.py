@@ -16,6 +16,7 @@ from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.part_stores import PartStores
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
@@ -59,6 +60,7 @@ class WebAccess:
         self.note = note
         self.tokens = BearerTokens(options.token_files)
         self.pipelining = Pipelining()
+        self.part_stores = PartStores()
         self._queries = dict(queries or {})
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()

@@ -10,7 +10,7 @@ HTTP_TPC = ThirdParty("HTTP-TPC", (PULL, PUSH))
 _CLEAR = Capabilities(
     StreamKind.REQUESTS,
     RangeReads.STATED,
-    PartsUp.NONE,
+    PartsUp.TRIED,
     CHECKSUMS,  # by digests that it tells, or by reading back
     (),
     replace(HTTP_TPC, why_not="it is not inside TLS"),

@@ -1,5 +1,6 @@
 """The files of a web server as an endpoint: by WebDAV (PROPFIND and the like), else by HEAD and GET."""
 
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,10 +13,11 @@ from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
 from mpx.endpoints.web.room import WebRoom
+from mpx.endpoints.web.storing_parts import StoringParts
 from mpx.endpoints.web.third_party.possible import third_party_of
 from mpx.endpoints.web.url import WebUrl
-from mpx.engine.capabilities import CHECKSUMS, Capabilities, Question, RangeReads
-from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
+from mpx.engine.capabilities import CHECKSUMS, Capabilities, PartsUp, Question, RangeReads
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
@@ -38,6 +40,7 @@ class WebEndpoint:
         self._digests = WebDigests(self._dialogue)
         self._room = WebRoom(access, self._dialogue)
         self._foreseen = ""  # what is described first
+        self._names_folder = False  # the location, as far as it was described
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
@@ -75,7 +78,20 @@ class WebEndpoint:
         can = self.capabilities
         if Question.RENAMES in questions:
             can = replace(can, renames=self._changes.can_rename(self.location.name))
+        if Question.PARTS_UP in questions:
+            can = replace(can, parts_up=PartsUp.OFFSETS if self._stores_parts() else PartsUp.NONE)
         return can
+
+    def _stores_parts(self) -> bool:
+        """Have it tried on a small file of ours whether parts of files are stored."""
+        origin, name = self._access.origin, self.location.name.rstrip("/") or "/"
+        storing = StoringParts(
+            self._access,
+            lambda: self._dialogue.connection(origin),
+            lambda: self._dialogue.drop(origin),
+            self._stop or (lambda: False),
+        )
+        return storing.is_proven_at_or_above(name if self._names_folder else posixpath.dirname(name))
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Of one file the beginning comes with the first answer."""
@@ -105,7 +121,10 @@ class WebEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
-        return self._describer.stat(name)
+        found = self._describer.stat(name)
+        if name.rstrip("/") == self.location.name.rstrip("/"):
+            self._names_folder = found is not None and found.kind is Kind.FOLDER
+        return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint."""
