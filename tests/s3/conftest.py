@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 from s3.buckets import Bucket, buckets_of
+from s3.lying_s3 import KEY, PART_BYTES, SMALL, WHOLE_BYTES
+from s3.scripted_s3 import ScriptedS3, scripted_s3
 from web.servers.moto import MotoSite, moto_site
 from web.servers.s3_site import S3Site
 from web.servers.seaweedfs import seaweedfs_site
+
+from mpx.endpoints.s3 import copy_worker, upload_worker
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +46,29 @@ def bucket(moto: MotoSite, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 def any_bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """A bucket of each server."""
     return buckets_of(request.getfixturevalue(request.param), monkeypatch)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    """A server in memory that a test may have answer otherwise; its user is in the environment."""
+    with scripted_s3() as made:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHETEST")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-nobody-prints")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield made
+
+
+@pytest.fixture
+def server(scripted: ScriptedS3) -> ScriptedS3:
+    """The server, with an object."""
+    scripted.objects[KEY] = SMALL
+    return scripted
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have files of little more than nothing sent in parts."""
+    monkeypatch.setattr(upload_worker, "WHOLE_BYTES", WHOLE_BYTES)
+    for module in (upload_worker, copy_worker):
+        monkeypatch.setattr(module, "part_bytes_of", lambda _: PART_BYTES)

@@ -14,10 +14,12 @@ from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ConnectionLost
+from mpx.engine.source_change import AGAIN
+from mpx.errors import ConnectionLost, IntegrityError, MpxError
 
 MOST_COPIED_BYTES = 5 << 30  # of one request; S3 permits no more
 COPIED_PART_BYTES = 512 << 20
+_NOT_MET = 412  # a condition
 
 
 class S3CopyWorker(S3UploadWorker):
@@ -50,6 +52,13 @@ class S3CopyWorker(S3UploadWorker):
         """Return the headers that name the source: as it was when it was listed, or not at all."""
         source = {"x-amz-copy-source": f"/{self._bucket}{encoded(file.source)}"}
         return {**source, "x-amz-copy-source-if-match": file.tag} if file.tag else source
+
+    def refusal(self, reply: HttpReply, body: bytes, url: WebUrl) -> MpxError:
+        """See S3UploadWorker. The only condition that is set is that the source is what was listed."""
+        error = super().refusal(reply, body, url)
+        if reply.status != _NOT_MET and S3Error(body).code != "PreconditionFailed":
+            return error
+        return IntegrityError(f"{error}; the source changed while it was copied; {AGAIN}")
 
     def _copy(self, file: FileTransfer) -> None:
         url = self.access.url_of(file.final)

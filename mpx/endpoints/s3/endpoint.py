@@ -11,6 +11,7 @@ from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.stored_sums import stored_sum
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
+from mpx.endpoints.web.headers import HeaderError, content_range
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
@@ -24,6 +25,7 @@ LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
 TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
 _CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
+_NO_SUCH_RANGE = 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
 
@@ -93,11 +95,23 @@ class S3Endpoint(WebEndpoint):
             reply, content, url = self._questions.ask("GET", name, headers={"Range": "bytes=0-0"})
             if reply.status in MISSING:
                 return None
+            # Only HEAD may be what is not permitted, or it has not told that the bucket is in another region.
+            if is_success(reply) or reply.status == _NO_SUCH_RANGE:
+                return self._described_by_part(reply)
         raise self._questions.refused(reply, content, url, "describe")
 
     @staticmethod
     def _described(reply: HttpReply) -> FileInfo:
         return replace(info_of_head(reply, reply.told_bytes), tag=reply.header("ETag"))
+
+    @staticmethod
+    def _described_by_part(reply: HttpReply) -> FileInfo:
+        """Describe an object by the answer to a question for its first byte."""
+        try:
+            size_bytes = content_range(reply.header("Content-Range"))[2]
+        except HeaderError:
+            size_bytes = 0 if reply.status == _NO_SUCH_RANGE else reply.size_bytes
+        return replace(info_of_head(reply, size_bytes), tag=reply.header("ETag"))
 
     def _unfinished(self, partial: str) -> FileInfo | None:
         """Describe what is stored of an upload; its time says nothing."""
@@ -224,6 +238,8 @@ class S3Endpoint(WebEndpoint):
         if not part.is_whole:
             return NoChecksum(kind(f"{what} has a checksum as a whole only"))
         reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
+        if reply.status in _NOT_PERMITTED:  # others, as GET, may be
+            return NoChecksum(self._questions.refused(reply, content, url, "describe"))
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
         told = stored_sum(reply, algorithm) or (

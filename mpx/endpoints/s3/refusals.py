@@ -11,6 +11,7 @@ from mpx.engine.retry import ServerBusy
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
+    DestinationError,
     IntegrityError,
     MpxError,
     NoSpace,
@@ -34,6 +35,7 @@ _NOT_LET_IN = (
 )
 _BUSY = ("SlowDown", "ServiceUnavailable", "ThrottlingException", "TooManyRequests", "RequestLimitExceeded")
 _FULL = ("QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity", "InsufficientStorage")
+_FAILED = ("InternalError", "OperationAborted", "ConditionalRequestConflict", "IncompleteBody")  # once
 _DAMAGED = ("BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch")
 _HELP = {
     "EntityTooLarge": "it is larger than the server takes",
@@ -82,15 +84,15 @@ def refused(
         return AuthenticationError(f"{tried}; {help_text or _which(code)}")
     if code in _BUSY or status == 503:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
-    if code in _FULL:
+    if code in _FULL and kind is DestinationError:
         return NoSpace(f"{tried}; there is no room left, or the quota is used up")
     if code in _DAMAGED:
         return ConnectionLost(f"{tried}; the data changed on their way")
     if code == "RequestTimeout":
         return TransferTimeout(tried)
-    if code == "PreconditionFailed":
+    if code == "PreconditionFailed" and kind is not DestinationError:
         return IntegrityError(f"{tried}; it changed meanwhile")
-    if code == "InternalError" or (status >= 500 and status != 501):
+    if code in _FAILED or (status >= 500 and status != 501):
         return ConnectionLost(tried)
     return kind(f"{tried}; {_HELP[code]}" if code in _HELP else tried)
 
