@@ -5,6 +5,8 @@ Nothing else imports botocore, and nobody imports this before an s3:// location 
 
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Mapping
 
 from mpx.endpoints.s3.options import S3Options
@@ -26,6 +28,7 @@ NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
 UNSIGNED_BODY = "UNSIGNED-PAYLOAD"
 HASH = "X-Amz-Content-SHA256"
 _USUAL_REGION = "us-east-1"
+_JUST_S = 10.0  # since when credentials are new to all that were refused with those before
 _SIGNED = ("content-md5", "content-type")  # and all that begins with x-amz-; proxies may change others
 
 
@@ -35,6 +38,8 @@ class AwsSession:
     def __init__(self, options: S3Options) -> None:
         """Raises UsageError for a profile that is not there, and for settings that make no sense."""
         self._options = options
+        self._renewing = threading.Lock()
+        self._renewed_s: float | None = None
         self.region = ""
         try:
             self._session = botocore.session.Session(profile=options.profile)
@@ -70,6 +75,28 @@ class AwsSession:
     def has_credentials(self) -> bool:
         """Whether requests are signed."""
         return self._credentials is not None
+
+    def renew(self) -> bool:
+        """Look for credentials anew, as a server says that those in use have expired; tell whether there are.
+
+        botocore itself does that only where they say until when they hold, and by the clock of this host.
+        """
+        with self._renewing:
+            if self._credentials is None:
+                return False
+            if self._renewed_s is not None and time.monotonic() - self._renewed_s < _JUST_S:
+                return True  # for another thread, that was refused too
+            try:
+                found = botocore.session.Session(profile=self._options.profile).get_credentials()
+                if (
+                    found is None
+                    or found.get_frozen_credentials() == self._credentials.get_frozen_credentials()
+                ):
+                    return False
+            except (BotoCoreError, ValueError):
+                return False
+            self._credentials, self._renewed_s = found, time.monotonic()
+            return True
 
     def signed(self, method: str, url: str, headers: Mapping[str, str], body_hash: str) -> dict[str, str]:
         """Return the headers with what signs them; raises AuthenticationError for what cannot be renewed."""

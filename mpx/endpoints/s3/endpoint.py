@@ -1,6 +1,6 @@
 """A bucket of S3 as an endpoint. Folders are what keys have in common up to a slash; nothing makes them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.s3.access import S3Access
@@ -14,6 +14,7 @@ from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.headers import HeaderError, content_range
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
@@ -25,7 +26,7 @@ LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
 TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
 _CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
-_NO_SUCH_RANGE = 416  # of an empty object no byte is there
+_PARTIAL, _NO_SUCH_RANGE = 206, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
 
@@ -86,19 +87,26 @@ class S3Endpoint(WebEndpoint):
     def _object(self, name: str) -> FileInfo | None:
         if name.endswith("/"):
             return None
-        reply, content, url = self._questions.ask("HEAD", name)
-        if is_success(reply):
-            return self._described(reply)
+        reply, content, url = self._ask_about(name)
         if reply.status in MISSING:
             return None
-        if reply.status in _NOT_PERMITTED:
-            reply, content, url = self._questions.ask("GET", name, headers={"Range": "bytes=0-0"})
-            if reply.status in MISSING:
-                return None
-            # Only HEAD may be what is not permitted, or it has not told that the bucket is in another region.
-            if is_success(reply) or reply.status == _NO_SUCH_RANGE:
-                return self._described_by_part(reply)
+        if reply.status in (_PARTIAL, _NO_SUCH_RANGE):
+            return self._described_by_part(reply)
+        if is_success(reply):
+            return self._described(reply)
         raise self._questions.refused(reply, content, url, "describe")
+
+    def _ask_about(
+        self, name: str, headers: Mapping[str, str] | None = None
+    ) -> tuple[HttpReply, bytes, WebUrl]:
+        """Ask by HEAD, and by GET of one byte where that is refused.
+
+        Only HEAD may be what is not permitted, or it has not told why: expired credentials, another region.
+        """
+        answer = self._questions.ask("HEAD", name, headers=headers)
+        if answer[0].status not in _NOT_PERMITTED:
+            return answer
+        return self._questions.ask("GET", name, headers={**(headers or {}), "Range": "bytes=0-0"})
 
     @staticmethod
     def _described(reply: HttpReply) -> FileInfo:
@@ -237,14 +245,14 @@ class S3Endpoint(WebEndpoint):
         what = str(self._s3.url_of(name))
         if not part.is_whole:
             return NoChecksum(kind(f"{what} has a checksum as a whole only"))
-        reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
-        if reply.status in _NOT_PERMITTED:  # others, as GET, may be
-            return NoChecksum(self._questions.refused(reply, content, url, "describe"))
+        reply, content, url = self._ask_about(name, {"x-amz-checksum-mode": "ENABLED"})
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
-        told = stored_sum(reply, algorithm) or (
-            composed_sum(self._questions, name, reply) if algorithm == "md5" else None
-        )
+        is_part, told = reply.status == _PARTIAL, None
+        if algorithm == "md5" or not is_part:  # a CRC-32 would be of the part
+            told = stored_sum(reply, algorithm)
+        if algorithm == "md5" and not (told or is_part):
+            told = composed_sum(self._questions, name, reply)
         why = f"the server tells no {algorithm} of {what}, which was stored in parts or is encrypted there"
         return told or NoChecksum(kind(why))
 
