@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from s3.buckets import Bucket, buckets_of
-from s3.lying_s3 import KEY, PART_BYTES, SMALL, WHOLE_BYTES
+from s3.lying_s3 import KEY, LEAST_BYTES, PART_BYTES, SMALL, WHOLE_BYTES
 from s3.scripted_s3 import ScriptedS3, scripted_s3
 from web.servers.moto import MotoSite, moto_site
 from web.servers.s3_site import S3Site
@@ -72,3 +72,21 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_worker, "WHOLE_BYTES", WHOLE_BYTES)
     for module in (upload_worker, copy_worker):
         monkeypatch.setattr(module, "part_bytes_of", lambda _: PART_BYTES)
+
+
+@pytest.fixture
+def least_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have parts as small as real servers take them."""
+    monkeypatch.setattr(upload_worker, "WHOLE_BYTES", LEAST_BYTES)
+    for module in (upload_worker, copy_worker):
+        monkeypatch.setattr(module, "part_bytes_of", lambda _: LEAST_BYTES)
+    monkeypatch.setattr(copy_worker, "MOST_COPIED_BYTES", LEAST_BYTES)
+    monkeypatch.setattr(copy_worker, "COPIED_PART_BYTES", LEAST_BYTES)
+
+
+@pytest.fixture
+def before(any_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    """Stands before the server of `any_bucket`; it passes on what the test does not have answered otherwise."""
+    with scripted_s3(behind=any_bucket.site) as made:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+        yield made

@@ -10,6 +10,7 @@ from web.lying import Outcome, copied
 SMALL = random.Random(1).randbytes(300_000)
 PART_BYTES = 40_000  # with the fixture `small_parts`, of files of more than ...
 WHOLE_BYTES = 60_000
+LEAST_BYTES = 5 << 20  # of a part but the last, at real servers
 IN_PARTS = random.Random(2).randbytes(100_000)  # is sent in three
 KEY = "folder/key"
 URL = f"s3://bucket/{KEY}"

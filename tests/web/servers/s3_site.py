@@ -51,11 +51,19 @@ class S3Site:
     @contextlib.contextmanager
     def running(self) -> Iterator[Self]:
         """It runs while in the `with` block."""
-        self.server.start(self._answers)
+        self.start()
         try:
             yield self
         finally:
             self.server.kill()
+
+    def start(self) -> None:
+        """Start it, once more after `kill`, and then on the same port."""
+        self.server.start(self._answers)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.server.kill()
 
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection("localhost", self.port, timeout=60)
