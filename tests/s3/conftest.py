@@ -86,7 +86,7 @@ def least_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def before(any_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
-    """Stands before the server of `any_bucket`; it passes on what the test does not have answered otherwise."""
+    """Stands before the server of `any_bucket`: it passes on what a test does not have answered otherwise."""
     with scripted_s3(behind=any_bucket.site) as made:
         monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
         yield made

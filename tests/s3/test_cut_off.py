@@ -133,7 +133,7 @@ def own_server(tmp_path: Path) -> Iterator[S3Site]:
 def test_a_server_is_killed_and_comes_back(
     own_server: S3Site, least_parts: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In an upload, and in a download."""
+    """In an upload, whose parts are kept, and in a download."""
     bucket = buckets_of(own_server, monkeypatch)
     source, back = make(tmp_path / "source", SIZE), tmp_path / "back"
     for ends in ((source, f"{bucket.url}key"), (f"{bucket.url}key", back)):
