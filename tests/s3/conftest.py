@@ -1,4 +1,4 @@
-"""Servers of S3, each started once, and a bucket of its own for each test."""
+"""A bucket of its own for each test, at the servers of S3 that all tests share; and scripted servers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,23 +7,9 @@ import pytest
 from s3.buckets import Bucket, buckets_of
 from s3.lying_s3 import KEY, LEAST_BYTES, PART_BYTES, SMALL, WHOLE_BYTES
 from s3.scripted_s3 import ScriptedS3, scripted_s3
-from web.servers.moto import MotoSite, moto_site
-from web.servers.s3_site import S3Site
-from web.servers.seaweedfs import seaweedfs_site
+from web.servers.moto import MotoSite
 
-from mpx.endpoints.s3 import copy_worker, upload_worker
-
-
-@pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoSite]:
-    with moto_site(tmp_path_factory.mktemp("moto")) as site:
-        yield site
-
-
-@pytest.fixture(scope="session")
-def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Site]:
-    with seaweedfs_site(tmp_path_factory.mktemp("seaweedfs")) as site:
-        yield site
+from mpx.endpoints.s3 import copy_worker, passed_parts, upload_worker
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +55,9 @@ def server(scripted: ScriptedS3) -> ScriptedS3:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have files of little more than nothing sent in parts."""
-    monkeypatch.setattr(upload_worker, "WHOLE_BYTES", WHOLE_BYTES)
-    for module in (upload_worker, copy_worker):
+    for module in (upload_worker, passed_parts):
+        monkeypatch.setattr(module, "WHOLE_BYTES", WHOLE_BYTES)
+    for module in (upload_worker, copy_worker, passed_parts):
         monkeypatch.setattr(module, "part_bytes_of", lambda _: PART_BYTES)
 
 
@@ -78,7 +65,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def least_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have parts as small as real servers take them."""
     monkeypatch.setattr(upload_worker, "WHOLE_BYTES", LEAST_BYTES)
-    for module in (upload_worker, copy_worker):
+    for module in (upload_worker, copy_worker, passed_parts):
         monkeypatch.setattr(module, "part_bytes_of", lambda _: LEAST_BYTES)
     monkeypatch.setattr(copy_worker, "MOST_COPIED_BYTES", LEAST_BYTES)
     monkeypatch.setattr(copy_worker, "COPIED_PART_BYTES", LEAST_BYTES)

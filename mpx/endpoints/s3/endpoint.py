@@ -236,9 +236,11 @@ class S3Endpoint(WebEndpoint):
     def _checksum(self, algorithm: str, part: Part) -> str | Exception:
         name, kind = part.name, self._questions.kind
         if self._writing and is_partial_name(name):
-            stored = self._s3.uploads.stored_at(name)
-            if stored is None and self._s3.uploads.size_of(name) is None:
+            stored, ready = self._s3.uploads.stored_at(name), self._s3.uploads.ready_at(name)
+            if stored is None and ready is None:
                 return kind(f"{self._s3.url_of(name)} is not there")
+            if ready is not None and ready.md5 and algorithm == "md5" and part.is_whole:
+                return ready.md5
             if stored is None:
                 return NoChecksum(kind("the server told no checksum of the parts that it stored"))
             name = stored
@@ -248,6 +250,8 @@ class S3Endpoint(WebEndpoint):
         reply, content, url = self._ask_about(name, {"x-amz-checksum-mode": "ENABLED"})
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
+        if algorithm not in _CHECKSUMS:
+            return NoChecksum(kind(f"S3 has no {algorithm} of {what}"))
         is_part, told = reply.status == _PARTIAL, None
         if algorithm == "md5" or not is_part:  # a CRC-32 would be of the part
             told = stored_sum(reply, algorithm)

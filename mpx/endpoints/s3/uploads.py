@@ -53,6 +53,7 @@ class ReadyUpload:
     begun: BegunUpload
     parts: tuple[StoredPart, ...]  # in order
     has_crc32: bool  # the server keeps that of the whole object
+    md5: str = ""  # of all bytes, in hex; empty where it is not known, or the server has not shown it
 
     @property
     def size_bytes(self) -> int:
