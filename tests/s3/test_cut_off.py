@@ -15,6 +15,7 @@ from web.servers.s3_site import S3Site
 from web.servers.seaweedfs import seaweedfs_site
 
 import mpx as api
+from mpx.errors import Interrupted
 
 SIZE, PARTS = 2 * LEAST_BYTES + 7, 3
 MIB = 1 << 20
@@ -89,6 +90,38 @@ def test_a_copy_at_the_server_is_cut_off(
     done = copied(f"{any_bucket.url}key", f"{any_bucket.url}copy", timeout_s=20.0, retries=3)
     assert done.code == 0, done
     assert any_bucket.get("copy") == data and not any_bucket.uploads()
+
+
+def test_a_copy_at_the_server_goes_on(
+    any_bucket: Bucket, before: ScriptedS3, least_parts: None, tmp_path: Path
+) -> None:
+    """Parts that the server has copied are not copied again, unless the source is another object by then."""
+    for is_changed in (False, True):
+        data = make(tmp_path / "x", SIZE).read_bytes()
+        any_bucket.put("key", data)
+        cancel = threading.Event()
+
+        def stop(asked: Asked, answer: Answer, cancel: threading.Event = cancel) -> Answer:
+            if asked.what == "part":
+                cancel.set()
+            return answer
+
+        before.after = stop
+        ends = f"{any_bucket.url}key", f"{any_bucket.url}copy {is_changed}"
+        with pytest.raises(Interrupted):
+            api.copy(*ends, api.CopyOptions(streams=1, third_party="only"), cancel=cancel)
+        before.after = lambda _, answer: answer
+        kept = {str(number) for number in any_bucket.parts()}  # one more may be under way
+        assert kept
+        if is_changed:
+            data = data[::-1]
+            any_bucket.put("key", data)
+        before.asked.clear()
+        report = api.copy(*ends, api.CopyOptions(third_party="only"))
+        assert any_bucket.get(f"copy {is_changed}") == data and not any_bucket.uploads()
+        sent = {asked.query["partNumber"] for asked in before.asked if asked.what == "part"}
+        assert len(sent) == PARTS if is_changed else not sent & kept
+        assert (report.bytes.resumed > 0) != is_changed
 
 
 def test_mpx_is_killed_in_an_upload(

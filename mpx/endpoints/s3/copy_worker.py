@@ -2,6 +2,7 @@
 
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
+from mpx.endpoints.s3.beginning import continued_copy
 from mpx.endpoints.s3.part_scheduler import PartScheduler, SendFile, SendPart
 from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
 from mpx.endpoints.s3.refusals import LARGEST_ERROR_BYTES, S3Error
@@ -46,7 +47,10 @@ class S3CopyWorker(S3UploadWorker):
             self._copy(file)
         else:
             part_bytes = max(COPIED_PART_BYTES, part_bytes_of(file.size_bytes))
-            self.hand_out(self.begin_anew(file, part_bytes, has_sums=False))
+            self.was_tried = True
+            resumes = self.context.options.resume
+            parted = continued_copy(self.questions, file, part_bytes) if resumes else None
+            self.hand_out(parted or self.begin_anew(file, part_bytes, source=file.tag or ""))
 
     def _source_of(self, file: FileTransfer) -> dict[str, str]:
         """Return the headers that name the source: as it was when it was listed, or not at all."""
