@@ -41,6 +41,7 @@ class S3Access(WebAccess):
         ca = options.ca or self._aws.ca
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
         self.speaks_dav = False
+        self.replaces_unseen = s3.replaces_unseen
         self.uploads = Uploads(self.bucket)
 
     def url_of(self, name: str) -> WebUrl:

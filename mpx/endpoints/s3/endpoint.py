@@ -8,6 +8,7 @@ from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
 from mpx.endpoints.s3.listing import FOLDER, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
+from mpx.endpoints.s3.refusals import S3Error
 from mpx.endpoints.s3.stored_sums import stored_sum
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
@@ -19,14 +20,18 @@ from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
 from mpx.location import Location
-from mpx.report import OnNote
+from mpx.report import OnNote, Severity
 from mpx.text import quoted
 
 LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
 TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
+UNSEEN = (
+    "the credentials do not permit to see what is in s3://{}: objects with the names of what is copied are "
+    "replaced (--overwrite never refuses that)"
+)
 _CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
-_PARTIAL, _NO_SUCH_RANGE = 206, 416  # of an empty object no byte is there
+_PARTIAL, _FORBIDDEN, _NO_SUCH_RANGE = 206, 403, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
 
@@ -40,6 +45,7 @@ class S3Endpoint(WebEndpoint):
         self._s3, self._writing = access, writing
         self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
         self._dialogue = self._questions.dialogue
+        self._is_blind = False  # see _is_unseen
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint."""
@@ -82,6 +88,8 @@ class S3Endpoint(WebEndpoint):
         return self._object(name) or (FOLDER if self._is_folder(name) else None)
 
     def _is_folder(self, name: str) -> bool:
+        if self._is_blind:
+            return False
         return has_any(self._questions, name)
 
     def _object(self, name: str) -> FileInfo | None:
@@ -94,7 +102,19 @@ class S3Endpoint(WebEndpoint):
             return self._described_by_part(reply)
         if is_success(reply):
             return self._described(reply)
+        if self._is_unseen(reply, content):
+            return None
         raise self._questions.refused(reply, content, url, "describe")
+
+    def _is_unseen(self, reply: HttpReply, content: bytes) -> bool:
+        """Tell whether we may not know what is there, and write all the same, as those may who only add."""
+        is_denied = reply.status == _FORBIDDEN and S3Error(content).code == "AccessDenied"
+        if not (is_denied and self._writing and self._s3.replaces_unseen):
+            return False
+        if not self._is_blind:
+            self._is_blind = True
+            self._s3.note(UNSEEN.format(self._s3.bucket), Severity.WARNING)
+        return True
 
     def _ask_about(
         self, name: str, headers: Mapping[str, str] | None = None
@@ -144,7 +164,11 @@ class S3Endpoint(WebEndpoint):
         for name, reply in zip(plain[1:], self._questions.heads(plain[1:]), strict=True):
             if reply is not None and is_success(reply):
                 found[name] = self._described(reply)
-            elif reply is not None and reply.status in MISSING and self._writing:
+            elif (
+                reply is not None
+                and self._writing
+                and (reply.status in MISSING or (self._is_blind and reply.status == _FORBIDDEN))
+            ):
                 found[name] = None
         for name in names:
             if name not in found:
@@ -248,6 +272,8 @@ class S3Endpoint(WebEndpoint):
         if not part.is_whole:
             return NoChecksum(kind(f"{what} has a checksum as a whole only"))
         reply, content, url = self._ask_about(name, {"x-amz-checksum-mode": "ENABLED"})
+        if self._is_unseen(reply, content):
+            return NoChecksum(self._questions.refused(reply, content, url, "describe"))
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
         if algorithm not in _CHECKSUMS:
