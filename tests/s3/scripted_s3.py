@@ -106,6 +106,8 @@ class ScriptedS3:
         return reply.status, kept, body
 
     def _answer(self, asked: Asked) -> Answer:
+        if asked.method == "PUT" and "x-amz-copy-source" in asked.headers:
+            return self._copied(asked)
         if asked.method == "PUT":
             stored = self._parts if asked.is_part else self.objects
             stored[asked.query.get("partNumber", asked.key)] = asked.body
@@ -127,6 +129,22 @@ class ScriptedS3:
         if found is None:
             return error(404, "NoSuchKey")
         return _part_of(found, asked.headers.get("range", "")) or (200, {"ETag": _etag(found)}, found)
+
+    def _copied(self, asked: Asked) -> Answer:
+        data = self.objects.get(_without_bucket(asked.headers["x-amz-copy-source"]))
+        if data is None:
+            return error(404, "NoSuchKey")
+        if asked.headers.get("x-amz-copy-source-if-match", _etag(data)) != _etag(data):
+            return error(412, "PreconditionFailed")
+        if part := _part_of(data, asked.headers.get("x-amz-copy-source-range", "")):
+            data = part[2]
+        stored = self._parts if asked.is_part else self.objects
+        stored[asked.query.get("partNumber", asked.key)] = data
+        return 200, {}, f"<CopyResult {NAME_SPACE}><ETag>{_etag(data)}</ETag></CopyResult>".encode()
+
+
+def _without_bucket(path: str) -> str:
+    return unquote(path).lstrip("/").partition("/")[2]
 
 
 def _part_of(found: bytes, asked: str) -> Answer | None:
@@ -162,7 +180,7 @@ def scripted_s3(behind: S3Site | None = None) -> Iterator[ScriptedS3]:
             asked = Asked(
                 self.command,
                 self.path,
-                unquote(parts.path).lstrip("/").partition("/")[2],
+                _without_bucket(parts.path),
                 {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()},
                 {key.lower(): value for key, value in self.headers.items()},
                 self.rfile.read(int(self.headers.get("Content-Length", "0"))),

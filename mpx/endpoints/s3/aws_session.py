@@ -3,6 +3,7 @@
 Nothing else imports botocore, and nobody imports this before an s3:// location is used.
 """
 
+import functools
 import hashlib
 import os
 import threading
@@ -19,6 +20,7 @@ try:
     from botocore.awsrequest import AWSRequest
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ProfileNotFound
+    from botocore.loaders import Loader, create_loader
 except ImportError as missing:
     raise UsageError(
         f"s3:// needs botocore ({missing}); install it with mpx, in its sources: pip install '.[s3]'"
@@ -43,6 +45,8 @@ class AwsSession:
         self.region = ""
         try:
             self._session = botocore.session.Session(profile=options.profile)
+            loader = _service_loader(self._session.get_config_variable("data_path"))
+            self._session.register_component("data_loader", loader)
             self.region = str(
                 options.region
                 or os.environ.get("AWS_REGION")
@@ -117,6 +121,12 @@ class AwsSession:
         except BotoCoreError as error:
             raise AuthenticationError(f"the credentials for S3 cannot be had: {error}") from None
         return {**headers, **{str(name): str(value) for name, value in request.headers.items()}}
+
+
+@functools.cache
+def _service_loader(data_path: str | None) -> Loader:
+    """Return what reads the descriptions of services: a megabyte, once for all copies of a process."""
+    return create_loader(data_path)
 
 
 HOW_TO_LOG_IN = (

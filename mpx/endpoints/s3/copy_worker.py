@@ -69,6 +69,7 @@ class S3CopyWorker(S3UploadWorker):
         reply, body = self._ask(url, self._source_of(file), file.size_bytes)
         if S3Error(body).code or not is_success(reply):
             raise self.refusal(reply, body, url)
+        _etag_in(body, url)  # a status comes before the server knows
         self.opened()
         if file.is_streamed:  # an empty one, whose end the server has seen
             file.ended(file.size_bytes)
@@ -101,7 +102,7 @@ class S3CopyWorker(S3UploadWorker):
 
 
 def _etag_in(body: bytes, url: WebUrl) -> str:
-    """Return the ETag of a part that was copied."""
+    """Return the ETag of what was copied; raises ConnectionLost where none is told."""
     try:
         etag = S3Answer(body).fields.get("ETag", "")
     except S3AnswerError:
