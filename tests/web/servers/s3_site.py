@@ -1,6 +1,7 @@
 """What the tests know of an S3 server that runs for them: where it is, its keys, its requests."""
 
 import contextlib
+import functools
 import http.client
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,8 +38,9 @@ class S3Site:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    @functools.cached_property
     def client(self) -> Any:
-        """A client of AWS that looks at what is there."""
+        """A client of AWS that looks at what is there; it takes a moment to make."""
         return botocore.session.Session().create_client(
             "s3",
             REGION,
