@@ -9,7 +9,7 @@ from s3.lying_s3 import KEY, LEAST_BYTES, PART_BYTES, SMALL, WHOLE_BYTES
 from s3.scripted_s3 import ScriptedS3, scripted_s3
 from web.servers.moto import MotoSite
 
-from mpx.endpoints.s3 import copy_worker, passed_parts, upload_worker
+from mpx.endpoints.s3 import copy_worker, passed_parts, streaming, upload_worker
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def server(scripted: ScriptedS3) -> ScriptedS3:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have files of little more than nothing sent in parts."""
-    for module in (upload_worker, passed_parts):
+    for module in (upload_worker, passed_parts, streaming):
         monkeypatch.setattr(module, "WHOLE_BYTES", WHOLE_BYTES)
     for module in (upload_worker, copy_worker, passed_parts):
         monkeypatch.setattr(module, "part_bytes_of", lambda _: PART_BYTES)
