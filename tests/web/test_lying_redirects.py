@@ -253,7 +253,7 @@ def test_an_upload_is_led_on(size: int, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
         def lead(exchange: Exchange) -> Answer:
             if exchange.asked.headers.get("expect") != "100-continue":
-                return Answer(501)  # as to the file that shows whether parts are stored
+                return Answer(501, ends=True)  # as to the file that shows whether parts are stored
             names.append(exchange.asked.path)
             return Answer(307, {"Location": partial(data, 0)}, ends=True)
 

@@ -52,7 +52,7 @@ def test_an_upload_is_refused_before_the_body(status: int, tmp_path: Path) -> No
 
     def refuses(exchange: Exchange) -> Answer:
         if exchange.asked.headers.get("expect") != "100-continue":
-            return Answer(501)  # as to the file that shows whether parts are stored
+            return Answer(501, ends=True)  # as to the file that shows whether parts are stored
         return Answer(status, ends=True)
 
     outcome, server = uploaded(tmp_path, {"PUT": refuses}, len(LARGE), retries=0)
