@@ -34,6 +34,7 @@ from mpx.net.dial import Dial
 from mpx.report import OnNote, no_note
 
 _MOST_MOVED = 10_000  # redirects that are remembered
+_UNKNOWN_CA = "if you know its CA, name that with --ca"
 _SHOWS_TLS_S = 5.0  # within which a server that speaks it answers
 _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 
@@ -249,6 +250,7 @@ class WebAccess:
                     options.connect_timeout_s,
                     name=origin.host,
                     in_the_clear=self.written(secure=False),
+                    unknown_ca=_UNKNOWN_CA,
                     stop=stop,
                 )
                 connection.settimeout(options.timeout_s)
