@@ -94,6 +94,15 @@ def test_it_loses_data_and_has_no_names_for_a_time(size: int, tmp_path: Path) ->
     assert any("not atomic" in note for note in outcome.notes)
 
 
+def test_a_server_that_has_said_what_it_can_do_is_not_asked_again(tmp_path: Path) -> None:
+    (tmp_path / "src").write_bytes(LARGE)
+    with ScriptedHttp({}, {"/folder/other": b""}) as server:
+        outcome = copied(tmp_path / "src", f"{server.origin}{NAME}")
+        assert outcome.code == 0 and not any("not atomic" in note for note in outcome.notes)
+        assert server.files[NAME] == LARGE
+        assert len(server.asked("OPTIONS")) == 1
+
+
 @pytest.mark.parametrize("status", [404, 409, 412, 403, 405, 501, 400, 500, 201])
 def test_what_renaming_nothing_tells(status: int, tmp_path: Path) -> None:
     """A server that does not say what it can do is asked to rename what is not there."""

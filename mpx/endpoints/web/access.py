@@ -69,6 +69,7 @@ class WebAccess:
         self.server = ServerDigests(options.asked_checksum)
         self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
+        self.says_dav = False  # it has said so, which a URL alone does not
         self.quirks: DavQuirks | None = None  # of the server; None: it has not answered yet
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
