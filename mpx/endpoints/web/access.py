@@ -16,6 +16,7 @@ from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.part_stores import PartStores
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
@@ -42,6 +43,8 @@ _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 class WebAccess:
     """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
 
+    takes_turns = False  # a server that refuses some connections says so by 503
+
     def __init__(
         self,
         location: Location,
@@ -58,6 +61,7 @@ class WebAccess:
         self.note = note
         self.tokens = BearerTokens(options.token_files)
         self.pipelining = Pipelining()
+        self.part_stores = PartStores()
         self._queries = dict(queries or {})
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()

@@ -181,9 +181,9 @@ class WebDialogue:
             if not reply.is_ended and (reply.size_bytes or 0) <= DRAINED_BYTES:
                 reply.read(DRAINED_BYTES)
             if not reply.is_reusable:
-                self._drop(origin)
+                self.drop(origin)
         except BaseException:
-            self._drop(origin)
+            self.drop(origin)
             raise
 
     def _sent(self, request: WebRequest, body: bytes) -> HttpReply:
@@ -197,7 +197,7 @@ class WebDialogue:
         except ConnectionLost:
             if not was_used or connection.incoming.has_some or request.method not in _REPEATABLE:
                 raise
-        self._drop(origin)
+        self.drop(origin)
         connection = self.connection(origin)
         connection.send(request, body)
         return self._reply(connection, request.method)
@@ -221,7 +221,7 @@ class WebDialogue:
     def connection(self, origin: Origin) -> HttpConnection:
         """Return the connection to a server, opened if there is none that lasts: many end when idle."""
         if origin in self._kept and not tcp.is_open(self._kept[origin].socket):
-            self._drop(origin)
+            self.drop(origin)
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()
@@ -244,14 +244,15 @@ class WebDialogue:
         """Return the connection to a server, which is not kept any longer; None where there is none."""
         return self._kept.pop(origin, None)
 
-    def _drop(self, origin: Origin) -> None:
+    def drop(self, origin: Origin) -> None:
+        """Close the connection to a server, if there is one."""
         if connection := self._kept.pop(origin, None):
             connection.close()
 
     def close(self) -> None:
         """Close all connections."""
         for origin in list(self._kept):
-            self._drop(origin)
+            self.drop(origin)
 
 
 def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
