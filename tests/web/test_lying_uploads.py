@@ -32,7 +32,8 @@ def test_100_continue_never_comes(size: int, tmp_path: Path) -> None:
     """The data are sent all the same (RFC 9110, 10.1.1)."""
 
     def silent(exchange: Exchange) -> Answer:
-        assert exchange.asked.headers["expect"]
+        if "expect" not in exchange.asked.headers:  # of the small file that shows whether parts are stored
+            return Answer(501)
         return stored(exchange, exchange.read(exchange.length))
 
     assert uploaded({"PUT": silent}, size, tmp_path, retries=0)[0].code == 0
