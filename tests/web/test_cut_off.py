@@ -24,7 +24,8 @@ SIZE, SHORT = 24_000_007, 6_000_001
 RATE = ("--rate", "80Mbit/s")  # so the whole takes 2.4 s
 KEPT = 0.9 if "MPX_KILLS" in os.environ else 0.5  # beside other tests what has arrived is confirmed later
 SLOW = api.CopyOptions(rate_bps=40e6)
-SERVERS = {"nginx": nginx_site, "apache": apache_site, "wsgidav": wsgidav_site}
+MakeSite = Callable[..., contextlib.AbstractContextManager[WebSite]]
+SERVERS: dict[str, MakeSite] = {"nginx": nginx_site, "apache": apache_site, "wsgidav": wsgidav_site}
 
 
 @pytest.fixture(scope="module")
