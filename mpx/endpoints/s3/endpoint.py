@@ -6,7 +6,8 @@ from dataclasses import replace
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
-from mpx.endpoints.s3.listing import FOLDER, children, has_any
+from mpx.endpoints.s3.keys import prefix_of
+from mpx.endpoints.s3.listing import FOLDER, ask_object_and_folder, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.stored_sums import stored_sum
 from mpx.endpoints.web.describe import info_of_head
@@ -37,6 +38,8 @@ class S3Endpoint(WebEndpoint):
         self._s3, self._writing = access, writing
         self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
         self._dialogue = self._questions.dialogue
+        self._is_listed = False  # the bucket is there, and may be listed
+        self._missing = ""  # what `stat` has not found: who asks it asks next what is in the way of writing it
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint."""
@@ -74,11 +77,26 @@ class S3Endpoint(WebEndpoint):
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
+        found = self._looked_up(name)
+        self._missing = "" if found else name
+        return found
+
+    def _looked_up(self, name: str) -> FileInfo | None:
         if self._writing and is_partial_name(name):
             return self._unfinished(name)
-        return self._object(name) or (FOLDER if self._is_folder(name) else None)
+        reply, is_folder = ask_object_and_folder(self._questions, name)
+        if reply is not None and is_success(reply):
+            return self._described(reply)
+        if (reply is None or reply.status not in MISSING) and (found := self._object(name)):
+            return found
+        if is_folder is None:
+            is_folder = self._is_folder(name)
+        self._is_listed = True
+        return FOLDER if is_folder else None
 
     def _is_folder(self, name: str) -> bool:
+        if not prefix_of(name) and self._is_listed:
+            return True
         return has_any(self._questions, name)
 
     def _object(self, name: str) -> FileInfo | None:
@@ -113,6 +131,9 @@ class S3Endpoint(WebEndpoint):
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint. What is written as a file has no folder in its way."""
+        if self._writing and [*names] == [self._missing]:
+            self._missing = ""
+            return [None]
         found: dict[str, FileInfo | MpxError | None] = {}
         plain = [
             name for name in names if not (name.endswith("/") or (self._writing and is_partial_name(name)))
@@ -131,7 +152,7 @@ class S3Endpoint(WebEndpoint):
 
     def _alone(self, name: str, found: dict[str, FileInfo | MpxError | None]) -> None:
         try:
-            found[name] = self.stat(name)
+            found[name] = self._looked_up(name)
         except MpxError as error:
             if error.may_retry or not isinstance(error, self._questions.kind):
                 raise
