@@ -25,6 +25,7 @@ LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
 TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
 _CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
+_TELL_SUMS = {"x-amz-checksum-mode": "ENABLED"}
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
 
@@ -39,7 +40,9 @@ class S3Endpoint(WebEndpoint):
         self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
         self._dialogue = self._questions.dialogue
         self._is_listed = False  # the bucket is there, and may be listed
-        self._missing = ""  # what `stat` has not found: who asks it asks next what is in the way of writing it
+        self._missing = (
+            ""  # what `stat` has not found; whoever asks that asks `stats` next
+        )
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint."""
@@ -226,13 +229,17 @@ class S3Endpoint(WebEndpoint):
     ) -> list[str | Exception]:
         """See Endpoint. Of what is written those count that came with each answer (see S3UploadWorker)."""
         found: list[str | Exception] = []
-        for part in parts:
+        names = [self._name_of(part) for part in parts]
+        asked = [name for name in names if isinstance(name, str)]
+        heads = iter(self._questions.heads(asked, _TELL_SUMS) if len(asked) > 1 else [None] * len(asked))
+        for name in names:
             if stop():
                 raise Interrupted("stopped")
-            found.append(self._checksum(algorithm, part))
+            found.append(self._checksum(algorithm, name, next(heads)) if isinstance(name, str) else name)
         return found
 
-    def _checksum(self, algorithm: str, part: Part) -> str | Exception:
+    def _name_of(self, part: Part) -> str | Exception:
+        """Return the name of the object that has the checksum of a part, or why there is none."""
         name, kind = part.name, self._questions.kind
         if self._writing and is_partial_name(name):
             stored = self._s3.uploads.stored_at(name)
@@ -241,17 +248,22 @@ class S3Endpoint(WebEndpoint):
             if stored is None:
                 return NoChecksum(kind("the server told no checksum of the parts that it stored"))
             name = stored
-        what = str(self._s3.url_of(name))
         if not part.is_whole:
-            return NoChecksum(kind(f"{what} has a checksum as a whole only"))
-        reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
-        if not is_success(reply):
-            return self._questions.refused(reply, content, url, "describe")
+            return NoChecksum(kind(f"{self._s3.url_of(name)} has a checksum as a whole only"))
+        return name
+
+    def _checksum(self, algorithm: str, name: str, head: HttpReply | None) -> str | Exception:
+        """Return the checksum of an object; `head`: an answer to HEAD, if there is one."""
+        reply = head
+        if reply is None or not is_success(reply):
+            reply, content, url = self._questions.ask("HEAD", name, headers=_TELL_SUMS)
+            if not is_success(reply):
+                return self._questions.refused(reply, content, url, "describe")
         told = stored_sum(reply, algorithm) or (
             composed_sum(self._questions, name, reply) if algorithm == "md5" else None
         )
-        why = f"the server tells no {algorithm} of {what}, which was stored in parts or is encrypted there"
-        return told or NoChecksum(kind(why))
+        what = f"{self._s3.url_of(name)}, which was stored in parts or is encrypted there"
+        return told or NoChecksum(self._questions.kind(f"the server tells no {algorithm} of {what}"))
 
     def close(self) -> None:
         """See Endpoint."""
