@@ -3,7 +3,7 @@
     mpx lab simulate python bench/s3_small.py [--files 10000] [--tools ...]   (needs root, weed and rclone)
 
 Files of 10 kB from and to SeaweedFS, 200 Mbit/s and 60 ms; rclone with its defaults (4 transfers) and with
-32. Whole commands count, from start to end, and trees are compared. Each run has a bucket's folder of its own.
+32. Whole commands count, from start to end, and trees are compared.
 Goals: at least 2 times as fast as rclone with its defaults, and no slower than with 32.
 """
 

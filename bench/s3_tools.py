@@ -4,7 +4,6 @@ import contextlib
 import json
 import shutil
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -129,7 +128,7 @@ def rclone(state: Path) -> list[str]:
 
 def environment(url: str, state: Path, tool: str = "") -> Mapping[str, str]:
     """Return the environment of a tool, with the settings of the AWS tools; `state`: a folder for them."""
-    settings = state / f"aws-{AWS_16 == tool}"
+    settings = state / f"aws-{tool == AWS_16}"
     requests = "s3 =\n  max_concurrent_requests = 16\n" if tool == AWS_16 else ""
     settings.write_text(f"[default]\nregion = {_REGION}\n{requests}")
     inherited = web_tools.environment().items()
