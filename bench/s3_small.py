@@ -40,8 +40,9 @@ class S3Small(web_small.WebSmall):
     folder = "reports/s3-small"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add which tools run, as the others take minutes of simulated time."""
+        """Add which tools run and which way, as each takes long."""
         super().arguments(parser)
+        parser.add_argument("--ways", nargs="+", choices=(DOWN, UP), default=[DOWN, UP])
         parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
 
     def results(self, options: argparse.Namespace) -> SmallResults:
@@ -56,10 +57,11 @@ class S3Small(web_small.WebSmall):
             source = folder / "source"
             web_small.fill(source, options.files)
             with s3_tools.seaweedfs(lab.host("far"), folder) as url:
-                _there(lab.host("far"), url, folder, str(source), ":source")
+                if DOWN in options.ways:
+                    _there(lab.host("far"), url, folder, str(source), ":source")
                 for number in range(RUNS[options.effort]):
                     for tool in tools:
-                        for way in (DOWN, UP):
+                        for way in options.ways:
                             took_s = _timed(lab, url, folder, source, way, tool, number)
                             found.setdefault((tool, way), []).append(took_s)
                             sys.stderr.write(f"{tool}, {way}: {took_s:.2f} s\n")
