@@ -127,7 +127,13 @@ def web_access(
         from mpx.endpoints.s3.access import S3Access
         from mpx.endpoints.s3.options import S3Options
 
-        aws = S3Options(options.profile, options.region, options.endpoint_url, options.sign_request)
+        aws = S3Options(
+            options.profile,
+            options.region,
+            options.endpoint_url,
+            options.sign_request,
+            replaces_unseen=options.overwrite != "never",
+        )
         return S3Access(location, web, aws, note)
     return WebAccess(location, web, queries, note)
 

@@ -11,7 +11,8 @@ from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.whole_number import read_size
-from mpx.errors import ConnectionLost, MpxError, PartialFailure
+from mpx.errors import ConnectionLost, MpxError, PartialFailure, SourceError
+from mpx.text import shown
 
 FOLDER = FileInfo(Kind.FOLDER, 0)
 
@@ -48,7 +49,7 @@ def _has_any(answer: S3Answer, name: str) -> bool:
 
 
 def children(questions: S3Questions, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
-    """Yield what is in a folder; see Endpoint.entries."""
+    """Yield what is in a folder; see Endpoint.entries. Where it is to be written, any is there, and empty."""
     prefix, token = prefix_of(name), ""
     while True:
         query: dict[str, str | int | None] = {
@@ -60,6 +61,9 @@ def children(questions: S3Questions, name: str) -> Iterator[tuple[str, FileInfo 
         if token:
             query["continuation-token"] = token
         page = questions.answer("GET", "list", "/", query)
+        if questions.kind is SourceError and not (token or page.records) and prefix:
+            where = f"s3://{questions.access.bucket}/{prefix}"
+            raise SourceError(f"{shown(where)} does not exist: no key begins with that")
         yield from _entries(page, prefix, questions.access.bucket)
         if page.fields.get("IsTruncated", "").strip() != "true":
             return

@@ -55,7 +55,7 @@ class S3UploadWorker(WebWorker):
         self._work: SendFile | SendPart | None = None  # in hand
         self.was_tried = False
         stop = context.failure.cancel.is_set
-        self._questions = S3Questions(access, DestinationError, stop)
+        self.questions = S3Questions(access, DestinationError, stop)
         timeout_s = context.options.timeout_s
         self.sender = PartSender(access, self.lanes, self.control.limiter, timeout_s, stop)
 
@@ -113,9 +113,9 @@ class S3UploadWorker(WebWorker):
             file.stream()
         note = self.context.supervisor.note
         if file.is_streamed:
-            discard(self._questions, file.partial, note)
+            discard(self.questions, file.partial, note)
             file.take_all()
-            send_stream(self, self._questions, file, fd)
+            send_stream(self, self.questions, file, fd)
         elif file.size_bytes <= WHOLE_BYTES:
             self._put(file, Bytes(file.source, fd, 0, file.size_bytes))
         else:
@@ -170,24 +170,29 @@ class S3UploadWorker(WebWorker):
         parted = None
         if self.context.options.resume:
             verifies = self.verifies(file)
-            parted = continued(self._questions, file, self.sender, fd, stop, verifies=verifies)
+            parted = continued(self.questions, file, self.sender, fd, stop, verifies=verifies)
         if parted is None:
-            parted = self.begin_anew(file, part_bytes_of(file.size_bytes), has_sums=True)
+            parted = self.begin_anew(file, part_bytes_of(file.size_bytes))
         self.hand_out(parted)
 
-    def begin_anew(self, file: FileTransfer, part_bytes: int, *, has_sums: bool) -> PartedFile:
-        """Begin an upload; one that an earlier run has begun is aborted."""
+    def begin_anew(self, file: FileTransfer, part_bytes: int, source: str | None = None) -> PartedFile:
+        """Begin an upload; one that an earlier run has begun is aborted.
+
+        `source`: the ETag of what the server copies, empty where it tells none; None: bytes are sent.
+        """
         self.was_tried = True
         note = self.context.supervisor.note
         with self._scheduler.beginning(), self._asking_over_lane():
-            discard(self._questions, file.partial, note)
+            discard(self.questions, file.partial, note)
             self._forget(file)
-            return new_upload(self._questions, file, part_bytes, note, has_sums=has_sums)
+            return new_upload(
+                self.questions, file, part_bytes, note, has_sums=source is None, source=source or ""
+            )
 
     @contextlib.contextmanager
     def _asking_over_lane(self) -> Iterator[None]:
         """Ask, within, over the connection that parts will be sent over."""
-        origin, dialogue = self.s3.origin, self._questions.dialogue
+        origin, dialogue = self.s3.origin, self.questions.dialogue
         http = self.lanes.to(origin).http
         dialogue.keep(http)
         try:
@@ -262,7 +267,7 @@ class S3UploadWorker(WebWorker):
     def drop(self) -> None:
         """See SessionWorker."""
         super().drop()
-        self._questions.close()
+        self.questions.close()
 
     def lost(self, error: MpxError, /) -> Lost:
         """See SessionWorker. Parts that were stored stay; nothing of one that was not is of use."""
