@@ -5,6 +5,7 @@ on the way) against a scripted one.
 """
 
 import contextlib
+import filecmp
 import os
 import re
 import threading
@@ -27,6 +28,7 @@ import mpx
 from mpx.errors import IntegrityError, Interrupted
 
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
@@ -52,7 +54,7 @@ SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
     *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto"),
-    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up")),
+    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier != "Apache up"),
 )
 # What was read, and had these checksums, has its name before it is known that the source is another by now:
 STORED_AT_ONCE = ("moto up", "SeaweedFS up")
@@ -173,13 +175,31 @@ def test_bytes_arrive_as_they_were(way: Way, size: int) -> None:
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
 
 
+@pytest.mark.long
+def test_a_file_of_five_gibibytes(way: Way) -> None:
+    """With holes, and with bytes where offsets of 31 and 32 bits end."""
+    source, destination = way.source / "file", way.destination / "file"
+    try:
+        with source.open("wb") as file:
+            file.truncate(5 * GIB + 3)
+            for offset in (0, 2 * GIB - 5, 4 * GIB - 5, 5 * GIB - 7):
+                file.seek(offset)
+                file.write(os.urandom(10))
+        report = way.copy("file")
+        assert filecmp.cmp(source, destination, shallow=False)
+        assert (report.status, report.bytes.moved) == ("done", 5 * GIB + 3)
+    finally:  # where a server stores no holes they are large
+        source.unlink()
+        destination.unlink(missing_ok=True)
+
+
 def test_a_stopped_copy_goes_on(way: Way) -> None:
     content = os.urandom(SLOW_BYTES)
     (way.source / "file").write_bytes(content)
     cancel = threading.Event()
 
     def stop(progress: mpx.Progress) -> None:
-        if progress.bytes_done:
+        if progress.bytes_done >= SLOW_BYTES // 2:
             cancel.set()
 
     with pytest.raises(Interrupted):

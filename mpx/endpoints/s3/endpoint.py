@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.capabilities import S3
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
 from mpx.endpoints.s3.keys import prefix_of
@@ -17,6 +18,7 @@ from mpx.endpoints.web.headers import HeaderError, content_range
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
+from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
@@ -31,7 +33,6 @@ UNSEEN = (
     "the credentials do not permit to see what is in s3://{}: objects with the names of what is copied are "
     "replaced (--overwrite never refuses that)"
 )
-_CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
 _TELL_SUMS = {"x-amz-checksum-mode": "ENABLED"}
 _PARTIAL, _FORBIDDEN, _NO_SUCH_RANGE = 206, 403, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
@@ -51,6 +52,15 @@ class S3Endpoint(WebEndpoint):
         self._missing = ""  # what `stat` has not found; whoever asks that asks `stats` next
         self._is_blind = False  # see _is_unseen
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint. It is faithful, as each answer tells the checksum of what is stored."""
+        return S3
+
+    def find_out(self, *questions: Question) -> Capabilities:  # noqa: ARG002  all is known
+        """See Endpoint."""
+        return S3
+
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint."""
 
@@ -66,22 +76,6 @@ class S3Endpoint(WebEndpoint):
             key.decode("utf-8")
         except UnicodeDecodeError:
             raise UsageError(f"the name {quoted(name)} is not UTF-8, as keys of S3 are; rename it") from None
-
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint. Parts that are stored have sizes of their own."""
-        return not self._writing
-
-    def can_rename(self) -> bool:
-        """See Endpoint. An object appears once it is whole."""
-        return True
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint. Each answer tells the checksum of what is stored."""
-        return True
 
     # --- describing ----------------------------------------------------------------------------------
 
@@ -261,10 +255,6 @@ class S3Endpoint(WebEndpoint):
 
     # --- checking ------------------------------------------------------------------------------------
 
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """See Endpoint."""
-        return algorithm in _CHECKSUMS and not parts
-
     def checksums(
         self,
         algorithm: str,
@@ -312,7 +302,7 @@ class S3Endpoint(WebEndpoint):
                 return NoChecksum(self._questions.refused(reply, content, url, "describe"))
             if not is_success(reply):
                 return self._questions.refused(reply, content, url, "describe")
-        if algorithm not in _CHECKSUMS:
+        if algorithm not in S3.checksums:
             return NoChecksum(kind(f"S3 has no {algorithm} of {what}"))
         is_part, told = reply.status == _PARTIAL, None
         if algorithm == "md5" or not is_part:  # a CRC-32 would be of the part
