@@ -123,8 +123,8 @@ def fetch(tool: str, url: str, target: Path, state: Path) -> list[str]:
     """Return the command that downloads one file; `state`: a folder for what tools keep."""
     aria2 = ["aria2c", "-q", "--file-allocation=none", "-d", str(target.parent), "-o", target.name]
     return {
-        MPX: [*_mpx(state), url, str(target)],
-        MPX_FAST: [*_mpx(state), "--policy", "fast", url, str(target)],
+        MPX: [*mpx(state), url, str(target)],
+        MPX_FAST: [*mpx(state), "--policy", "fast", url, str(target)],
         ARIA2_16: [*aria2, "-x16", "-s16", "-k1M", url],
         ARIA2: [*aria2, url],
         CURL: ["curl", "-sf", "-o", str(target), url],
@@ -135,8 +135,8 @@ def fetch(tool: str, url: str, target: Path, state: Path) -> list[str]:
 def store(tool: str, source: Path, url: str, name: str, state: Path) -> list[str]:
     """Return the command that uploads one file."""
     return {
-        MPX: [*_mpx(state), str(source), f"{url}/{name}"],
-        MPX_FAST: [*_mpx(state), "--policy", "fast", str(source), f"{url}/{name}"],
+        MPX: [*mpx(state), str(source), f"{url}/{name}"],
+        MPX_FAST: [*mpx(state), "--policy", "fast", str(source), f"{url}/{name}"],
         CURL: ["curl", "-sf", "-T", str(source), f"{url}/{name}"],
         RCLONE: [*_rclone(url, state, "copyto"), str(source), f":webdav:{name}"],
     }[tool]
@@ -146,13 +146,14 @@ def tree(tool: str, url: str, ends: Sequence[str], state: Path) -> list[str]:
     """Return the command that copies a tree; what is at the server is `:NAME`."""
     if tool == MPX:
         dav = url.replace("http://", "dav://", 1)
-        return [*_mpx(state), "-r", *(f"{dav}/{each[1:]}" if each[0] == ":" else each for each in ends)]
+        return [*mpx(state), "-r", *(f"{dav}/{each[1:]}" if each[0] == ":" else each for each in ends)]
     more = ["--transfers", "32", "--checkers", "32"] if tool == RCLONE_32 else []
     names = [f":webdav:{each[1:]}" if each[0] == ":" else each for each in ends]
     return [*_rclone(url, state, "copy"), *more, *names]
 
 
-def _mpx(state: Path) -> list[str]:
+def mpx(state: Path) -> list[str]:
+    """Return the command of a copy without its ends; `state`: a folder for what it keeps."""
     return ["env", f"MPX_STATE_DIR={state}/mpx", sys.executable, "-m", "mpx", "copy", "-q"]
 
 

@@ -41,6 +41,7 @@ class Asked:
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes
+    port: int  # of the client
 
     @property
     def is_part(self) -> bool:
@@ -196,6 +197,7 @@ def scripted_s3(behind: S3Site | None = None) -> Iterator[ScriptedS3]:
                 {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()},
                 {key.lower(): value for key, value in self.headers.items()},
                 self.rfile.read(int(self.headers.get("Content-Length", "0"))),
+                self.client_address[1],
             )
             try:
                 status, headers, body = made.answer(asked)

@@ -9,8 +9,11 @@ from s3.buckets import Bucket, buckets_of
 from sites import make
 from web.servers.s3_site import S3Site
 
+from mpx.endpoints.s3.parts import LEAST_PART_BYTES
+
 MIB = 1 << 20
-SIZE, PARTS = 27 * MIB + 1, 4
+SIZE = 27 * MIB + 1
+PARTS = -(-SIZE // LEAST_PART_BYTES)
 SLOWLY = ("--rate", "240Mbit/s", "--streams", "2")  # a part takes some tenths of a second
 WITHIN_S = 60.0
 

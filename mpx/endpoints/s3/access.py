@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 from mpx.endpoints.s3 import refusals
 from mpx.endpoints.s3.aws_session import HASH, HOW_TO_LOG_IN, NOTHING, UNSIGNED_BODY, AwsSession
 from mpx.endpoints.s3.options import S3Options
+from mpx.endpoints.s3.stored_sums import md5_of
 from mpx.endpoints.s3.uploads import Uploads
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import WebRequest
@@ -70,6 +71,10 @@ class S3Access(WebAccess):
         body_hash = given.pop(HASH, UNSIGNED_BODY if method == "PUT" else NOTHING)
         signed = self._aws.signed(method, f"{url.origin}{url.target}", given, body_hash)
         return WebRequest(method, url, signed)
+
+    def digest_with(self, reply: HttpReply, algorithm: str) -> str | None:
+        """See WebAccess. It is the ETag, but of an object that was stored in parts or is encrypted."""
+        return md5_of(reply) if algorithm == "md5" else None
 
     def has_credentials(self, origin: Origin) -> bool:
         """See WebAccess."""

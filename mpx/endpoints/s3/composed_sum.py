@@ -18,19 +18,23 @@ def composed_sum(questions: S3Questions, name: str, head: HttpReply) -> Composed
     if composed is None or not size_bytes:
         return None
     digits, count = composed
-    part_bytes = _size_of_part(questions, name, 1, count)
+    numbers = sorted({1, min(2, count), count})
+    urls = [questions.access.asking(name, {"partNumber": number}) for number in numbers]
+    replies = questions.heads_of(urls)
+    sizes = [
+        _size_of_part(reply or questions.ask("HEAD", name, {"partNumber": number})[0], count)
+        for number, reply in zip(numbers, replies, strict=True)
+    ]
+    part_bytes = sizes[0]
     if not part_bytes or -(-size_bytes // part_bytes) != count:
         return None
-    if count > 2 and _size_of_part(questions, name, 2, count) != part_bytes:
-        return None
-    if count > 1 and _size_of_part(questions, name, count, count) != size_bytes - (count - 1) * part_bytes:
-        return None
-    return ComposedMd5(digits, part_bytes)
+    last_bytes = size_bytes - (count - 1) * part_bytes
+    expected = [last_bytes if number == count else part_bytes for number in numbers]
+    return ComposedMd5(digits, part_bytes) if sizes == expected else None
 
 
-def _size_of_part(questions: S3Questions, name: str, number: int, count: int) -> int | None:
+def _size_of_part(reply: HttpReply, count: int) -> int | None:
     """Return the size of a part; None where the server does not tell, or tells of another number of parts."""
-    reply, _, _ = questions.ask("HEAD", name, {"partNumber": number})
     told = reply.header("x-amz-mp-parts-count")
     is_part = reply.status == _PARTIAL or bool(told) or count == 1
     return reply.told_bytes if is_success(reply) and is_part and told in (str(count), "") else None

@@ -7,7 +7,8 @@ from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.capabilities import S3
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
-from mpx.endpoints.s3.listing import FOLDER, children, has_any
+from mpx.endpoints.s3.keys import prefix_of
+from mpx.endpoints.s3.listing import FOLDER, ask_object_and_folder, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import S3Error
 from mpx.endpoints.s3.stored_sums import stored_sum
@@ -32,6 +33,7 @@ UNSEEN = (
     "the credentials do not permit to see what is in s3://{}: objects with the names of what is copied are "
     "replaced (--overwrite never refuses that)"
 )
+_TELL_SUMS = {"x-amz-checksum-mode": "ENABLED"}
 _PARTIAL, _FORBIDDEN, _NO_SUCH_RANGE = 206, 403, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
@@ -46,6 +48,8 @@ class S3Endpoint(WebEndpoint):
         self._s3, self._writing = access, writing
         self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
         self._dialogue = self._questions.dialogue
+        self._is_listed = False  # the bucket is there, and may be listed
+        self._missing = ""  # what `stat` has not found; whoever asks that asks `stats` next
         self._is_blind = False  # see _is_unseen
 
     @property
@@ -77,13 +81,28 @@ class S3Endpoint(WebEndpoint):
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
+        found = self._looked_up(name)
+        self._missing = "" if found else name
+        return found
+
+    def _looked_up(self, name: str) -> FileInfo | None:
         if self._writing and is_partial_name(name):
             return self._unfinished(name)
-        return self._object(name) or (FOLDER if self._is_folder(name) else None)
+        reply, is_folder = ask_object_and_folder(self._questions, name)
+        if reply is not None and is_success(reply):
+            return self._described(reply)
+        if (reply is None or reply.status not in MISSING) and (found := self._object(name)):
+            return found
+        if is_folder is None:
+            is_folder = self._is_folder(name)
+        self._is_listed = not self._is_blind
+        return FOLDER if is_folder else None
 
     def _is_folder(self, name: str) -> bool:
         if self._is_blind:
             return False
+        if not prefix_of(name) and self._is_listed:
+            return True
         return has_any(self._questions, name)
 
     def _object(self, name: str) -> FileInfo | None:
@@ -149,6 +168,9 @@ class S3Endpoint(WebEndpoint):
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint. What is written as a file has no folder in its way."""
+        if self._writing and [*names] == [self._missing]:
+            self._missing = ""
+            return [None]
         found: dict[str, FileInfo | MpxError | None] = {}
         plain = [
             name for name in names if not (name.endswith("/") or (self._writing and is_partial_name(name)))
@@ -171,7 +193,7 @@ class S3Endpoint(WebEndpoint):
 
     def _alone(self, name: str, found: dict[str, FileInfo | MpxError | None]) -> None:
         try:
-            found[name] = self.stat(name)
+            found[name] = self._looked_up(name)
         except MpxError as error:
             if error.may_retry or not isinstance(error, self._questions.kind):
                 raise
@@ -240,14 +262,23 @@ class S3Endpoint(WebEndpoint):
         stop: Callable[[], bool],
     ) -> list[str | Exception]:
         """See Endpoint. Of what is written those count that came with each answer (see S3UploadWorker)."""
+        known = [self._without_asking(algorithm, part) for part in parts]
+        names = [
+            self._s3.uploads.stored_at(part.name) or part.name
+            for part, told in zip(parts, known, strict=True)
+            if told is None
+        ]
+        heads = self._questions.heads(names, _TELL_SUMS) if len(names) > 1 else [None] * len(names)
+        asked = iter(zip(names, heads, strict=True))
         found: list[str | Exception] = []
-        for part in parts:
+        for told in known:
             if stop():
                 raise Interrupted("stopped")
-            found.append(self._checksum(algorithm, part))
+            found.append(self._checksum(algorithm, *next(asked)) if told is None else told)
         return found
 
-    def _checksum(self, algorithm: str, part: Part) -> str | Exception:
+    def _without_asking(self, algorithm: str, part: Part) -> str | Exception | None:
+        """Return the checksum of a part, or why there is none; None where the server is to be asked."""
         name, kind = part.name, self._questions.kind
         if self._writing and is_partial_name(name):
             stored, ready = self._s3.uploads.stored_at(name), self._s3.uploads.ready_at(name)
@@ -258,14 +289,19 @@ class S3Endpoint(WebEndpoint):
             if stored is None:
                 return NoChecksum(kind("the server told no checksum of the parts that it stored"))
             name = stored
-        what = str(self._s3.url_of(name))
         if not part.is_whole:
-            return NoChecksum(kind(f"{what} has a checksum as a whole only"))
-        reply, content, url = self._ask_about(name, {"x-amz-checksum-mode": "ENABLED"})
-        if self._is_unseen(reply, content):
-            return NoChecksum(self._questions.refused(reply, content, url, "describe"))
-        if not is_success(reply):
-            return self._questions.refused(reply, content, url, "describe")
+            return NoChecksum(kind(f"{self._s3.url_of(name)} has a checksum as a whole only"))
+        return None
+
+    def _checksum(self, algorithm: str, name: str, head: HttpReply | None) -> str | Exception:
+        """Return the checksum of an object; `head`: an answer to HEAD, if there is one."""
+        reply, what, kind = head, str(self._s3.url_of(name)), self._questions.kind
+        if reply is None or not is_success(reply):
+            reply, content, url = self._ask_about(name, _TELL_SUMS)
+            if self._is_unseen(reply, content):
+                return NoChecksum(self._questions.refused(reply, content, url, "describe"))
+            if not is_success(reply):
+                return self._questions.refused(reply, content, url, "describe")
         if algorithm not in S3.checksums:
             return NoChecksum(kind(f"S3 has no {algorithm} of {what}"))
         is_part, told = reply.status == _PARTIAL, None

@@ -7,6 +7,8 @@ from mpx.endpoints.s3.keys import child_of_key, decoded_key, prefix_of
 from mpx.endpoints.s3.questions import Query, S3Questions
 from mpx.endpoints.web.dates import iso_date
 from mpx.endpoints.web.names import HrefError
+from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.whole_number import read_size
 from mpx.errors import ConnectionLost, MpxError, PartialFailure, SourceError
@@ -17,10 +19,33 @@ FOLDER = FileInfo(Kind.FOLDER, 0)
 
 def has_any(questions: S3Questions, name: str) -> bool:
     """Tell whether there is a folder: an object whose key begins with the name and a slash."""
-    prefix = prefix_of(name)
-    query: Query = {"list-type": 2, "prefix": prefix, "max-keys": 1, "encoding-type": "url"}
-    answer = questions.answer("GET", "list", "/", query)
-    return bool(answer.records) or not prefix  # a bucket is there, whether or not it has anything
+    answer = questions.answer("GET", "list", "/", _one_below(name))
+    return _has_any(answer, name)
+
+
+def ask_object_and_folder(questions: S3Questions, name: str) -> tuple[HttpReply | None, bool | None]:
+    """Ask about an object, and whether there is a folder of that name, at once.
+
+    Returns the answer to the first, and that to the second; None for what is to be asked alone.
+    """
+    if name.endswith("/"):
+        return None, None
+    access = questions.access
+    head = access.request("HEAD", access.url_of(name), {})
+    below = access.request("GET", access.asking("/", _one_below(name)), {})
+    first, second = questions.dialogue.ask_each([head, below])
+    reply = first[0] if first else None
+    if second is None or not is_success(second[0]):
+        return reply, None
+    return reply, _has_any(questions.read(second[0], second[1], below.url, "list"), name)
+
+
+def _one_below(name: str) -> Query:
+    return {"list-type": 2, "prefix": prefix_of(name), "max-keys": 1, "encoding-type": "url"}
+
+
+def _has_any(answer: S3Answer, name: str) -> bool:
+    return bool(answer.records) or not prefix_of(name)  # a bucket is there, whether or not it has anything
 
 
 def children(questions: S3Questions, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:

@@ -1,7 +1,9 @@
 """What the workers of an upload do next: a part of a file that is begun, else the next file."""
 
+import contextlib
 import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mpx.endpoints.s3.parts import PartedFile
@@ -37,6 +39,7 @@ class PartScheduler(RangeScheduler):
         super().__init__(context)
         self._order = threading.Lock()
         self._parted: deque[PartedFile] = deque()  # with parts to send; with `_order` held
+        self._beginning = 0  # uploads in parts, of which the server is being told; with `_order` held
 
     def take_work(self) -> SendFile | SendPart | None:
         """Return what is to be done next, what is begun first; None where there is nothing now."""
@@ -50,6 +53,22 @@ class PartScheduler(RangeScheduler):
         with self._lock:
             file = self._open_next()
         return SendFile(file) if file else None
+
+    @contextlib.contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Have workers that wait know, within, that there will be parts soon."""
+        with self._order:
+            self._beginning += 1
+        try:
+            yield
+        finally:
+            with self._order:
+                self._beginning -= 1
+
+    @property
+    def is_beginning(self) -> bool:
+        """Whether there will be parts soon."""
+        return self._beginning > 0
 
     def put(self, parted: PartedFile) -> None:
         """Have the parts of a file handed out, once more or for the first time."""

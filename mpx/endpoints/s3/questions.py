@@ -87,10 +87,15 @@ class S3Questions:
         """Return the error for an answer that is no success."""
         return self.access.refused_with(reply, content, url, what, self.kind)
 
-    def heads(self, names: Sequence[str]) -> list[HttpReply | None]:
+    def heads(self, names: Sequence[str], headers: Mapping[str, str] | None = None) -> list[HttpReply | None]:
         """Ask about several keys at once; None for one that is to be asked about alone."""
-        urls = [self.access.url_of(name) for name in names]
-        return [answer[0] if answer else None for answer in self.dialogue.ask_all("HEAD", urls)]
+        return self.heads_of([self.access.url_of(name) for name in names], headers)
+
+    def heads_of(
+        self, urls: Sequence[WebUrl], headers: Mapping[str, str] | None = None
+    ) -> list[HttpReply | None]:
+        """As `heads`, by URLs."""
+        return [answer[0] if answer else None for answer in self.dialogue.ask_all("HEAD", urls, headers)]
 
     def close(self) -> None:
         """Close all connections."""

@@ -21,7 +21,7 @@ from mpx.engine.source_change import AGAIN
 from mpx.engine.stream import BUFFER_BYTES
 from mpx.errors import ConnectionLost, IntegrityError, Interrupted, MpxError
 from mpx.files.local_error import local_error
-from mpx.net import pacing
+from mpx.net import pacing, tcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,9 @@ class PartSender:
         """
         given = {HASH: sums.sha256 or UNSIGNED_BODY, **sums.headers(has_crc32=has_crc32), **headers}
         lane = self._lanes.to(url.origin)
+        if not tcp.is_open(lane.http.socket):  # many end when idle
+            self._lanes.drop(url.origin)
+            lane = self._lanes.to(url.origin)
         was_used, before_bytes = lane.http.answered > 0, lane.passed_bytes
         try:
             return self._put_over(lane, url, some, given)
@@ -134,8 +137,7 @@ class PartSender:
         self, lane: WebLane, url: WebUrl, some: Bytes, headers: Mapping[str, str]
     ) -> tuple[HttpReply, bytes]:
         http = lane.http
-        if not http.answered:
-            pacing.limit_unsent(http.socket, UNSENT_BYTES)
+        pacing.limit_unsent(http.socket, UNSENT_BYTES)  # it may have been another's, who asked over it
         length = {"Content-Length": str(some.size_bytes)}
         http.send(self._access.request("PUT", url, {**length, **headers}))
         try:

@@ -4,8 +4,10 @@ Checksums are computed before bytes are sent, and go with them, so that a server
 on its way; what it answers shows what it has stored.
 """
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.beginning import continued, discard, new_upload
@@ -65,6 +67,8 @@ class S3UploadWorker(WebWorker):
         self.renew_if_asked()
         work = self._scheduler.take_work() if self.target else None
         if work is None:
+            if self.target and self._scheduler.is_beginning:
+                self.lanes.to(self.s3.origin)  # connected by the time that there are parts
             return False
         self._work, self.was_tried = work, False
         self.is_busy, self.came_s = True, time.monotonic()
@@ -178,18 +182,30 @@ class S3UploadWorker(WebWorker):
         """
         self.was_tried = True
         note = self.context.supervisor.note
-        discard(self.questions, file.partial, note)
-        self._forget(file)
-        return new_upload(
-            self.questions, file, part_bytes, note, has_sums=source is None, source=source or ""
-        )
+        with self._scheduler.beginning(), self._asking_over_lane():
+            discard(self.questions, file.partial, note)
+            self._forget(file)
+            return new_upload(
+                self.questions, file, part_bytes, note, has_sums=source is None, source=source or ""
+            )
+
+    @contextlib.contextmanager
+    def _asking_over_lane(self) -> Iterator[None]:
+        """Ask, within, over the connection that parts will be sent over."""
+        origin, dialogue = self.s3.origin, self.questions.dialogue
+        http = self.lanes.to(origin).http
+        dialogue.keep(http)
+        try:
+            yield
+        finally:
+            left = dialogue.let_go(origin)
+            if left is not http:  # it has ended, or is not fit to be kept
+                self.lanes.drop(origin)
+                if left is not None:
+                    self.s3.give_back(left)
 
     def hand_out(self, parted: PartedFile) -> None:
         """Have the parts of a file handed out to all workers."""
-        if not self.lanes.has(self.s3.origin):  # else nobody would take it, and each file leave one more
-            connection = self.questions.dialogue.let_go(self.s3.origin)
-            if connection is not None:
-                self.s3.give_back(connection)
         self._scheduler.put(parted)
 
     def _forget(self, file: FileTransfer) -> None:

@@ -138,6 +138,10 @@ class WebAccess:
         """Whether the user has given URLs with queries, which may hold what lets us in."""
         return bool(self._queries)
 
+    def digest_with(self, reply: HttpReply, algorithm: str) -> str | None:  # noqa: ARG002  others tell some
+        """Return the digest of a whole file that each answer with data of it tells; None: none."""
+        return None
+
     def how_to_log_in(self, origin: Origin) -> str:
         """What to do where a server asks for credentials and got none."""
         if not self.origin.is_secure:

@@ -62,12 +62,13 @@ class Answers:
         """
         if reply.status in REDIRECTS:
             return self._redirected(fetch, reply)
-        if reply.status == _PARTIAL and not fetch.is_whole:
-            return self._tags.why_another(fetch.file, fetch.at.origin, reply) or self._check_part(
-                fetch, reply
-            )
-        if is_success(reply):
-            return self._check_whole(fetch, reply)
+        is_part = reply.status == _PARTIAL and not fetch.is_whole
+        if is_part or is_success(reply):
+            error = self._check_part(fetch, reply) if is_part else self._check_whole(fetch, reply)
+            file = fetch.file
+            if error is None and (digest := self._access.digest_with(reply, file.sums.algorithm)):
+                file.far_digest = file.size_bytes, digest
+            return error
         if reply.status == _NO_SUCH_RANGE:
             what = f"there is nothing from {fetch.start} on, of {fetch.file.size_bytes} in all"
             return self._elsewhere(fetch, what)
@@ -91,6 +92,8 @@ class Answers:
 
     def _check_part(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
+        if another := self._tags.why_another(file, fetch.at.origin, reply):
+            return another
         try:
             start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
         except headers.HeaderError as error:

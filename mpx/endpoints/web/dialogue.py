@@ -240,6 +240,11 @@ class WebDialogue:
             for connection in self._kept.values():
                 connection.be_patient(None)
 
+    def keep(self, connection: HttpConnection) -> None:
+        """Ask over this connection from now on; one that there was to the same server is closed."""
+        self.drop(connection.origin)
+        self._kept[connection.origin] = connection
+
     def let_go(self, origin: Origin) -> HttpConnection | None:
         """Return the connection to a server, which is not kept any longer; None where there is none."""
         return self._kept.pop(origin, None)
