@@ -11,13 +11,14 @@ AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SU
 WORKERS ?= 8
 UNIT_WORKERS ?= 5
 
-.PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-ssh demo-token demo-gsiftp demo-lab demo-multipath demo-one-transfer lock clean
+.PHONY: help setup check test test-unit test-all fuzz kills foreign demo demo-ssh demo-token demo-gsiftp demo-web demo-lab demo-multipath demo-one-transfer lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
 	@echo "make demo-ssh   copy to localhost: and back over ssh, with a private sshd"
 	@echo "make demo-token   copy to and from mpx serve inside TLS, with a token"
 	@echo "make demo-gsiftp   copy to and from a stock GridFTP server, with a throwaway CA"
+	@echo "make demo-web   copy from and to web servers and S3, and straight between two servers"
 	@echo "make demo-lab   as root: copy across an emulated 200 Mbit/s, 60 ms with real TCP"
 	@echo "make demo-one-transfer   as root: probe, classify, ask a controller, search, in one copy over two paths"
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
@@ -99,6 +100,10 @@ demo-token: $(VENV)/.done
 
 demo-gsiftp: $(VENV)/.done
 	$(BIN)/python -m mpx_lab.demo_gsiftp
+
+# Its servers are among what the tests need.
+demo-web: $(VENV)/.done-dev
+	$(BIN)/python -m mpx_lab.demo_web
 
 # Needs root: hosts are network namespaces. It installs iproute2 and a C compiler if they are missing.
 # Compiled modules would be root's, in the folders of whoever called sudo.

@@ -185,7 +185,7 @@ def gap_s(lab: Lab, source_port: int, sink_port: int, link: str) -> float:
     time.sleep(STEADY_S)  # packets pass for so long before the link is cut
     before = len(arrived)
     lab.link(link).set_up(False)
-    time.sleep(AFTER_S)
+    time.sleep(AFTER_S)  # what does not come back within that time has not been led around the cut
     ended.set()
     for thread in threads:
         thread.join()

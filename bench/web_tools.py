@@ -1,13 +1,15 @@
-"""nginx on a host of a lab, and the commands of the tools that copy to and from it as people run them."""
+"""nginx and Apache on a host of a lab, and the commands of tools that copy to and from them as people do."""
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from install_peers import find_peer
 from mpx_lab import namespace
@@ -39,6 +41,27 @@ server {{ listen {address}:80; root {served};
 location / {{ dav_methods PUT DELETE MKCOL COPY MOVE; dav_ext_methods PROPFIND OPTIONS;
 dav_access user:rw group:r all:r; }} }} }}
 """
+_APACHE_MODULES = Path("/usr/lib/apache2/modules")
+_APACHE = """
+ServerRoot {state}
+DefaultRuntimeDir {state}
+Mutex file:{state} default
+PidFile pid
+ErrorLog log
+ServerName localhost
+Listen {address}:80
+{modules}
+User {user}
+Group {user}
+LimitRequestBody 0
+DocumentRoot {served}
+DavLockDB {state}/locks
+<Directory {served}>
+Require all granted
+Dav On
+</Directory>
+"""
+NGINX, APACHE = "nginx", "apache"
 
 
 @contextlib.contextmanager
@@ -58,6 +81,33 @@ def nginx(host: LabHost, folder: Path, served: Path) -> Iterator[str]:
             end([process.pid], 5.0)
 
 
+@contextlib.contextmanager
+def apache(host: LabHost, folder: Path, served: Path) -> Iterator[str]:
+    """Run Apache with mod_dav and its defaults on a host; see nginx."""
+    state = folder / "apache"
+    state.mkdir()
+    user = "www-data"  # as it serves nobody as root
+    for each in (state, served):
+        shutil.chown(each, user)
+    address = host.addresses[0]
+    names = ("mpm_event", "authz_core", "dav", "dav_fs")
+    modules = "\n".join(f"LoadModule {name}_module {_APACHE_MODULES}/mod_{name}.so" for name in names)
+    text = _APACHE.format(state=state, served=served, address=address, modules=modules, user=user)
+    (state / "apache.conf").write_text(text)
+    words = [find_peer("apache2"), "-D", "FOREGROUND", "-f", str(state / "apache.conf")]
+    with host.popen(words, stderr=subprocess.DEVNULL) as process:
+        try:
+            namespace.inside(host.netns, lambda: _await_answer(f"http://{address}/"))
+            yield f"http://{address}"
+        finally:
+            end([process.pid], 5.0)
+
+
+SERVERS = MappingProxyType({NGINX: nginx, APACHE: apache})
+# Where it serves: Apache stores no parts of files, and has no locks, in the files that a simulated host sees
+WORK_FOLDERS = MappingProxyType({NGINX: "/tmp", APACHE: "/dev/shm"})
+
+
 def _await_answer(url: str) -> None:
     until_s = time.monotonic() + STARTS_S
     while True:
@@ -66,7 +116,7 @@ def _await_answer(url: str) -> None:
             return
         except OSError as error:
             if time.monotonic() > until_s:
-                raise MpxError(f"nginx does not answer at {url}: {error}") from None
+                raise MpxError(f"the server does not answer at {url}: {error}") from None
 
 
 def fetch(tool: str, url: str, target: Path, state: Path) -> list[str]:

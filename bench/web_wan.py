@@ -1,6 +1,7 @@
-"""One file from and to nginx across a wide-area network: mpx beside aria2, curl and rclone.
+"""One file from and to nginx, or Apache, across a wide-area network: mpx beside aria2, curl and rclone.
 
-    mpx lab simulate python bench/web_wan.py [--cases clean ...] [--seeds 1 2 3]   (needs root and the tools)
+    mpx lab simulate python bench/web_wan.py [--cases clean ...] [--seeds 1 2 3] [--server apache]
+    (needs root and the tools)
 
 200 Mbit/s and 60 ms with a queue of one product of bandwidth and delay: clean, with random losses, beside a
 CUBIC and beside a BBR stream. 400 MB down, where the server's kernel sends; 100 MB up, where ours does. Whole
@@ -32,7 +33,7 @@ from mpx_lab.lab_host import LabHost
 from mpx_lab.shape import Direction
 from mpx_lab.topology import Topology, wan
 from mpx_lab.traffic.background import Background
-from web_tools import ARIA2, ARIA2_16, CURL, MPX, MPX_FAST, RCLONE
+from web_tools import ARIA2, ARIA2_16, CURL, MPX, MPX_FAST, NGINX, RCLONE, SERVERS, WORK_FOLDERS
 
 RATE_BPS, RTT_S = 200_000_000, 0.060
 DOWN, UP = "down", "up"
@@ -73,6 +74,7 @@ class WebRun:
     tool: str
     seed: int
     took_s: float
+    server: str = NGINX
 
     @property
     def goodput_bps(self) -> float:
@@ -92,6 +94,7 @@ class WebWan(harness.Row[Sequence[WebRun]]):
         parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
         parser.add_argument("--ways", nargs="+", choices=SIZES, default=list(SIZES))
         parser.add_argument("--tools", nargs="+", choices=TOOLS[DOWN], default=list(TOOLS[DOWN]))
+        parser.add_argument("--server", choices=SERVERS, default=NGINX)
         parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
 
     def results(self, options: argparse.Namespace) -> Sequence[WebRun]:
@@ -102,9 +105,9 @@ class WebWan(harness.Row[Sequence[WebRun]]):
         for case in options.cases:
             for seed in options.seeds if CASES[case] != Condition() else options.seeds[:1]:
                 for way in options.ways:
-                    with harness.work_folder("web-wan", "/tmp", 0o755) as folder:
+                    with harness.work_folder("web-wan", WORK_FOLDERS[options.server], 0o755) as folder:
                         tools = [tool for tool in TOOLS[way] if tool in options.tools]
-                        found += _measure(case, way, seed, tools, folder)
+                        found += _measure(case, way, seed, tools, options.server, folder)
         print("\n".join(self.table(found)))
         return found
 
@@ -138,7 +141,7 @@ def _key(run: WebRun) -> tuple[str, str, str]:
     return run.case, run.way, run.tool
 
 
-def _measure(case: str, way: str, seed: int, tools: Sequence[str], folder: Path) -> list[WebRun]:
+def _measure(case: str, way: str, seed: int, tools: Sequence[str], server: str, folder: Path) -> list[WebRun]:
     served, here = folder / "served", folder / "here"
     for made in (served, here):
         made.mkdir()
@@ -155,7 +158,7 @@ def _measure(case: str, way: str, seed: int, tools: Sequence[str], folder: Path)
         if condition.loss:
             direction = Direction.A_TO_B if way == DOWN else Direction.B_TO_A
             lab.link("wan").change(direction, loss=condition.loss, seed=seed)
-        url = stack.enter_context(web_tools.nginx(far, folder, served))
+        url = stack.enter_context(SERVERS[server](far, folder, served))
         for number, tool in enumerate(tools):
             target = here / "got" if way == DOWN else served / f"got{number}"
             state = folder / f"state{number}"
@@ -166,7 +169,7 @@ def _measure(case: str, way: str, seed: int, tools: Sequence[str], folder: Path)
                 words = web_tools.store(tool, source, url, target.name, state)
             ends = (far, near) if way == DOWN else (near, far)
             with _others(condition.beside, ends, state, SETTLES_S + seed % PHASES):
-                found.append(WebRun(case, way, tool, seed, _timed(near, words)))
+                found.append(WebRun(case, way, tool, seed, _timed(near, words), server))
             subprocess.run(["cmp", source, target], check=True)
             target.unlink()
             sys.stderr.write(f"{found[-1]}\n")

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp import telnet_escape, wire
+from mpx.endpoints.ftp.announced import announced
 from mpx.endpoints.ftp.asked_ahead import descriptions, first_questions
+from mpx.endpoints.ftp.capabilities import SCHEMES
 from mpx.endpoints.ftp.checksum import ChecksumQuestions
-from mpx.endpoints.ftp.checksum_forms import forms
 from mpx.endpoints.ftp.commit import ServerCommit, unseal
-from mpx.endpoints.ftp.extensions import congestion, sink, third_party
 from mpx.endpoints.ftp.facts import entry_info, followed, kind_of
 from mpx.endpoints.ftp.protection import protection_of
 from mpx.endpoints.ftp.refusals import cannot_list, is_clear, is_missing, reply_error
@@ -20,10 +20,11 @@ from mpx.endpoints.ftp.round_trip import rtt_of
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
 from mpx.endpoints.ftp.session_pool import open_session
 from mpx.endpoints.ftp.sizes import asks_size, sized_by
-from mpx.endpoints.ftp.stored_size import stored_sizes, stores_faithfully
+from mpx.endpoints.ftp.stored_size import stored_sizes
 from mpx.endpoints.ftp.why_mode_s import why_mode_s
 from mpx.endpoints.ftp.wire import Reply, command
-from mpx.engine.endpoint import MANY_PARTS, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
+from mpx.engine.capabilities import Capabilities, Question
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.location import Location
 from mpx.report import Note, OnNote, no_note
@@ -43,7 +44,8 @@ class GridFtpEndpoint:
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: ClientSession | None = None
         self._former: ClientSession | None = None  # that was let go; it knows how names are written
-        self._features: dict[str, str] | None = None  # of the latest session: what the server can
+        self._features: dict[str, str] | None = None  # of the latest session
+        self._announced: tuple[dict[str, str], Capabilities] | None = None  # what they say
         self._ahead: Sequence[bytes] = ()  # what the first login asks as well
         self._listing: FolderListing | None = None
         self._other_questions: OtherQuestions | None = None  # of that session
@@ -61,11 +63,6 @@ class GridFtpEndpoint:
             self._features = self._session.features
         return self._session
 
-    @property
-    def _known_features(self) -> dict[str, str]:
-        """What the server can; asks nothing if it has ever been asked, as it may be gone meanwhile."""
-        return self.session.features if self._features is None else self._features
-
     def _full(self, name: str) -> str:
         telnet_escape.learn(self.session, name)
         return self.session.name(name)
@@ -78,6 +75,31 @@ class GridFtpEndpoint:
         """See Endpoint."""
         return protection_of(self.location, self._options.gsi)
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint."""
+        features = self._features
+        if features is None:
+            return SCHEMES[self.location.scheme]
+        if self._announced is None or self._announced[0] is not features:
+            best = SCHEMES[self.location.scheme]
+            self._announced = features, announced(best, features, self.location.host)
+        can, commits = self._announced[1], self._server_commit
+        return can if commits is None or commits.sets_times else replace(can, keeps_times=False)
+
+    def find_out(self, *questions: Question) -> Capabilities:
+        """See Endpoint. Asks nothing more if it has ever logged in, as the server may be gone meanwhile."""
+        if self._features is None or Question.CHECKSUMS in questions:  # which are asked of the session next
+            _ = self.session
+        can = self.capabilities
+        if Question.FALLBACK in questions:
+            why = why_mode_s(self.session, downloads=self._refusal is SourceError)
+            can = replace(can, fallback=why)
+        if Question.LINKS in questions:  # SITE HELP does not tell, so the first half of a link is tried
+            tried = self.session.call(command("SITE", "SYMLINKFROM", self.session.home))
+            can = replace(can, links=tried.is_accepted)
+        return can
+
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. The questions go out in one write with the login."""
         self._ahead = first_questions(names, stores=self._refusal is DestinationError)
@@ -85,46 +107,6 @@ class GridFtpEndpoint:
     def check_name(self, name: str) -> None:
         """See Endpoint. Asks nothing, as a listing may be under way."""
         (self._session or self._former or self.session).name(name)
-
-    def why_fallback(self) -> str:
-        """See Endpoint. The fallback is MODE S."""
-        return why_mode_s(self.session, downloads=self._refusal is SourceError)
-
-    def owns_streams(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def admits_many(self) -> bool:
-        """See Endpoint."""
-        return sink.FEATURE in self._known_features
-
-    def congestions(self) -> tuple[str, ...]:
-        """See Endpoint."""
-        return tuple(self._known_features.get(congestion.FEATURE, "").split())
-
-    def sends_to_servers(self) -> bool:
-        """See Endpoint."""
-        return third_party.FEATURE in self._known_features
-
-    def why_not_congestion(self) -> Callable[[str], str]:
-        """See Endpoint."""
-        return congestion.why_not_at_server(self.congestions())
-
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return "REST" in self._known_features
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint."""
-        return ("ESTO" if self._refusal is DestinationError else "ERET") in self._known_features
-
-    def can_rename(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_link(self) -> bool:
-        """See Endpoint. SITE HELP of a Globus server does not tell, so the first half of a link is tried."""
-        return self.session.call(command("SITE", "SYMLINKFROM", self.session.home)).is_accepted
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
@@ -327,20 +309,6 @@ class GridFtpEndpoint:
         """See Endpoint. All go out together."""
         self._committing.set_times(folders, note)
 
-    most_compared_parts = MANY_PARTS  # see Endpoint
-
-    def describes_links(self) -> bool:
-        """See Endpoint. Globus servers and mpx serve do, by UNIX.slink."""
-        return stores_faithfully(self.session.features)
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint."""
-        return stores_faithfully(self.session.features)
-
-    def keeps_times(self) -> bool:
-        """See Endpoint. Known once some were to be set."""
-        return self._committing.sets_times
-
     @property
     def _committing(self) -> ServerCommit:
         """What gives files of this server their names."""
@@ -349,11 +317,6 @@ class GridFtpEndpoint:
         return self._server_commit
 
     # --- checking ------------------------------------------------------------------------------------
-
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """See Endpoint."""
-        found = forms(self.session.features, algorithm)
-        return any(form.takes_parts for form in found) if parts else bool(found)
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]

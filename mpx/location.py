@@ -17,6 +17,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
 WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
+WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *WEB_PORTS)  # schemes whose URLs name a host
 _SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *WEB_PORTS)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
 _SCHEMES = (*_SERVERS, "file")
@@ -41,16 +42,15 @@ class Location:
         if self.scheme == "file":
             return self.name
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
-        host = f"[{self.host}]" if ":" in self.host else self.host
         path = self.name if self.name.startswith("/") else f"/~/{self.name}"
-        port = f":{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else ""
         query = f"?{shown_query(self.query)}" if self.query else ""
-        return f"{self.scheme}://{user}{host}{port}{quote(path, errors='surrogateescape')}{query}"
+        return f"{self.scheme}://{user}{self.authority}{quote(path, errors='surrogateescape')}{query}"
 
     @property
-    def is_web(self) -> bool:
-        """Whether it is reached by HTTP."""
-        return self.scheme in WEB_PORTS or self.scheme == "s3"
+    def authority(self) -> str:
+        """Host and port; the usual port of the web is left out."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else host
 
     @property
     def endpoint(self) -> tuple[str, str, str, int]:

@@ -19,6 +19,9 @@ from interop.foreign_servers import foreign, proftpd, pureftpd, pyftpd, with_pas
 from interop.rounds import rounds  # noqa: F401  a fixture
 from interop.vsftpd import vsftpd  # noqa: F401  a fixture
 from sites import FAR, SITES, Site, make, opened
+from web.servers.moto import MotoSite, moto_site
+from web.servers.s3_site import S3Site
+from web.servers.seaweedfs import seaweedfs_site
 from web.shared_servers import SharedServers
 
 from mpx.transfer import short_copy
@@ -146,6 +149,20 @@ def web_servers() -> Iterator[SharedServers]:
     """Servers that speak HTTP; each is started when a test first asks for it."""
     with SharedServers() as servers:
         yield servers
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoSite]:
+    """A server of S3, started once."""
+    with moto_site(tmp_path_factory.mktemp("moto")) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Site]:
+    """Another one, which checks signatures and stores on disk."""
+    with seaweedfs_site(tmp_path_factory.mktemp("seaweedfs")) as site:
+        yield site
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 import contextlib
 import getpass
 import os
+import select
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -90,11 +92,11 @@ class PrivateSshd:
         raise UsageError(f"sshd does not start: {said[-1] if said else 'it says nothing'}")
 
     def stop(self) -> None:
-        """End it, and each session that it has."""
+        """End it, and each session that it has; none of them writes into its folder any more then."""
         if self._process:
+            self._process.send_signal(signal.SIGSTOP)  # it begins no other session meanwhile
             for session in self.sessions():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(session, 9)
+                _kill(session)
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -103,6 +105,19 @@ class PrivateSshd:
         """The processes of its sessions."""
         assert self._process
         return [child for child, parent in _parents() if parent == self._process.pid]
+
+
+def _kill(process: int) -> None:
+    """End a process that is no child of ours, and wait until it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(process)
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            ended.poll()
+        finally:
+            os.close(descriptor)
 
 
 def _parents() -> Iterator[tuple[int, int]]:

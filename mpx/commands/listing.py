@@ -11,6 +11,7 @@ import click
 
 from mpx.commands.copy_options import with_options
 from mpx.commands.sorted_lines import SortedLines
+from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
@@ -32,7 +33,7 @@ def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
     location = parse_location(url).absolute()
     options = CopyOptions(**{name: value for name, value in given.items() if value is not None})
-    if location.scheme != "ssh":
+    if not capabilities_of(location).through_ssh:
         _list(url, location, options, long=long)
         return
     with Signals() as signals, EarlyStart() as early:  # an ssh that asks for a password is not to outlive us
@@ -54,7 +55,7 @@ def _list(
 ) -> None:
     from mpx.transfer.opened_endpoint import opened_endpoint  # while an ssh may log in
 
-    is_local = location.scheme == "file"
+    is_local = capabilities_of(location).is_here
     failed: list[MpxError] = []
     broken: MpxError | None = None
     with opened_endpoint(location, options, stop, writing=False, early=early) as endpoint:

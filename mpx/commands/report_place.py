@@ -5,6 +5,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from mpx.endpoints.schemes import capabilities_of
 from mpx.errors import MpxError, UsageError
 from mpx.location import parse_location
 
@@ -45,7 +46,7 @@ def _local(name: str) -> str | None:
         location = parse_location(name).absolute()
     except MpxError:
         return None
-    return location.name if location.scheme == "file" else None
+    return location.name if capabilities_of(location).is_here else None
 
 
 def _is_no_report(name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from mpx.endpoints.ftp.token import is_key, parse_token, save, saved_file, token_for
+from mpx.endpoints.schemes import capabilities_of
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
 from mpx.location import Location, parse_location
@@ -98,7 +99,7 @@ def accept(server: str, key: str) -> None:
 
 def _server(text: str) -> Location:
     location = parse_location(text if "://" in text else f"mpx://{text}")
-    if location.scheme != "mpx":
+    if not capabilities_of(location).by_token:
         raise UsageError(f"{text}: tokens are for mpx://HOST:PORT")
     return location
 

@@ -118,12 +118,7 @@ class CarrierContext:
 
 
 class Carrier(Protocol):
-    """Moves files. Started once; ends when every file is settled or the copy fails.
-
-    `tunable` is False where the number of streams cannot be changed while bytes flow.
-    """
-
-    tunable: bool
+    """Moves files. Started once; ends when every file is settled or the copy fails."""
 
     def start(self) -> None:
         """Begin to take files from the queue."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from mpx.engine.capabilities import Capabilities, Question
 from mpx.errors import MpxError
 from mpx.files.partial_file import PartialFile
 from mpx.location import Location
 from mpx.net import tcp
 from mpx.report import Note, OnNote
 
-MANY_PARTS = 1 << 20  # see Endpoint: where a checksum costs little more than its round trip
 OPEN = 0o700  # in the mode of a folder: its owner may list it, enter it and write in it
 
 
@@ -119,58 +119,25 @@ class Endpoint(Protocol):
         """How what passes is protected; asks nothing."""
         ...
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can, as far as that is known; asks nothing, so that any thread may read it."""
+        ...
+
+    def find_out(self, *questions: Question) -> Capabilities:
+        """Return what it can, with what its server announces and the answers to `questions`.
+
+        Connects and logs in where that was never done; all else is asked only where it is questioned. What it
+        has shown since (that it sends no ranges, keeps no times) is in the next answer.
+        """
+        ...
+
     def foresee(self, names: Sequence[str]) -> None:
         """Take the names that a copy describes first, so that no time is lost; called before all else."""
         ...
 
     def check_name(self, name: str) -> None:
         """Raise UsageError for a name that cannot be used at this endpoint."""
-        ...
-
-    def why_fallback(self) -> str:
-        """Say why data can move only in the simpler of the ways that a protocol has (GridFTP: MODE S).
-
-        Empty where they move in the better one (MODE E), and where the protocol has no other.
-        """
-        ...
-
-    def owns_streams(self) -> bool:
-        """Tell whether data move over connections of ours, so that they can be steered; else a program's."""
-        ...
-
-    def admits_many(self) -> bool:
-        """Tell whether the server is known to admit all sessions of a copy, so that none has to wait."""
-        ...
-
-    def congestions(self) -> tuple[str, ...]:
-        """Return the congestion controls that it can be told to send with; none if it cannot be told."""
-        ...
-
-    def sends_to_servers(self) -> bool:
-        """Tell whether it sends to, and receives from, other servers that have tickets (`mpx serve`)."""
-        ...
-
-    def why_not_congestion(self) -> Callable[[str], str]:
-        """Return what says why it may not send with a congestion control, an empty text where it may.
-
-        That asks nothing, so that any thread may call it.
-        """
-        ...
-
-    def can_restart(self) -> bool:
-        """Tell whether a file can be read from an offset on, each time over a connection of its own."""
-        ...
-
-    def can_carry_parts(self) -> bool:
-        """Tell whether it sends parts of files as a source (ERET), stores them as a destination (ESTO)."""
-        ...
-
-    def can_rename(self) -> bool:
-        """Tell whether a finished file can be given its final name in one step."""
-        ...
-
-    def can_link(self) -> bool:
-        """Tell whether symbolic links can be made."""
         ...
 
     def measure_rtt(self) -> Rtt | None:
@@ -257,23 +224,6 @@ class Endpoint(Protocol):
         """
         ...
 
-    def describes_links(self) -> bool:
-        """Tell whether stat() is known to show links as links; else only listings do."""
-        ...
-
-    def stores_faithfully(self) -> bool:
-        """Tell whether it is known to do what it acknowledges; others are asked what they have stored."""
-        ...
-
-    def keeps_times(self) -> bool:
-        """Tell whether files can be given modification times, once some have been given theirs."""
-        ...
-
-    @property
-    def most_compared_parts(self) -> int:
-        """Into how many parts a file is cut at most that are compared by checksum, as each has its cost."""
-        ...
-
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
@@ -281,10 +231,6 @@ class Endpoint(Protocol):
 
         NoChecksum where the endpoint computes none of it, although it may of others.
         """
-        ...
-
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """Tell whether `checksums` may work with this algorithm; `parts`: with parts of files too."""
         ...
 
     def free_bytes(self, name: str) -> int | None:

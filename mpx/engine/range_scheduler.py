@@ -91,14 +91,8 @@ class RangeScheduler:
         """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
         with self._lock:
             while True:
-                while self._files:
-                    file = self._files[0]
-                    tail = max(file.todo_bytes // TAIL, self._smallest)
-                    is_small = file.size_bytes <= self._whole_bytes
-                    taken = file.take(self._whole_bytes if is_small else min(limit, tail), end_first=True)
-                    if taken:
-                        return Piece(file, *taken)
-                    self._files.popleft()  # its last bytes are on the way
+                if piece := self._take_begun(limit):
+                    return piece
                 opened = self._open_next()
                 if opened is None:
                     return None
@@ -107,6 +101,18 @@ class RangeScheduler:
                 if opened.is_streamed or opened.is_whole:
                     return Piece(opened, 0, 0)
                 self._files.append(opened)
+
+    def _take_begun(self, limit: int) -> Piece | None:
+        """Return the next piece of files that are open."""
+        while self._files:
+            file = self._files[0]
+            tail = max(file.todo_bytes // TAIL, self._smallest)
+            is_small = file.size_bytes <= self._whole_bytes
+            taken = file.take(self._whole_bytes if is_small else min(limit, tail), end_first=True)
+            if taken:
+                return Piece(file, *taken)
+            self._files.popleft()  # its last bytes are on the way
+        return None
 
     def _open_next(self) -> FileTransfer | None:
         """Take the next file from the queue, unless as many are on their way as the user allows."""

@@ -18,8 +18,6 @@ LOST_S = 1.0  # what has not arrived by then will be sent again
 class WorkerCarrier:
     """A carrier of several session workers; a subclass divides the streams over them (`_share`)."""
 
-    tunable = True
-
     def __init__(self, context: CarrierContext) -> None:
         self._context = context
         self._before: dict[str, StreamTotals] = {}

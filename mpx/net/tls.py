@@ -250,11 +250,13 @@ def secured(
     timeout_s: float,
     *,
     name: str = "",
+    in_the_clear: str = "ftp://",
     stop: Callable[[], bool] = lambda: False,
 ) -> TlsSocket:
     """Begin TLS over a connection that we have opened; closed if that fails.
 
-    `name`: of the host, where its certificate is to bear it. Raises AuthenticationError for a certificate
+    `name`: of the host, where its certificate is to bear it. `in_the_clear`: what a user writes for a server
+    without TLS. Raises AuthenticationError for a certificate
     that is not valid and for who does not speak TLS, ConnectionLost, Interrupted.
     """
     found: socket.socket = connection
@@ -269,8 +271,8 @@ def secured(
         found.close()
         if error.reason in NO_TLS:
             raise AuthenticationError(
-                f"{peer} does not answer in TLS, so nothing was sent; check host and port, and write ftp:// "
-                "for a server in the clear"
+                f"{peer} does not answer in TLS, so nothing was sent; check host and port, and write "
+                f"{in_the_clear} for a server in the clear"
             ) from None
         is_closed = isinstance(error, ssl.SSLEOFError)
         why = "it closed the connection" if is_closed else error.reason or error.strerror
@@ -284,6 +286,25 @@ def secured(
     except BaseException:
         found.close()
         raise
+
+
+def is_spoken(connection: socket.socket, name: str, timeout_s: float, stop: Callable[[], bool]) -> bool:
+    """Tell whether TLS is spoken at the other end of a connection that we have opened, which is closed.
+
+    `name`: of the host. Raises Interrupted.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+    made.sslsocket_class = TlsSocket
+    found: socket.socket = connection
+    try:
+        found = wrapped(connection, made, server=False, name=name)
+        finish_handshake(found, timeout_s, stop)
+        return True
+    except OSError:
+        return False
+    finally:
+        found.close()
 
 
 def finish_handshake(

@@ -12,6 +12,7 @@ from mpx import ops_classifier
 from mpx.choices import ACTIVELY, CLASSIFIERS, FAIR, KNN_DTW, PASSIVELY, POLICIES, PROBE_MODES, TREES
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession
+from mpx.endpoints.schemes import capabilities_of
 from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control, tcp
@@ -96,8 +97,8 @@ def probe(
     location = location_of(target)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
-        web = "a web server has no sessions" if location.is_web else ""
-        chosen = choose(host, addresses, stop, log_in=_log_in(location), why_no_session=web)
+        why_not = capabilities_of(location).why_no_session
+        chosen = choose(host, addresses, stop, log_in=_log_in(location), why_no_session=why_not)
         with chosen.opened:
             sender = _sender(planned, location, chosen, stop) if asked.profile else None
             return _probed(asked, chosen, sender, not_permitted, stop)
@@ -138,7 +139,7 @@ class _Asked:
 
 def _log_in(location: Location) -> LogIn | None:
     """Return what opens the session that the echo needs, where that is inside TLS; else it needs no login."""
-    if location.scheme != "mpx":
+    if not capabilities_of(location).by_token:
         return None
     return lambda options: log_in(ClientSession(location, options))
 

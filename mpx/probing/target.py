@@ -3,12 +3,13 @@
 import ipaddress
 import re
 
+from mpx.endpoints.schemes import capabilities_of
 from mpx.errors import UsageError
-from mpx.location import FTP_PORT, WEB_PORTS, Location, parse_location
+from mpx.location import FTP_PORT, WITH_HOSTS, Location, parse_location
 from mpx.net.tcp import Address, show
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
-_SCHEME = re.compile(rf"((?:gsi)?ftp|mpx|ssh|{'|'.join(WEB_PORTS)})://", re.IGNORECASE)
+_SCHEME = re.compile(rf"({'|'.join(WITH_HOSTS)})://", re.IGNORECASE)
 _SSH_PORT = 22
 
 
@@ -19,7 +20,7 @@ def parse_target(text: str) -> Address:
     """
     if found := _SCHEME.match(text):
         location = parse_location(text)
-        if location.scheme == "ssh":
+        if capabilities_of(location).through_ssh:
             place = show((location.host, location.port or _SSH_PORT))
             raise UsageError(
                 f"{text!r}: probes do not go through ssh; write {place}, or host and port as your settings "

@@ -14,8 +14,9 @@ from mpx.errors import UsageError
 from mpx.recognition.classifier import Classifier
 from mpx.recognition.mix import Mix
 from mpx.recognition.observation import DIPS_BBR, Own
+from mpx.recognition.policy import Switch
 from mpx.recognition.pulses.rests import PulseRests
-from mpx.recognition.switching import Switch, SwitchHysteresis
+from mpx.recognition.switching import SwitchHysteresis
 from mpx.recognition.watch import Watches
 from mpx.rtt.schedule import SINGLE_INTERVAL_S
 from mpx.units import counted

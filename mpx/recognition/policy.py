@@ -31,6 +31,14 @@ class Wanted:
     refused: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A congestion control to switch to, and why."""
+
+    congestion: str
+    reason: str
+
+
 def before_anything_is_known(policy: str) -> str:
     """Return what to start with: as if there were no other traffic."""
     return _WANTED[policy][NOBODY]

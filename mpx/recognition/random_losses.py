@@ -6,11 +6,10 @@ BBR goes by what is delivered (Cardwell et al., ACM Queue 14(5), 2016). It stays
 where one does the path is shared, and CUBIC leaves others their part.
 """
 
-from dataclasses import dataclass
-
 from mpx.choices import BBR
 from mpx.engine.round_trips import Span
 from mpx.engine.tuner import Sample
+from mpx.recognition.policy import Switch
 
 STARTS = Span(0.5, 8.0)  # before that nothing is decided: a start that overshoots shows a queue by then
 FEW_LOSSES = 3  # are enough
@@ -19,14 +18,6 @@ SHORT_QUEUE = Span(0.002, 0.1)  # ... longer than this
 STANDS = Span(2.0, 20.0)  # a queue that stands so long is one of others, or fills with ours
 LONG_QUEUE = 0.25  # of the round trip: BBR has a short queue of its own now and then
 PATIENCE_S = 120.0  # until it is tried again where a queue stood, or others have switched
-
-
-@dataclass(frozen=True, slots=True)
-class LossSwitch:
-    """A congestion control to switch to, and why."""
-
-    congestion: str
-    reason: str
 
 
 class RandomLosses:
@@ -43,7 +34,7 @@ class RandomLosses:
         self._asked: str | None = None  # what was returned, until the caller says what came of it
         self._is_ours = False  # what is used now was asked for here
 
-    def observe(self, now_s: float, sample: Sample) -> LossSwitch | None:
+    def observe(self, now_s: float, sample: Sample) -> Switch | None:
         """Take what has moved up to now; return a switch if one is due. The caller then calls `switched`."""
         counted = self._counted or self._count_from(sample)
         if self._began_s is None:
@@ -67,15 +58,15 @@ class RandomLosses:
             BBR, f"{lost} segments were lost without a queue, and the number of streams cannot grow"
         )
 
-    def _ask(self, congestion: str, reason: str) -> LossSwitch:
+    def _ask(self, congestion: str, reason: str) -> Switch:
         self._asked = congestion
-        return LossSwitch(congestion, reason)
+        return Switch(congestion, reason)
 
     def _count_from(self, sample: Sample) -> Sample:
         self._counted, self._looks, self._filled = sample, 0, 0
         return sample
 
-    def _back(self, now_s: float, sample: Sample, rtt_s: float) -> LossSwitch | None:
+    def _back(self, now_s: float, sample: Sample, rtt_s: float) -> Switch | None:
         if sample.queue_s is None or sample.queue_s <= LONG_QUEUE * rtt_s:
             self._queue_since_s = None
             return None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpx.recognition.mix import GROUPS, NOBODY, UNKNOWN, Mix
-from mpx.recognition.policy import before_anything_is_known, permitted, wanted
+from mpx.recognition.policy import Switch, before_anything_is_known, permitted, wanted
 
 SURE = 0.8  # least probability, summed over groups for which the policy wants the same, ...
 IN_A_ROW = 3  # ... in so many consecutive readings, a second apart
@@ -23,14 +23,6 @@ SUREST = 0.9  # each switch back raises the least probability half way towards t
 MORE_READINGS, MOST_READINGS = 2, 48  # and multiplies the number of readings, up to a limit
 UNSURE_READINGS = 180  # a switch is reverted after so many readings without a sure one that confirms it ...
 MORE_PATIENCE, MOST_PATIENCE = 2, 8  # ... multiplied each time, up to a limit
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A congestion control to switch to, and why."""
-
-    congestion: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

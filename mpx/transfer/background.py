@@ -13,6 +13,7 @@ from mpx.choices import CUBIC, FAIR
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.tuner import Sample
 from mpx.errors import UsageError
+from mpx.recognition.policy import Switch
 from mpx.recognition.random_losses import RandomLosses
 from mpx.report import OnNote, Severity
 from mpx.transfer.ends import Ends
@@ -100,38 +101,34 @@ class Background:
 
     def _by_losses(self, losses: RandomLosses, now_s: float, sample: Sample) -> Iterator[Reaction]:
         """Switch the streams where losses are random, or a queue shows that they are not alone."""
-        switch = losses.observe(now_s, sample)
-        if switch is None:
-            return
-        try:
-            self._carrier.set_congestion(self._path, switch.congestion)
-        except (UsageError, OSError) as error:
-            self._note(f"the streams stay with {self.congestion} although losses are random: {error}")
-            losses.refused()
-            return
-        self.congestion, self._before = switch.congestion, self.congestion
-        losses.switched(now_s, switch.congestion)
-        if self._monitor is not None:
-            self._monitor.alone_with(now_s, switch.congestion)
-        yield Reaction(f"switched to {switch.congestion}: {switch.reason}", is_switch=True)
+        if switch := losses.observe(now_s, sample):
+            yield from self._switch(switch, losses, now_s, " although losses are random")
 
     def _select(self, monitor: "BackgroundMonitor", now_s: float, sample: Sample) -> Iterator[Reaction]:
         """Switch the streams where the background has come to ask for it; note what cannot be had."""
         switch = monitor.observe(now_s, sample)
         if monitor.trouble:
             self._note(f"the background is not recognised: {monitor.trouble}", _severity(monitor))
-        if switch is None:
-            return
+        if switch is not None:
+            yield from self._switch(switch, monitor, now_s)
+
+    def _switch(
+        self, switch: Switch, asking: "RandomLosses | BackgroundMonitor", now_s: float, although: str = ""
+    ) -> Iterator[Reaction]:
+        """Switch the streams as one asks; both who can ask are told what is used from now on."""
         try:
             self._carrier.set_congestion(self._path, switch.congestion)
         except (UsageError, OSError) as error:  # OSError: no descriptor is left to ask what may be used
-            self._note(f"the streams stay with {self.congestion}: {error}")
-            monitor.refused()
+            self._note(f"the streams stay with {self.congestion}{although}: {error}")
+            asking.refused()
             return
         self.congestion, self._before = switch.congestion, self.congestion
-        monitor.switched(now_s, switch.congestion)
         if self._losses is not None:
             self._losses.switched(now_s, switch.congestion)
+        if self._monitor is not None:
+            is_its_own = asking is self._monitor
+            told = self._monitor.switched if is_its_own else self._monitor.alone_with
+            told(now_s, switch.congestion)
         yield Reaction(f"switched to {switch.congestion}: {switch.reason}", is_switch=True)
 
     def take_refusal(self, now_s: float) -> str:

@@ -3,19 +3,15 @@
 from dataclasses import replace
 
 from mpx.choices import NEVER, ONLY, PAPER, PULL, PUSH
-from mpx.engine.endpoint import Endpoint
+from mpx.engine.capabilities import PartsUp, Question, RangeReads, StreamKind
 from mpx.errors import UsageError
-from mpx.location import WEB_PORTS
-from mpx.options import CopyOptions
 from mpx.report import Report, Severity
-from mpx.transfer import between_web_servers
+from mpx.transfer import one_is_told
 from mpx.transfer.congestion_plan import named
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import in_place_where_needed, within_mode_s
+from mpx.transfer.straight_way import why_no_straight_way
 from mpx.transfer.transport import Transport
-
-STRAIGHT = ("ftp", "gsiftp")  # schemes of servers that are told where to send to, or whom to expect
-OURS = ("mpx", "ssh")  # at which mpx serves
 
 
 def choose_between(transport: Transport, ends: Ends, report: Report) -> Transport:
@@ -26,13 +22,18 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
     options = transport.options
     if options.third_party == NEVER:
         return through_us(transport, ends, report, f"--third-party {NEVER}")
-    are_web = all(end.location.scheme in WEB_PORTS for end in (ends.near, ends.far))
-    why = between_web_servers.why_not_straight(options.third_party, ends) if are_web else ""
-    if why := why or why_not_straight(options, ends.near, ends.far):
+    is_told = one_is_told.is_way_of(ends)
+    why = why_no_straight_way(ends.near, ends.far)
+    if not why and is_told:
+        why = one_is_told.why_not(options.third_party, ends)
+    if not why and options.rate_bps is not None:
+        why = "servers keep to no rate of ours (--rate)"
+    if why:
         return through_us(transport, ends, report, why)
-    if are_web:
-        return between_web_servers.straight(transport, ends, report)
-    mode_s = ends.near.why_fallback() or ends.far.why_fallback()
+    if is_told:
+        return one_is_told.straight(transport, ends, report)
+    fallbacks = (end.find_out(Question.FALLBACK).fallback for end in (ends.near, ends.far))
+    mode_s = next(filter(None, fallbacks), "")
     if options.tuner == PAPER:
         report.note("--tuner paper is not available: servers do not stop between chunks", Severity.NOTICE)
         options = options.with_tuner_auto()
@@ -50,17 +51,15 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
 
 def after_refusal(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
     """Return how data go on where servers turn out not to send to each other that way; as choose_between."""
-    return between_web_servers.next_way(transport, ends, report, why) or through_us(
-        transport, ends, report, why
-    )
+    return one_is_told.next_way(transport, ends, report, why) or through_us(transport, ends, report, why)
 
 
 def _may_send_parts(transport: Transport, ends: Ends) -> bool:
     """Tell whether parts of files are sent: checksums show that they are those, or both servers are known."""
-    servers = ends.near, ends.far
-    if not all(server.can_carry_parts() for server in servers):
+    source, destination = ends.near.find_out(), ends.far.find_out()
+    if not source.sends_parts or destination.parts_up is not PartsUp.OFFSETS:
         return False
-    return transport.checksums.rely() or all(server.stores_faithfully() for server in servers)
+    return transport.checksums.rely() or (source.is_faithful and destination.is_faithful)
 
 
 def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
@@ -71,19 +70,21 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     """
     if (given := transport.options.third_party) in (ONLY, PULL, PUSH):
         raise UsageError(f"--third-party {given} is not possible here: {why}")
-    from_web, to_web = (ends.web_of(end) is not None for end in (ends.near, ends.far))
-    are_sftp = all(ends.lanes_of(end) for end in (ends.near, ends.far))
-    mode_e = not ends.far.why_fallback()
-    can = mode_e and ends.far.can_carry_parts() and ends.near.can_restart()
-    # What comes by HTTP says where in the file it belongs, and so do the blocks of SFTP.
-    parts = can and (from_web or are_sftp or transport.checksums.rely())
+    source, destination = ends.near.find_out(), ends.far.find_out(Question.FALLBACK)
+    streams = source.streams, destination.streams
+    are_of_programs = streams == (StreamKind.PROGRAM, StreamKind.PROGRAM)
+    mode_e = not destination.fallback
+    can = mode_e and destination.parts_up is PartsUp.OFFSETS and source.restarts
+    # Where in the file it belongs is stated, or known of each block that passes from program to program.
+    is_known = source.reads is RangeReads.STATED or are_of_programs
+    parts = can and (is_known or transport.checksums.rely())
     how = "data pass through this host"
     report.note(f"{how}: {why}", Severity.NOTICE)
-    mode = "" if are_sftp or from_web or to_web else "MODE S"
+    mode = "" if are_of_programs or StreamKind.REQUESTS in streams else "MODE S"
     options = within_mode_s(transport.options, report, why=how, mode=mode, uploads=not parts, restarts=parts)
-    if to_web:
+    if destination.streams is StreamKind.REQUESTS:
         options = in_place_where_needed(options, ends, report)
-    is_untold = transport.plan.congestion or not ends.far.owns_streams()  # that it is not had
+    is_untold = transport.plan.congestion or not destination.owns_streams  # that it is not had
     if is_untold and (name := named(options.congestion)):
         report.note(f"--congestion {name} is not available: {how}", Severity.NOTICE)
     report.decisions = {**report.decisions, "congestion": None}
@@ -95,38 +96,6 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
         is_third_party=False,
         ways=(),
         mode_e=mode_e,
-        one_stream_each=to_web,
+        one_stream_each=destination.parts_up in (PartsUp.NONE, PartsUp.TRIED, PartsUp.NUMBERED),
         parts=parts,
     )
-
-
-def why_not_straight(options: CopyOptions, source: Endpoint, destination: Endpoint) -> str:
-    """Return why data do not go straight from one server to the other, as far as that is known here.
-
-    Empty if they may.
-    """
-    if why := why_no_straight_way(source, destination):
-        return why
-    if options.rate_bps is not None:
-        return "servers keep to no rate of ours (--rate)"
-    return ""
-
-
-def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
-    """Return why two servers have no way to send to each other; empty if there is one.
-
-    It is by GridFTP, where one is told where to send to, and the other whom to expect; or by HTTP, where one
-    is told which URL to copy from or to.
-    """
-    schemes = source.location.scheme, destination.location.scheme
-    if all(scheme in WEB_PORTS for scheme in schemes):
-        return ""
-    if schemes == ("s3", "s3"):  # of one server, as there is one --endpoint-url
-        return ""
-    if all(scheme in OURS for scheme in schemes):
-        older = next((end for end in (source, destination) if not end.sends_to_servers()), None)
-        if older is not None:
-            return f"there is no mpx at {older.location.host} that sends to or receives from other servers"
-    elif schemes[0] != schemes[1] or schemes[0] not in STRAIGHT:
-        return f"servers of {schemes[0]}:// do not send to those of {schemes[1]}://"
-    return ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from mpx.engine.capabilities import Question
 from mpx.engine.endpoint import Endpoint, Part
 
 Sums = list[str | Exception]
@@ -23,20 +24,25 @@ class BothServers:
     def __init__(self, source: Endpoint, destination: Endpoint, turns: SessionTurns) -> None:
         self.source, self.destination, self._turns = source, destination, turns
 
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """Tell whether both can; see Endpoint."""
-        return all(end.can_checksum(algorithm, parts=parts) for end in (self.source, self.destination))
+    def part_checksums(self) -> tuple[str, ...]:
+        """Return the checksums that both compute of parts of files; asks for them."""
+        at_source = self.source.find_out(Question.CHECKSUMS).part_checksums
+        if not at_source:
+            return ()
+        there = self.destination.find_out(Question.CHECKSUMS).part_checksums
+        return tuple(name for name in at_source if name in there)
 
     @property
     def most_compared_parts(self) -> int:
-        """See Endpoint."""
-        return min(self.source.most_compared_parts, self.destination.most_compared_parts)
+        """See Capabilities."""
+        return min(end.capabilities.most_compared_parts for end in (self.source, self.destination))
 
     def checksums(
         self, algorithm: str, sources: Sequence[Part], stored: Sequence[Part], stop: Callable[[], bool]
     ) -> tuple[Sums, Sums]:
         """Return the checksums of parts at the source and at the destination; raises what either raises."""
-        self.can_checksum(algorithm)  # opens a session with each, if there is none
+        for end in (self.source, self.destination):
+            end.find_out(Question.CHECKSUMS)  # opens a session with each, if there is none
         if self._turns.takes_turns:  # one may have to go before the other can be had
             return (
                 self.source.checksums(algorithm, sources, stop),

@@ -61,9 +61,13 @@ class Committer:
         self._moving: dict[str, FileTransfer] = {}
         self._sessions: list[CommitSession] = []
         # A program's connection takes ten sessions or so, and a further one a login.
-        most = options.max_sessions if ends.far.owns_streams() else min(options.max_sessions, MOST_BY_PROGRAM)
+        most = (
+            options.max_sessions
+            if ends.far.capabilities.owns_streams
+            else min(options.max_sessions, MOST_BY_PROGRAM)
+        )
         self._most_sessions = most
-        by_section = all(end.most_compared_parts > 1 for end in (ends.near, ends.far))
+        by_section = all(end.capabilities.most_compared_parts > 1 for end in (ends.near, ends.far))
         self._verify_queue = VerifyQueue(verifies=choice.verifies, sessions=most, by_section=by_section)
         self._work = CommitWork(
             ends,

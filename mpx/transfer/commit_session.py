@@ -307,7 +307,7 @@ class CommitSession(threading.Thread):
                 del errors[file]
         files = [file for file in files if file not in gone or file in errors]
         done = [file for file in files if file not in errors]
-        if done and not destination.keeps_times():
+        if done and not destination.find_out().keeps_times:
             there = destination.stats([file.final for file in done])
             self._shared.outcomes.timeless(done, there)
             errors |= lost_renames.not_done(dict(zip(done, there, strict=True)), destination)
@@ -326,7 +326,7 @@ class CommitSession(threading.Thread):
         work = self._shared
         if work.ends.far_is_source:
             return {}
-        is_faithful = destination.stores_faithfully()
+        is_faithful = destination.find_out().is_faithful
         asked = [file for file in files if not file.rename_asked and not (is_faithful and _is_proven(file))]
         misfits: dict[FileTransfer, int | None] = {}
         sizes = destination.sizes([file.partial for file in asked])
@@ -350,7 +350,7 @@ class CommitSession(threading.Thread):
     @staticmethod
     def _remove_aside(file: FileTransfer, destination: Endpoint) -> None:
         """Remove the old file that was put aside when the session was lost; best effort."""
-        if not destination.stores_faithfully() and file.partial != file.final:
+        if not destination.find_out().is_faithful and file.partial != file.final:
             with contextlib.suppress(DestinationError):
                 destination.remove(aside_name(file.partial, file.final))
 

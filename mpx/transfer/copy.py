@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from mpx.engine.capabilities import PartsUp, Question
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.retry import Retry, ServerBusy
 from mpx.engine.stop import Failure
@@ -29,6 +30,7 @@ from mpx.transfer.fallback import (
     no_more_than_files,
     to_mode_s,
     to_object_parts,
+    to_stored_parts,
     to_whole_files,
     to_whole_uploads,
     without_streams,
@@ -166,16 +168,16 @@ class Copy:
         """Connect, and decide how data moves."""
         self.failure.check_user()
         options = self.options
-        if not (ends.is_local or ends.is_between_servers or ends.far.owns_streams()):
+        if not (ends.is_local or ends.is_between_servers or ends.far.capabilities.owns_streams):
             options = without_streams(options, ends, self.report)
         transport = self.when_not_busy(partial(choose_transport, options, ends, self.report))
         if ends.is_between_servers:
             transport = self.when_not_busy(partial(choose_between, transport, ends, self.report))
-        elif ends.far.location.scheme == "s3" and not ends.far_is_source:
+        elif not ends.far_is_source and ends.far.capabilities.parts_up is PartsUp.NUMBERED:
             transport = to_object_parts(transport, self.report)
-        elif not ends.far_is_source and ends.web_of(ends.far):
+        elif not ends.far_is_source and ends.far.capabilities.parts_up in (PartsUp.NONE, PartsUp.TRIED):
             transport = self.when_not_busy(partial(to_whole_uploads, transport, ends, self.report))
-        elif why := ends.far.why_fallback():
+        elif why := ends.far.find_out(Question.FALLBACK).fallback:
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()
         return transport
@@ -260,6 +262,7 @@ class Copy:
         committed = CommittedNames(are_kept=ends.far_is_source or ends.is_between_servers)
         records = Records(self.report, self.journal, SentNotes(self.destination), committed)
         infos = [info for _, _, info in pairs]
+        transport = self.when_not_busy(partial(to_stored_parts, transport, ends, infos))
         while True:
             attempt = Attempt(
                 pairs,

@@ -41,7 +41,7 @@ class DestinationFolders:
         self._retrying = retrying  # the same endpoint, asked again where its connection is lost
         self._folded = folded
         self._local = local  # what is known of them where they are on this host
-        self._is_local = end.location.scheme == "file"
+        self._is_local = end.capabilities.is_here
         self._stamps = Spool()  # folders get these when all is in them
         self._tops: set[str] = set()  # folders that were there, or made, before all else
         self._new: dict[str, None] = {}  # the last folders that this copy has made: nothing is in them

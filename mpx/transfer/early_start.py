@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from mpx.choices import PortRange, parse_ports
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
+from mpx.endpoints.schemes import capabilities_of
 from mpx.endpoints.ssh.command_line import RemoteProgram
 from mpx.errors import MpxError
 from mpx.location import Location
@@ -33,11 +34,11 @@ class EarlyStart:
         Not where it asks a controller: whether it can do that is known later.
         """
         places = (sources[0], destination)
-        far_is_source = destination.scheme == "file"
+        far_is_source = capabilities_of(destination).is_here
         far, near = (sources[0], None) if far_is_source else (destination, sources[0])
-        if near and near.scheme == "file":
+        if near and capabilities_of(near).is_here:
             near = None
-        first = next((place for place in places if place.scheme == "ssh"), None)
+        first = next((place for place in places if capabilities_of(place).through_ssh), None)
         if first and options.controller is None:
             check_places(sources)
             check_options(options, far, far_is_source=far_is_source, near=near)
@@ -48,7 +49,7 @@ class EarlyStart:
 
         What fails is not told: it fails again, and is told then, where the first session is opened.
         """
-        if location.scheme == "ssh":
+        if capabilities_of(location).through_ssh:
             with suppress(MpxError):
                 self.servers.log_in(location, remote_program(options))
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.engine.shared_connections import SharedConnections
 from mpx.errors import NameNotCarried
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
@@ -23,13 +25,11 @@ from mpx.transfer.registry import (
     open_endpoint,
     session_options,
     shared_certificate,
-    web_access,
+    shared_connections,
 )
 from mpx.transfer.ssh_protocol import find_protocol, turn_to_sftp
 
 if TYPE_CHECKING:
-    from mpx.endpoints.sftp.lane_pool import LanePool
-    from mpx.endpoints.web.access import WebAccess
     from mpx.rtt.methods.choose import LogIn
 
 PROBE_CONNECT_S, PROBE_REPLY_S = 1.0, 3.0  # over a path that may be lost
@@ -54,8 +54,8 @@ class Ends:
     ) -> None:
         """Raises UsageError for sources in several places. `early`: what was begun for it before."""
         check_places(sources)
-        reads_here = sources[0].scheme == "file"
-        self.writes_here = destination.scheme == "file"
+        reads_here = capabilities_of(sources[0]).is_here
+        self.writes_here = capabilities_of(destination).is_here
         self.is_local = self.writes_here and reads_here
         self.is_between_servers = not (self.writes_here or reads_here)
         self.far_is_source = self.writes_here and not reads_here
@@ -66,18 +66,16 @@ class Ends:
             self.source_sessions = SessionPool(note, remembers=options.history, servers=servers)
         if self.is_between_servers:
             check_one_password(sources[0], destination)
-            shared = shared_certificate(sources[0], destination)
-            self.sessions.data_certificate = self.source_sessions.data_certificate = shared
+            certificate = shared_certificate(sources[0], destination)
+            self.sessions.data_certificate = self.source_sessions.data_certificate = certificate
             self.source_sessions.gsi_memory = self.sessions.gsi_memory
-        # Of SFTP, by endpoint, where nothing better is at the other end of an ssh:
-        self._lanes: dict[tuple[str, str, str, int], LanePool] = {}
-        # Of web servers, by endpoint:
-        self._web: dict[tuple[str, str, str, int], WebAccess] = {}
+        # By endpoint, of servers that have more in common than sessions of FTP:
+        self._shared: dict[tuple[str, str, str, int], SharedConnections] = {}
         for location in (sources[0], destination):
             named = [each for each in (*sources, destination) if each.endpoint == location.endpoint]
             queries = {each.name: each.query for each in named if each.query}
-            if web := web_access(location, options, stop, queries, note):
-                self._web[location.endpoint] = web
+            if shared := shared_connections(location, options, stop, queries, note):
+                self._shared[location.endpoint] = shared
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
@@ -88,18 +86,22 @@ class Ends:
     def choose_protocol(self) -> None:
         """Find out what is at the other end of an ssh, which connects; comes before all else."""
         there = [self._destination.name, *map(base_name, self._names)]
+        asked = [(self._destination, self.sessions, there)]
         if self._destination.endpoint == self._source.endpoint:
-            self._find_protocol(self._source, self.source_sessions, [*self._names, *there])
+            asked = [(self._source, self.source_sessions, [*self._names, *there])]
         else:
-            self._find_protocol(self._source, self.source_sessions, self._names)
-            self._find_protocol(self._destination, self.sessions, there)
-        if self._lanes:
+            asked.insert(0, (self._source, self.source_sessions, self._names))
+        found = [self._find_protocol(*each) for each in asked]
+        if any(found):
             self._use(*self.open_both())
 
-    def _find_protocol(self, location: Location, pool: SessionPool, names: Sequence[str]) -> None:
-        lanes = find_protocol(location, self._options, self._stop, pool, self._note, names=names)
-        if lanes is not None:
-            self._lanes[location.endpoint] = lanes
+    def _find_protocol(self, location: Location, pool: SessionPool, names: Sequence[str]) -> bool:
+        """Tell whether a location turns out to be served by something else than its scheme stands for."""
+        found = find_protocol(location, self._options, self._stop, pool, self._note, names=names)
+        if found is None:
+            return False
+        self._shared[location.endpoint] = found
+        return True
 
     def turn_to_sftp(self, error: NameNotCarried) -> None:
         """Leave GridFTP servers at the other end of an ssh; raises `error` where there is no other way."""
@@ -108,19 +110,15 @@ class Ends:
         if not left:
             raise error
         for location, pool in left:
-            if location.endpoint not in self._lanes:  # both ends may be one host
-                self._lanes[location.endpoint] = turn_to_sftp(
+            if location.endpoint not in self._shared:  # both ends may be one host
+                self._shared[location.endpoint] = turn_to_sftp(
                     location, str(error), self._options, self._stop, pool, self._note
                 )
         self._use(*self.open_both())
 
-    def lanes_of(self, end: Endpoint) -> "LanePool | None":
-        """Return the sessions of SFTP with the host of an endpoint, where nothing better serves that."""
-        return self._lanes.get(end.location.endpoint)
-
-    def web_of(self, end: Endpoint) -> "WebAccess | None":
-        """Return what connections to a web server share."""
-        return self._web.get(end.location.endpoint)
+    def shared_of(self, end: Endpoint) -> SharedConnections | None:
+        """Return what connections to the server of an endpoint share, beside sessions of FTP."""
+        return self._shared.get(end.location.endpoint)
 
     def _use(self, source: Endpoint, destination: Endpoint) -> None:
         self.source, self.destination = source, destination
@@ -169,9 +167,10 @@ class Ends:
         self.far.let_go()
 
     @property
-    def send_to_each_other(self) -> bool:
-        """Whether both are servers of ours, of which one is told to send to the other by a ticket."""
-        return self.near.sends_to_servers() and self.far.sends_to_servers()
+    def is_tunable(self) -> bool:
+        """Whether the number of streams may change while bytes flow."""
+        may = self.far.capabilities.tunable
+        return may and (self.near.capabilities.tunable or not self.is_between_servers)
 
     @property
     def until_s(self) -> float | None:
@@ -182,8 +181,8 @@ class Ends:
     @property
     def takes_turns(self) -> bool:
         """Whether a server admits fewer sessions than there is work for."""
-        lanes = any(lanes.takes_turns for lanes in self._lanes.values())
-        return lanes or self.sessions.takes_turns or self.source_sessions.takes_turns
+        is_full = any(shared.takes_turns for shared in self._shared.values())
+        return is_full or self.sessions.takes_turns or self.source_sessions.takes_turns
 
     def open_spare(self, is_over: Callable[[], bool]) -> Endpoint:
         """Open the far endpoint with sessions that the copy can do without: they wait for no turn.
@@ -228,8 +227,7 @@ class Ends:
             note=self._note,
             folders=folders,
             trees=trees,
-            lanes=self._lanes.get(location.endpoint),
-            web=self._web.get(location.endpoint),
+            shared=self._shared.get(location.endpoint),
         )
 
     def describe(self, name: str) -> FileInfo | None:
@@ -248,9 +246,7 @@ class Ends:
         """Close all sessions and folders."""
         self.disconnect()
         self.folders.close()
-        for lanes in self._lanes.values():
-            lanes.close()
-        for web in self._web.values():
-            web.close()
+        for shared in self._shared.values():
+            shared.close()
         self.sessions.close()
         self.source_sessions.close()

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
+from mpx.engine.capabilities import PartsUp, Question
 from mpx.engine.endpoint import FileInfo, Kind
+from mpx.engine.file_transfer import SMALL_FILE_BYTES
 from mpx.errors import UsageError
 from mpx.options import CopyOptions, flag_of
 from mpx.report import Report, Severity
@@ -43,7 +45,11 @@ def to_mode_s(transport: Transport, ends: Ends, report: Report, why: str) -> Tra
         congestion = None
         report.decisions = {**report.decisions, "congestion": None}
     options = within_mode_s(
-        transport.options, report, why=why, uploads=not ends.far_is_source, restarts=ends.far.can_restart()
+        transport.options,
+        report,
+        why=why,
+        uploads=not ends.far_is_source,
+        restarts=ends.far.find_out().restarts,
     )
     found = {} if ends.far_is_source else transport.found
     return replace(transport, options=options, plan=plan, congestion=congestion, mode_e=False, found=found)
@@ -75,25 +81,46 @@ def to_whole_files(transport: Transport, report: Report, why: str) -> Transport:
 
 
 def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transport:
-    """Return the transport for a server that stores whole files only, each in one stream (HTTP: PUT).
+    """Return the transport for a server that stores whole files, each in one stream (HTTP: PUT).
 
-    Raises UsageError for what was asked for by hand and cannot be had so.
+    Whether it stores parts as well is tried later: see to_stored_parts.
     """
     options = transport.options
-    if options.resume and options.was_given("resume"):
-        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
     if options.tuner == PAPER:
         report.note(
             "--tuner paper is not available: data does not stop between chunks of a file", Severity.NOTICE
         )
     options = in_place_where_needed(options, ends, report)
-    options = replace(options.with_tuner_auto(), resume=False)
-    return replace(transport, options=options, one_stream_each=True, parts=False)
+    return replace(transport, options=options.with_tuner_auto(), one_stream_each=True, parts=False)
+
+
+def to_stored_parts(transport: Transport, ends: Ends, infos: Sequence[FileInfo]) -> Transport:
+    """Return the transport for a server that stores whole files, and may store parts of them, which is tried.
+
+    Only for large files, and, as others in a tree may be large, there in each folder once it is there. A
+    server that stores no parts goes on with no file. `infos`: of the sources. Raises UsageError where it is
+    asked for by hand that it does.
+    """
+    options, parts_up = transport.options, ends.far.capabilities.parts_up
+    is_upload = not (ends.far_is_source or ends.is_between_servers)
+    if not is_upload or parts_up not in (PartsUp.NONE, PartsUp.TRIED):
+        return transport
+    asked = options.resume and options.was_given("resume")
+    may_be = parts_up is PartsUp.TRIED and not options.in_place
+    is_open = may_be and any(info.kind is Kind.FOLDER for info in infos)
+    is_large = any(info.known_bytes > SMALL_FILE_BYTES for info in infos)
+    stores = is_open
+    if may_be and (is_large or asked):
+        stores = ends.far.find_out(Question.PARTS_UP).parts_up is PartsUp.OFFSETS
+    if asked and not stores:
+        raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")
+    options = replace(options, resume=options.resume and (stores or is_open))
+    return replace(transport, options=options, one_stream_each=not stores, parts=stores)
 
 
 def in_place_where_needed(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
     """Return the options for a destination that may be unable to rename files; asks it."""
-    if options.in_place or ends.far.can_rename():
+    if options.in_place or ends.far.find_out(Question.RENAMES).renames:
         return options
     report.note(
         f"not atomic: {ends.host} cannot rename files, so each appears under its final name while it is "
@@ -113,24 +140,23 @@ def to_object_parts(transport: Transport, report: Report) -> Transport:
 
 
 def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOptions:
-    """Return the options as they can be applied where ssh moves the data (SFTP).
+    """Return the options as they can be applied where a program moves the data (SFTP: ssh).
 
     Raises UsageError for options that were given by hand and that nothing can be done about then.
     """
+    can = ends.far.capabilities
     for name in OF_OUR_STREAMS:
         if options.was_given(name) and getattr(options, name):
-            raise UsageError(
-                f"{flag_of(name)} is not possible here: {ends.host} has no mpx, and ssh moves the data; give "
-                "--bootstrap too"
-            )
+            raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")
     if options.tuner == PAPER:
-        report.note(
-            "--tuner paper is not available: over SFTP data does not stop between chunks", Severity.NOTICE
-        )
+        stops = f"over {can.program} data does not stop between chunks"
+        report.note(f"--tuner paper is not available: {stops}", Severity.NOTICE)
     sessions = options.max_sessions
     for flag, count in ((f"--streams {options.streams}", options.streams or 1), _first_streams(options)):
         if count > sessions:
-            raise UsageError(f"{flag} needs --max-sessions {count}: over SFTP each stream is a session")
+            raise UsageError(
+                f"{flag} needs --max-sessions {count}: over {can.program} each stream is a session"
+            )
     return replace(options.with_tuner_auto(), max_streams=min(options.max_streams, sessions))
 
 
@@ -139,8 +165,8 @@ def no_more_than_files(transport: Transport, ends: Ends, infos: Sequence[FileInf
 
     `infos`: of the sources. Where one is a folder the number of files is not known, and nothing changes.
     """
-    parts = ends.far_is_source and transport.parts and ends.far.can_restart()
-    by_offset = transport.mode_e or not ends.far.owns_streams()
+    parts = ends.far_is_source and transport.parts and ends.far.find_out().restarts
+    by_offset = transport.mode_e or not ends.far.capabilities.owns_streams
     by_offset = by_offset and not transport.one_stream_each
     if by_offset or parts or any(info.kind is Kind.FOLDER for info in infos):
         return transport

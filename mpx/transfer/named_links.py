@@ -26,7 +26,7 @@ def shown_links(
         found = described[name]
         if isinstance(found, FileInfo) and found.kind is not Kind.LINK and posixpath.basename(name):
             doubtful.setdefault(posixpath.dirname(name), []).append(name)
-    if not doubtful or end.describes_links():
+    if not doubtful or end.find_out().describes_links:
         return {}
     links: dict[str, FileInfo] = {}
     for folder, inside in doubtful.items():

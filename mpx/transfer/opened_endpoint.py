@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.engine.endpoint import Endpoint
+from mpx.engine.shared_connections import SharedConnections
 from mpx.location import Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart
-from mpx.transfer.registry import endpoint_at, session_options, web_access
+from mpx.transfer.registry import endpoint_at, session_options, shared_connections
 from mpx.transfer.ssh_protocol import find_protocol
 
 
@@ -31,10 +32,13 @@ def opened_endpoint(
     with contextlib.ExitStack() as stack:
         servers = early.servers if early else None
         pool = stack.enter_context(contextlib.closing(SessionPool(note, remembers=False, servers=servers)))
-        lanes = find_protocol(location, options, stop, pool, note, names=[location.name, *names])
-        if lanes is not None:
-            stack.enter_context(contextlib.closing(lanes))
+        shared: SharedConnections | None = find_protocol(
+            location, options, stop, pool, note, names=[location.name, *names]
+        )
+        if shared is None:
+            shared = shared_connections(location, options, stop, {location.name: location.query}, note)
+        if shared is not None:
+            stack.enter_context(contextlib.closing(shared))
         session = session_options(options, stop, pool=pool)
-        web = web_access(location, options, stop, {location.name: location.query}, note)
-        end = endpoint_at(location, session, writing=writing, note=note, lanes=lanes, web=web)
+        end = endpoint_at(location, session, writing=writing, note=note, shared=shared)
         yield stack.enter_context(contextlib.closing(end))

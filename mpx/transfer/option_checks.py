@@ -6,6 +6,7 @@ Those that nobody has to be asked about: see refusals.py.
 from collections.abc import Callable, Sequence
 
 from mpx.choices import NONE
+from mpx.engine.capabilities import Question
 from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
@@ -29,7 +30,7 @@ def check_congestion(options: CopyOptions, why_not: Callable[[str], str] | None)
 
 def check_links(options: CopyOptions, destination_end: Endpoint) -> None:
     """Raise UsageError if links are to be kept where none can be made; asks the server."""
-    if options.links == "keep" and not destination_end.can_link():
+    if options.links == "keep" and not destination_end.find_out(Question.LINKS).links:
         raise UsageError(
             f"--links keep is not possible here: {destination_end.location.host} makes no symbolic links; "
             "give --links follow or skip"
@@ -42,11 +43,11 @@ def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: 
     `servers`: one, or both ends, or the destination within this host, which compute what we cannot. Raises
     UsageError if one was asked for by hand that they do not offer.
     """
-    is_here = servers[0].location.scheme == "file"
+    is_here = servers[0].capabilities.is_here
     exposed = next((told for server in servers if (told := server.protection.exposed)), "")
 
     def offers(algorithm: str) -> bool:
-        return all(server.can_checksum(algorithm) for server in servers)
+        return all(algorithm in server.find_out(Question.CHECKSUMS).checksums for server in servers)
 
     choice = ChecksumChoice(options.checksum, offers, is_here=is_here, is_exposed=bool(exposed))
     if exposed and choice.is_proof:
@@ -67,7 +68,9 @@ def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: 
 
 
 def _who_lacks(algorithm: str, servers: Sequence[Endpoint]) -> str:
-    host = next(each.location.host for each in servers if not each.can_checksum(algorithm))
+    host = next(
+        each.location.host for each in servers if algorithm not in each.find_out(Question.CHECKSUMS).checksums
+    )
     return f"{host or 'this host'} offers no such checksum of files"
 
 
@@ -84,7 +87,7 @@ def check_checksum(
     which a server says so if it knows the command. A long file is not read for this: a part of it may be
     refused where the whole is not.
     """
-    if not choice.is_by_hand or far_end.location.scheme == "file":
+    if not choice.is_by_hand or far_end.capabilities.is_here:
         return
     part = Part(partial_name(target.rstrip("/"), "none"), 0, 0, is_whole=True)
     if sources:

@@ -50,7 +50,7 @@ def pair_up(
     itself). Several, or a list with `targets`, go into DST under their own names or those targets.
     Raises UsageError, SourceError, DestinationError.
     """
-    if destination_end.location.scheme == "file" and named_descriptor(destination):
+    if destination_end.capabilities.is_here and named_descriptor(destination):
         raise DestinationError(
             f"{destination} is an open file, and a copy replaces its destination by a new file; name a file"
         )
@@ -82,7 +82,7 @@ def pair_up(
         identity = info.identity if is_one_place else None
         if info.kind is Kind.FOLDER and identity and _is_within(target, identity, destination_end):
             raise UsageError(f"{target} is {source} itself or inside it; name another destination")
-        if is_one_place and source_end.location.scheme != "file" and _is_named_within(target, source, info):
+        if is_one_place and not source_end.capabilities.is_here and _is_named_within(target, source, info):
             raise UsageError(f"{target} is {source} itself or inside it; name another destination")
         if target in seen:
             raise UsageError(f"{seen[target]} and {source} would both become {target}; copy them separately")

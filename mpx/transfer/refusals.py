@@ -4,14 +4,17 @@ What only bounds something (`--max-streams`, `--port-range`) is accepted where t
 Imports little, as an ssh is started once this has passed, and only then the rest of a copy imported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mpx.choices import ONLY, PULL, PUSH, SCAVENGER, TRANSPORT, port_range
+from mpx.endpoints.schemes import SCHEMES, capabilities_of
+from mpx.engine.capabilities import Capabilities, PartsUp
 from mpx.errors import UsageError
-from mpx.location import WEB_PORTS, Location
+from mpx.location import Location
 from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.units import counted
 
+_OF_PLACES = (*OF_SSH, *OF_GSI, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)  # see Capabilities.own_options
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
     "tuner",
@@ -30,21 +33,8 @@ OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "source_ports",
     "data_address",
     "data_address_from_server",
-    *OF_GSI,
-    *OF_SSH,
-    *OF_WEB,
-    *OF_WEB_TLS,
-    *OF_S3,
-    *OF_CAS,
+    *_OF_PLACES,
     "controller",
-)
-_SCHEMES_OF = (  # options that need one of these at an end
-    (OF_SSH, ("ssh",)),
-    (OF_GSI, ("gsiftp",)),
-    (OF_WEB, ("http", "https", "dav", "davs")),
-    (OF_WEB_TLS, ("https", "davs")),
-    (OF_S3, ("s3",)),
-    (OF_CAS, ("https", "davs", "s3", "gsiftp")),
 )
 
 
@@ -77,30 +67,35 @@ def check_options(
     """
     if near is None and options.third_party == ONLY:
         raise UsageError("--third-party only is not possible here: it is for copies between two servers")
-    are_web = near is not None and {near.scheme, far.scheme} <= WEB_PORTS.keys()
-    if options.third_party in (PULL, PUSH) and not are_web:
+    at_far, at_near = capabilities_of(far), capabilities_of(near) if near else None
+    if options.third_party in (PULL, PUSH) and not (at_near and _is_one_told(at_near, at_far)):
+        places = _places(
+            scheme
+            for scheme, can in SCHEMES.items()
+            if _is_one_told(can, can) and can.third_party and not can.third_party.why_not
+        )
         raise UsageError(
-            f"--third-party {options.third_party} is not possible here: it is for copies between two web "
-            "servers (https://, davs://)"
+            f"--third-party {options.third_party} is not possible here: it is for copies between two servers "
+            f"of which one is told to copy ({places})"
         )
     if near is not None:
         _check_between_servers(options)
-    if options.in_place and (far_is_source or far.scheme == "file"):
+    if options.in_place and (far_is_source or at_far.is_here):
         raise UsageError("--in-place is not possible here: it is for uploads to a server")
-    if options.in_place and far.scheme == "s3":
+    if options.in_place and at_far.parts_up is PartsUp.NUMBERED:
         raise UsageError("--in-place is not possible here: objects appear under their names only once whole")
-    if far.scheme == "file":
+    if at_far.is_here:
         for name in OF_CONNECTIONS:
             if options.was_given(name) and getattr(options, name) is not None:
                 raise UsageError(
                     f"{flag_of(name)} is not possible here: a copy within this host has no connections"
                 )
         return
-    for names, schemes in _SCHEMES_OF:
-        for name in names:
-            if options.was_given(name) and not {far.scheme, near and near.scheme} & set(schemes):
-                places = ", ".join(f"{each}://" for each in schemes)
-                raise UsageError(f"{flag_of(name)} is not possible here: it is for {places}")
+    own = (*at_far.own_options, *(at_near.own_options if at_near else ()))
+    for name in _OF_PLACES:
+        if options.was_given(name) and name not in own:
+            places = _places(scheme for scheme, can in SCHEMES.items() if name in can.own_options)
+            raise UsageError(f"{flag_of(name)} is not possible here: it is for {places}")
     source_ports = port_range(options.source_ports, "GLOBUS_TCP_SOURCE_RANGE")
     if options.data_address or source_ports:
         from mpx.net import tcp
@@ -116,6 +111,16 @@ def check_options(
         raise UsageError(sessions_for_files(options.files))
     if not far_is_source:
         check_source_ports(options)
+
+
+def _is_one_told(source: Capabilities, destination: Capabilities) -> bool:
+    """Tell whether one of two servers is told to copy from or to the other, as far as their schemes tell."""
+    first, second = source.third_party, destination.third_party
+    return bool(first and second and first.ways and first.protocol == second.protocol)
+
+
+def _places(schemes: Iterable[str]) -> str:
+    return ", ".join(f"{each}://" for each in schemes)
 
 
 def _check_between_servers(options: CopyOptions) -> None:

@@ -1,15 +1,14 @@
-"""Which endpoint and which carrier serve a location: the one table of schemes.
+"""Which endpoint serves a location, and how what it needs is opened; which carrier: see carriers.py.
 
-Carriers are imported once they are needed: those of files within this host and those of servers.
+These two are the only places that ask for a scheme; what each can is in endpoints/schemes.py.
 """
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import AUTO, NONE, PULL, port_range
+from mpx.choices import AUTO, NONE, port_range
 from mpx.endpoints.ftp.gsi.options import GsiMemory, GsiOptions
 from mpx.endpoints.ftp.login import log_in
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
@@ -18,20 +17,22 @@ from mpx.endpoints.ftp.ssh.options import SshOptions
 from mpx.endpoints.ftp.ssh.servers import RemoteServers
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.endpoints.passwords import check_one_password as check_one_password
-from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.endpoint import Endpoint
+from mpx.engine.shared_connections import SharedConnections
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
-from mpx.location import Location
+from mpx.location import WEB_PORTS, Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
+    from mpx.endpoints.s3.access import S3Access
     from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
     from mpx.endpoints.web.access import WebAccess
-    from mpx.engine.relay import RelaySink, RelaySource
+
+BY_HTTP = (*WEB_PORTS, "s3")  # schemes
 
 
 def session_options(
@@ -89,19 +90,19 @@ def shared_certificate(source: Location, destination: Location) -> str:
     return data_certificate()
 
 
-def web_access(
+def shared_connections(
     location: Location,
     options: CopyOptions,
     stop: Callable[[], bool],
     queries: Mapping[str, str],
     note: OnNote = no_note,
     bound: Callable[[int], None] | None = None,
-) -> "WebAccess | None":
-    """Return what connections to a web server share; None for another scheme.
+) -> SharedConnections | None:
+    """Return what connections to a server share; None where sessions of FTP do, or may.
 
     `queries`: of URLs, by name; `bound`: see session_options.
     """
-    if not location.is_web:
+    if location.scheme not in BY_HTTP:
         return None
     from mpx.endpoints.web.access import WebAccess
     from mpx.endpoints.web.options import WebOptions
@@ -120,6 +121,7 @@ def web_access(
         options.send_token_to,
         bound=bound,
         asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
+        partial_prefix=options.partial_prefix,
         rate_bps=options.rate_bps,
         stop=stop,
     )
@@ -127,7 +129,13 @@ def web_access(
         from mpx.endpoints.s3.access import S3Access
         from mpx.endpoints.s3.options import S3Options
 
-        aws = S3Options(options.profile, options.region, options.endpoint_url, options.sign_request)
+        aws = S3Options(
+            options.profile,
+            options.region,
+            options.endpoint_url,
+            options.sign_request,
+            replaces_unseen=options.overwrite != "never",
+        )
         return S3Access(location, web, aws, note)
     return WebAccess(location, web, queries, note)
 
@@ -136,7 +144,7 @@ def log_in_to_probe(
     location: Location, options: CopyOptions, pool: SessionPool
 ) -> Callable[[SessionOptions], ClientSession] | None:
     """Return what opens a session for probes, where that is not in the clear."""
-    if location.scheme in ("file", "ftp") or location.is_web:
+    if location.scheme in ("file", "ftp", *BY_HTTP):
         return None
     ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options, pool)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
@@ -157,8 +165,8 @@ def open_endpoint(
     `early`: what was begun for it before.
     """
     session = session_options(options, stop, bound, pool, early.servers if early else None)
-    web = web_access(location, options, stop, {location.name: location.query}, bound=bound)
-    return endpoint_at(location, session, writing=writing, web=web)
+    shared = shared_connections(location, options, stop, {location.name: location.query}, bound=bound)
+    return endpoint_at(location, session, writing=writing, shared=shared)
 
 
 def endpoint_at(
@@ -169,131 +177,28 @@ def endpoint_at(
     note: OnNote = no_note,
     folders: LocalFolders | None = None,
     trees: SourceTrees = ANYWHERE,
-    lanes: "LanePool | None" = None,
-    web: "WebAccess | None" = None,
+    shared: SharedConnections | None = None,
 ) -> Endpoint:
     """Return the endpoint of a location; a remote one connects when first used.
 
     `note` takes lines for the report; `folders` has the folders that a copy writes to on this host, and
-    `trees` those that it reads; `lanes`: see sftp_lanes; `web`: see web_access.
+    `trees` those that it reads; `shared`: see shared_connections, or of SFTP where that serves an ssh.
     """
     if location.scheme == "file":
         return LocalEndpoint(location, writing=writing, folders=folders, trees=trees)
-    if web is not None and location.scheme == "s3":
-        from mpx.endpoints.s3.access import S3Access
+    if location.scheme == "s3":
         from mpx.endpoints.s3.endpoint import S3Endpoint
 
-        assert isinstance(web, S3Access)
-        return S3Endpoint(location, web, writing=writing, stop=session.stop)
-    if web is not None:
+        return S3Endpoint(location, as_s3(shared), writing=writing, stop=session.stop)
+    if location.scheme in WEB_PORTS:
         from mpx.endpoints.web.endpoint import WebEndpoint
 
-        return WebEndpoint(location, web, writing=writing, stop=session.stop)
-    if lanes is not None:
+        return WebEndpoint(location, as_web(shared), writing=writing, stop=session.stop)
+    if shared is not None:
         from mpx.endpoints.sftp.endpoint import SftpEndpoint
 
-        return SftpEndpoint(location, lanes, lane_options(session), writing=writing)
+        return SftpEndpoint(location, as_lanes(shared), lane_options(session), writing=writing)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
-
-
-def carrier_between(
-    source: Location,
-    destination: Location,
-    context: CarrierContext,
-    pools: tuple[SessionPool, SessionPool],
-    *,
-    lanes: "tuple[LanePool | None, LanePool | None]",
-    web: "tuple[WebAccess | None, WebAccess | None]",
-    is_third_party: bool,
-    way: str,
-    streams_each: int,
-    mode_e: bool,
-    parts: bool,
-) -> Carrier:
-    """Return what brings files from one server to another; `pools` have the sessions with each of them.
-
-    `lanes`: those of SFTP, where that is what serves one; `web`: see endpoint_at. `way`, `streams_each`: how
-    web servers copy straight (empty: they do not). `mode_e`: the destination receives in MODE E; `parts`: of
-    files can be sent and stored.
-    """
-    if way and web[0] is not None and web[1] is not None:
-        from mpx.endpoints.web.third_party.carrier import WebThirdPartyCarrier
-        from mpx.endpoints.web.third_party.way import CopyWay
-
-        return WebThirdPartyCarrier(CopyWay(web[0], web[1], way == PULL, streams_each), context)
-    stop = context.failure.cancel.is_set
-    opened = [session_options(context.options, stop, pool=pool) for pool in pools]
-    if is_third_party and web[1] is not None:
-        from mpx.endpoints.s3.access import S3Access
-        from mpx.endpoints.s3.carrier import S3UploadCarrier
-
-        assert isinstance(web[1], S3Access)
-        return S3UploadCarrier(web[1], context, source.host)
-    if is_third_party:
-        from mpx.endpoints.ftp.two_servers.carrier import ThirdPartyCarrier
-        from mpx.endpoints.ftp.two_servers.server_pair import ServerPair
-
-        servers = ServerPair(source, destination, opened[0], opened[1], mode_e, parts)
-        return ThirdPartyCarrier(servers, context)
-    from mpx.engine.relay_carrier import RelayCarrier
-
-    from_where = _relay_source(source, opened[0], context, lanes[0], web[0])
-    to_where = _relay_sink(destination, opened[1], context, lanes[1], web[1], mode_e=mode_e, parts=parts)
-    return RelayCarrier(from_where, to_where, context, parts=parts)
-
-
-def _relay_source(
-    source: Location,
-    session: SessionOptions,
-    context: CarrierContext,
-    lanes: "LanePool | None",
-    web: "WebAccess | None",
-) -> "Callable[[], RelaySource]":
-    """Return what makes a source of a relay."""
-    if web is not None:
-        from mpx.endpoints.web.answers import Answers
-        from mpx.endpoints.web.relay_source import WebRelaySource
-
-        return partial(WebRelaySource, web, context, Answers(web, context), web.pipelining)
-    if lanes is not None:
-        from mpx.endpoints.sftp.relay_source import SftpRelaySource
-
-        return partial(SftpRelaySource, lanes, lane_options(session), context)
-    from mpx.endpoints.ftp.two_servers.relay_source import FtpRelaySource, SmallFiles
-
-    return partial(FtpRelaySource, source, session, context, SmallFiles())
-
-
-def _relay_sink(
-    destination: Location,
-    session: SessionOptions,
-    context: CarrierContext,
-    lanes: "LanePool | None",
-    web: "WebAccess | None",
-    *,
-    mode_e: bool,
-    parts: bool,
-) -> "Callable[[], RelaySink]":
-    """Return what makes a sink of a relay."""
-    if web is not None and destination.scheme == "s3":
-        from mpx.endpoints.s3.access import S3Access
-        from mpx.endpoints.s3.relay_sink import S3RelaySink
-
-        assert isinstance(web, S3Access)
-        return partial(S3RelaySink, web, context, web.pipelining)
-    if web is not None:
-        from mpx.endpoints.web.relay_sink import WebRelaySink
-
-        return partial(WebRelaySink, web, context, web.pipelining)
-    if lanes is not None:
-        from mpx.endpoints.sftp.relay_sink import SftpRelaySink
-
-        return partial(SftpRelaySink, lanes, lane_options(session), context)
-    from mpx.endpoints.ftp.two_servers.relay_sink import BlockSink, StreamSink
-
-    if mode_e:
-        return partial(BlockSink, destination, session, context, parts=parts)
-    return partial(StreamSink, destination, session, context)
 
 
 def lane_options(session: SessionOptions) -> "LaneOptions":
@@ -309,53 +214,25 @@ def lane_options(session: SessionOptions) -> "LaneOptions":
     )
 
 
-def carrier_for(
-    far: Location,
-    context: CarrierContext,
-    pool: SessionPool,
-    *,
-    upload: bool,
-    mode_e: bool,
-    restarts: bool,
-    congestions: Sequence[str],
-    lanes: "LanePool | None" = None,
-    web: "WebAccess | None" = None,
-) -> Carrier:
-    """Return what moves the bytes to or from `far`: in MODE E if `mode_e`, else in MODE S.
+def as_web(shared: SharedConnections | None) -> "WebAccess":
+    """Return what connections to a web server share, S3 among them."""
+    from mpx.endpoints.web.access import WebAccess
 
-    `pool` has the sessions with the server. `restarts`: the server understands REST.
-    `congestions` are those that the server can be told to send with. `lanes`, `web`: see endpoint_at.
-    """
-    if far.scheme == "file":
-        from mpx.endpoints.local.carrier import LocalCarrier
+    assert isinstance(shared, WebAccess)
+    return shared
 
-        return LocalCarrier(context)
-    if web is not None and upload and far.scheme == "s3":
-        from mpx.endpoints.s3.access import S3Access
-        from mpx.endpoints.s3.carrier import S3UploadCarrier
 
-        assert isinstance(web, S3Access)
-        return S3UploadCarrier(web, context)
-    if web is not None:
-        from mpx.endpoints.web.carrier import WebDownloadCarrier, WebUploadCarrier
+def as_s3(shared: SharedConnections | None) -> "S3Access":
+    """Return what connections to a server of S3 share."""
+    from mpx.endpoints.s3.access import S3Access
 
-        if upload:
-            return WebUploadCarrier(web, context)
-        return WebDownloadCarrier(web, context, whole_files=not restarts)
-    options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
-    if lanes is not None:
-        from mpx.endpoints.sftp.carrier import SftpCarrier
+    assert isinstance(shared, S3Access)
+    return shared
 
-        sessions = context.options.max_sessions
-        return SftpCarrier(lanes, lane_options(options), context, upload=upload, sessions=sessions)
-    if not mode_e:
-        from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier
 
-        most = context.options.max_sessions
-        whole_files = upload or not restarts
-        return StreamCarrier(far, options, context, upload=upload, whole_files=whole_files, sessions=most)
-    from mpx.endpoints.ftp.mode_e.carriers import DownloadCarrier, UploadCarrier
+def as_lanes(shared: SharedConnections | None) -> "LanePool":
+    """Return the sessions of SFTP with a host."""
+    from mpx.endpoints.sftp.lane_pool import LanePool
 
-    if upload:
-        return UploadCarrier(far, options, context)
-    return DownloadCarrier(far, options, context, congestions)
+    assert isinstance(shared, LanePool)
+    return shared

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
 from mpx.engine import checksum
+from mpx.engine.capabilities import Question
 from mpx.engine.checksum_choice import FOR_LONG
 from mpx.engine.endpoint import Endpoint, Part
 from mpx.engine.file_transfer import FileTransfer
@@ -86,8 +87,8 @@ class ResumeVerifier:
             file.forget_beyond(present)
         if file.arrived_bytes < before:
             self._forgot(file)
-        can_checksum = both.can_checksum if both else far.can_checksum
-        algorithm = next((name for name in FOR_LONG if can_checksum(name, parts=True)), "")
+        sums = both.part_checksums() if both else far.find_out(Question.CHECKSUMS).part_checksums
+        algorithm = next((name for name in FOR_LONG if name in sums), "")
         if present is None or present > file.size_bytes or not algorithm:
             return
         self._note_long(file, present, algorithm)
@@ -149,7 +150,7 @@ def prove(
             is_refused = isinstance(far_sum, Exception)
             yield far_sum, far_sum if is_refused else checksum.of_file(algorithm, near, start, end, stop)
 
-    return _proven(file, ranges, unknown.size, sums, stop, far.most_compared_parts)
+    return _proven(file, ranges, unknown.size, sums, stop, far.capabilities.most_compared_parts)
 
 
 def prove_at_servers(

@@ -89,7 +89,7 @@ class Scan(threading.Thread):
         self._folders = DestinationFolders(
             pairs, ends.destination, self._destination, self._folded_names, ends.folders
         )
-        if options.links != "follow" and ends.source.location.scheme == "file":
+        if options.links != "follow" and ends.source.capabilities.is_here:
             for source, _, info in pairs:
                 if info.kind is Kind.FOLDER:
                     ends.trees.add(source)
@@ -111,7 +111,7 @@ class Scan(threading.Thread):
             if note := self._ends.source.listing_note():
                 self._report.note(f"{note.text}; {UNTIMED}", note.severity)
             self._queue.end_listing()
-            if self._ends.is_between_servers or not self._ends.far.owns_streams():
+            if self._ends.is_between_servers or not self._ends.far.capabilities.owns_streams:
                 self._ends.let_go()  # as nobody measures over its sessions
 
     def finish(self) -> None:
@@ -161,7 +161,7 @@ class Scan(threading.Thread):
                 rest.append(task)
         ready = []
         is_new = self._folders.is_in_new
-        keeps_times = self._destination.ask(self._ends.destination.keeps_times)
+        keeps_times = self._destination.ask(self._ends.destination.find_out).keeps_times
         for task in decide(
             rest,
             self._source,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.schemes import capabilities_of
 from mpx.errors import MpxError, UsageError
 from mpx.location import Location
 from mpx.options import CopyOptions
@@ -34,7 +35,7 @@ def find_protocol(
     has it. Where mpx was named, or is to be sent, nothing takes its place. `names`: that are used there, as
     far as they are known. Raises as answer.begin.
     """
-    if location.scheme != "ssh":
+    if not capabilities_of(location).through_ssh:
         return None
     from mpx.endpoints.ftp.ssh.answer import NoServer
     from mpx.endpoints.ssh.process import CommandEnded

@@ -14,6 +14,7 @@ from mpx.transfer.congestion_plan import Plan, plan
 from mpx.transfer.ends import Ends
 from mpx.transfer.option_checks import check_congestion, check_links, choose_checksums
 from mpx.transfer.refusals import check_options
+from mpx.transfer.straight_way import is_steered
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Transport:
     over_mptcp: bool = False  # streams are of Multipath TCP
     mode_e: bool = True
     is_third_party: bool = False  # data go straight from one server to another
-    ways: tuple[str, ...] = ()  # ... by which two web servers copy, the present one first
+    ways: tuple[str, ...] = ()  # ... in which one of two servers is told to copy, the present one first
     streams_each: int = 1  # ... of one large file
     one_stream_each: bool = False  # a file is one stream, whole
     parts: bool = True  # of files are asked for, where the server can begin within one
@@ -89,7 +90,7 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
         chosen,
         congestion,
         over_mptcp,
-        mode_e=ends.is_local or ends.far.owns_streams(),
+        mode_e=ends.is_local or ends.far.capabilities.owns_streams,
         bandwidth_bps=options.bandwidth_bps,
     )
 
@@ -116,7 +117,7 @@ def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:
 
 def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     """Return what the streams begin with, and whether the background decides later."""
-    if not ends.far.owns_streams():
+    if not ends.far.capabilities.owns_streams:
         return Plan(None)
     why_not = why_not_congestion(options, ends, rtt)
     why_not_open = why_not_congestion(options, ends, rtt, are_open=True)
@@ -131,9 +132,9 @@ def why_not_congestion(
     `are_open`: of streams that are to be switched.
     """
     if ends.is_between_servers:
-        tells = options.third_party != choices.NEVER and ends.send_to_each_other
-        return ends.near.why_not_congestion() if tells and ends.near.congestions() else None
+        tells = options.third_party != choices.NEVER and is_steered(ends.near, ends.far)
+        return ends.near.find_out().why_not_congestion if tells else None
     if ends.far_is_source:
-        return ends.far.why_not_congestion() if ends.far.congestions() else None
+        return ends.far.find_out().why_not_congestion
     route, is_locked = (rtt.congestion, rtt.congestion_is_fixed) if rtt else (None, False)
     return why_not_from(route, congestion_control.why_not_congestion, is_locked=is_locked, are_open=are_open)

@@ -85,7 +85,7 @@ class WatchedPath:
             steered=steered,
             keep_s=KEEP_S if keep_s is None else keep_s,
             log_in=self.ends.log_in_to_probe,
-            why_no_session="a web server has no sessions" if self.ends.far.location.is_web else "",
+            why_no_session=self.ends.far.capabilities.why_no_session,
         )
 
     def monitor(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpx.choices import port_range
+from mpx.engine.capabilities import StreamKind
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
 from mpx.engine.endpoint import Kind
 from mpx.engine.file_queue import FileQueue
@@ -19,6 +20,7 @@ from mpx.report import OnProgress
 from mpx.rtt.prober import Prober, beside_listing
 from mpx.transfer.background import backgrounds_of
 from mpx.transfer.both_servers import BothServers
+from mpx.transfer.carriers import carrier_between, carrier_for
 from mpx.transfer.commit import Committer
 from mpx.transfer.control_loop import ControlLoop, OnePath
 from mpx.transfer.ends import Ends
@@ -26,7 +28,6 @@ from mpx.transfer.expiry import Expiry
 from mpx.transfer.file_start import FileStart
 from mpx.transfer.path_memory import PathMemory
 from mpx.transfer.records import Records
-from mpx.transfer.registry import carrier_between, carrier_for
 from mpx.transfer.resume_proof import ResumeVerifier
 from mpx.transfer.scan import Pair, Scan
 from mpx.transfer.short_copy import streams_of_short_copy
@@ -71,8 +72,10 @@ class Attempt:
         by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)
         # Else the committer has its session before more are opened for data.
         many = any(info.kind is Kind.FOLDER for _, _, info in pairs)  # files; of few one session moves all
-        many = many or ends.web_of(ends.far) is not None  # there each stream has a connection of its own
-        at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.admits_many())
+        many = (
+            many or ends.far.capabilities.streams is StreamKind.REQUESTS
+        )  # there each stream has a connection of its own
+        at_once = ends.is_local or (many and not ends.is_between_servers and ends.far.find_out().admits_many)
         if at_once:
             self._events.may_spread.set()
         self._committer = committer = Committer(
@@ -125,7 +128,7 @@ class Attempt:
                 has_let_go=lambda: self._scan.has_let_go,
             )
             # Without streams of ours it would cost a login, and steer nothing.
-            if transport.rtt and not ends.is_between_servers and ends.far.owns_streams()
+            if transport.rtt and not ends.is_between_servers and ends.far.capabilities.owns_streams
             else (),
             first=transport.rtt,
             is_needed=lambda: ends.takes_turns,
@@ -137,7 +140,7 @@ class Attempt:
             expected=None if short else self._memory.expected(options, report.note, least),
             window_bytes=largest_window_bytes(receives=ends.far_is_source),
         )
-        chosen = tuners(options, known, prior) if self._carrier.tunable and not yields else {}
+        chosen = tuners(options, known, prior) if ends.is_tunable and not yields else {}
         first_words = beginning(options, known, yields=yields)
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"
@@ -238,8 +241,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
             ends.destination.location,
             context,
             (ends.source_sessions, ends.sessions),
-            lanes=(ends.lanes_of(ends.source), ends.lanes_of(ends.destination)),
-            web=(ends.web_of(ends.source), ends.web_of(ends.destination)),
+            shared=(ends.shared_of(ends.source), ends.shared_of(ends.destination)),
             is_third_party=transport.is_third_party,
             way=next(iter(transport.ways), ""),
             streams_each=transport.streams_each,
@@ -252,10 +254,9 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
         ends.sessions,
         upload=not ends.far_is_source,
         mode_e=transport.mode_e,
-        restarts=transport.parts and ends.far.can_restart(),
-        congestions=ends.far.congestions(),
-        lanes=ends.lanes_of(ends.far),
-        web=ends.web_of(ends.far),
+        restarts=transport.parts and ends.far.find_out().restarts,
+        congestions=ends.far.find_out().congestions,
+        shared=ends.shared_of(ends.far),
     )
 
 

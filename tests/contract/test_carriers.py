@@ -5,6 +5,7 @@ on the way) against a scripted one.
 """
 
 import contextlib
+import filecmp
 import os
 import re
 import threading
@@ -18,6 +19,8 @@ from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
 from mpx_lab.proxy import DelayProxy
+from s3.buckets import Bucket, buckets_of
+from s3.object_folder import ObjectPath
 from sites import grid_site, own_site, sftp_site, token_site
 from web.shared_servers import SharedServers
 
@@ -25,6 +28,7 @@ import mpx
 from mpx.errors import IntegrityError, Interrupted
 
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 SLOW = mpx.CopyOptions(rate_bps=32e6)  # so that something can happen on the way
 SLOW_BYTES = 6 * MIB
 IN_THE_CLEAR = ("MODE E up", "MODE E down", "MODE S up", "MODE S down")
@@ -43,13 +47,17 @@ WEB = (
     "Archive down",
 )
 OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
-CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
+OVER_S3 = {"moto": "moto", "SeaweedFS": "seaweedfs"}  # the fixture of each
+S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay from moto", "relay to moto")
+CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
-# Each file is one whole STOR or PUT there:
+# Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
-    *("MODE S up", "relay to MODE S", "relay to HTTPS"),
-    *(carrier for carrier in WEB if carrier.endswith("up")),
+    *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto"),
+    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier != "Apache up"),
 )
+# What was read, and had these checksums, has its name before it is known that the source is another by now:
+STORED_AT_ONCE = ("moto up", "SeaweedFS up")
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,8 @@ class Way:
     """From where to where a carrier moves files."""
 
     carrier: str
-    source: Path  # folders, as the tests see them
-    destination: Path
+    source: Path | ObjectPath  # folders, as the tests see them
+    destination: Path | ObjectPath
     source_url: str  # with a slash at their ends
     destination_url: str
 
@@ -122,15 +130,38 @@ def over_http(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]
         yield up if is_up else Way(carrier, site.folder, near, site.url, url)
 
 
+@contextlib.contextmanager
+def over_s3(carrier: str, near: Path, bucket: Bucket) -> Iterator[Way]:
+    """As over_http."""
+    near.mkdir()
+    far = ObjectPath(bucket)
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(token_site(near)).url if carrier.startswith("relay") else f"{near}/"
+        is_up = carrier.endswith("up") or " to " in carrier
+        yield Way(carrier, near, far, url, bucket.url) if is_up else Way(carrier, far, near, bucket.url, url)
+
+
 def without_mode_e(line: bytes) -> bytes:
     return line.replace(b"MODE E", b"MODE B")
 
 
 @pytest.fixture(params=CARRIERS)
-def way(request: pytest.FixtureRequest, tmp_path: Path, web_servers: SharedServers) -> Iterator[Way]:
+def way(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    web_servers: SharedServers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Way]:
     carrier = request.param
-    is_web = carrier in (*WEB, *RELAYS_OF_WEB)
-    with over_http(carrier, tmp_path / "near", web_servers) if is_web else between(carrier, tmp_path) as made:
+    if carrier in S3:
+        (kind,) = set(OVER_S3) & set(carrier.split())
+        bucket = buckets_of(request.getfixturevalue(OVER_S3[kind]), monkeypatch)
+        opened: contextlib.AbstractContextManager[Way] = over_s3(carrier, tmp_path / "near", bucket)
+    elif carrier in (*WEB, *RELAYS_OF_WEB):
+        opened = over_http(carrier, tmp_path / "near", web_servers)
+    else:
+        opened = between(carrier, tmp_path)
+    with opened as made:
         yield made
 
 
@@ -144,13 +175,31 @@ def test_bytes_arrive_as_they_were(way: Way, size: int) -> None:
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
 
 
+@pytest.mark.long
+def test_a_file_of_five_gibibytes(way: Way) -> None:
+    """With holes, and with bytes where offsets of 31 and 32 bits end."""
+    source, destination = way.source / "file", way.destination / "file"
+    try:
+        with source.open("wb") as file:
+            file.truncate(5 * GIB + 3)
+            for offset in (0, 2 * GIB - 5, 4 * GIB - 5, 5 * GIB - 7):
+                file.seek(offset)
+                file.write(os.urandom(10))
+        report = way.copy("file")
+        assert filecmp.cmp(source, destination, shallow=False)
+        assert (report.status, report.bytes.moved) == ("done", 5 * GIB + 3)
+    finally:  # where a server stores no holes they are large
+        source.unlink()
+        destination.unlink(missing_ok=True)
+
+
 def test_a_stopped_copy_goes_on(way: Way) -> None:
     content = os.urandom(SLOW_BYTES)
     (way.source / "file").write_bytes(content)
     cancel = threading.Event()
 
     def stop(progress: mpx.Progress) -> None:
-        if progress.bytes_done:
+        if progress.bytes_done >= SLOW_BYTES // 2:
             cancel.set()
 
     with pytest.raises(Interrupted):
@@ -160,25 +209,37 @@ def test_a_stopped_copy_goes_on(way: Way) -> None:
     assert (way.destination / "file").read_bytes() == content
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
     # Without checksums of nginx only what the destination has told before counts: see web/test_relays.py.
-    if way.carrier not in (*WHOLE, "relay from HTTPS"):
+    if way.carrier not in (*WHOLE, "relay from HTTPS", "relay from moto"):
         assert report.bytes.resumed > 0
 
 
 def test_a_source_that_changes_is_not_taken_for_whole(way: Way) -> None:
-    (way.source / "file").write_bytes(os.urandom(SLOW_BYTES))
+    content = os.urandom(SLOW_BYTES)
+    (way.source / "file").write_bytes(content)
     changed = threading.Event()
 
     def change(progress: mpx.Progress) -> None:
         if progress.bytes_done and not changed.is_set():
             changed.set()
-            with (way.source / "file").open("r+b") as source:
-                source.write(b"changed")
-            os.utime(way.source / "file", (1e9, 1e9))
+            change_slightly(way.source / "file")
 
     with pytest.raises(IntegrityError, match=f"^{re.escape(unquote(way.source_url))}file changed while"):
         way.copy("file", SLOW, on_progress=change)
     assert changed.is_set()
-    assert not (way.destination / "file").exists()
+    if way.carrier in STORED_AT_ONCE and (way.destination / "file").exists():
+        assert (way.destination / "file").read_bytes() == content
+    else:
+        assert not (way.destination / "file").exists()
+
+
+def change_slightly(file: Path | ObjectPath) -> None:
+    """Have a file, or an object, of the same size begin with other bytes."""
+    if isinstance(file, ObjectPath):
+        file.write_bytes(b"changed" + file.read_bytes()[7:])
+        return
+    with file.open("r+b") as opened:
+        opened.write(b"changed")
+    os.utime(file, (1e9, 1e9))
 
 
 def test_a_stop_does_not_wait_for_a_silent_peer(scripted: Callable[..., "Scripted"]) -> None:

@@ -8,6 +8,8 @@ import pytest
 import xxhash
 from sites import Site
 
+from mpx.endpoints.schemes import capabilities_of
+from mpx.engine.capabilities import Question, RangeReads
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 
@@ -98,7 +100,7 @@ def test_stat_of_a_fifo(site: Site, end: Endpoint) -> None:
 
 def test_only_here_a_fifo_can_be_a_source(site: Site, end: Endpoint) -> None:
     os.mkfifo(site.folder / "fifo")
-    if end.location.scheme == "file":
+    if end.capabilities.is_here:
         assert end.special_source(site.name("fifo")) == FileInfo(Kind.FILE, None)
     else:
         with pytest.raises(SourceError, match="not a regular file at"):
@@ -106,7 +108,7 @@ def test_only_here_a_fifo_can_be_a_source(site: Site, end: Endpoint) -> None:
 
 
 def test_no_endpoint_here_needs_a_fallback(end: Endpoint) -> None:
-    assert end.why_fallback() == ""
+    assert end.find_out(Question.FALLBACK).fallback == ""
 
 
 def test_stats_answers_in_order(site: Site, end: Endpoint) -> None:
@@ -186,7 +188,7 @@ def test_checksums_of_parts(site: Site, end: Endpoint, algorithm: str) -> None:
     parts.append(Part(site.name("empty"), 0, 0, is_whole=True))
     sums = end.checksums(algorithm, parts, lambda: False)
     wanted = ALGORITHMS[algorithm]
-    if not end.can_checksum(algorithm):
+    if algorithm not in end.find_out(Question.CHECKSUMS).checksums:
         assert algorithm not in site.checksums  # xxh3 is our own
         assert all(isinstance(told, NoChecksum) for told in sums)
         return
@@ -221,8 +223,12 @@ def test_very_many_checksums(site: Site, end: Endpoint) -> None:
     assert sums == [ALGORITHMS[algorithm](data[start:stop]) for start, stop in ranges]
 
 
-def test_no_checksum_that_nobody_knows(end: Endpoint) -> None:
-    assert not end.can_checksum("crc999")
+def test_a_server_can_no_more_than_its_scheme(end: Endpoint) -> None:
+    best, found = capabilities_of(end.location), end.find_out(Question.CHECKSUMS)
+    assert set(found.checksums) <= set(best.checksums)
+    assert set(found.part_checksums) <= set(best.part_checksums) & set(found.checksums)
+    assert found.reads in (best.reads, RangeReads.NONE)
+    assert (found.owns_streams, found.is_here) in ((best.owns_streams, best.is_here), (False, False))
 
 
 # --- everything else -------------------------------------------------------------------------------
@@ -237,7 +243,7 @@ def test_rtt_is_positive_or_unknown(end: Endpoint) -> None:
     rtt = end.measure_rtt()
     assert rtt is None or rtt.asked_s > 0
     assert rtt is None or rtt.kernel_s is None or 0 < rtt.kernel_s < 1
-    assert rtt is None or (rtt.kernel_s is None) == (not end.owns_streams())
+    assert rtt is None or (rtt.kernel_s is None) == (not end.capabilities.owns_streams)
 
 
 @pytest.mark.parametrize("bad", ["a\rb", "a\nb", "a\0b"])

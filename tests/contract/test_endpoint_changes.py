@@ -5,6 +5,7 @@ import os
 import pytest
 from sites import Site
 
+from mpx.engine.capabilities import Question
 from mpx.engine.endpoint import Commit, Endpoint, Stamp
 from mpx.errors import DestinationError, MpxError
 
@@ -74,7 +75,7 @@ def test_make_folder_through_a_link(site: Site, end: Endpoint) -> None:
 
 
 def test_can_link(site: Site, end: Endpoint) -> None:
-    assert end.can_link() == (site.links != "none")
+    assert end.find_out(Question.LINKS).links == (site.links != "none")
 
 
 @pytest.mark.parametrize("target", ["x", "../up/there", "/absolute/name", "with a blank", "50%20;a=b"])
@@ -159,7 +160,7 @@ def test_commit_gives_name_time_and_mode(site: Site, end: Endpoint) -> None:
         assert status.st_mtime == (MODIFIED_S + 0.75 if site.keeps_fractions else MODIFIED_S)
     if site.keeps_modes:
         assert status.st_mode & 0o7777 == 0o640
-    assert end.keeps_times() == site.keeps_times
+    assert end.find_out().keeps_times == site.keeps_times
     assert not (site.folder / "a b.part").exists()
 
 

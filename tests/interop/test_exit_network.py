@@ -78,7 +78,7 @@ def saying(*lines: bytes) -> Iterator[int]:
                     client, _ = listener.accept()
                 except OSError:
                     return
-                with client, contextlib.suppress(ConnectionResetError):
+                with client, contextlib.suppress(OSError):
                     client.sendall(b"".join(lines))
                     client.shutdown(socket.SHUT_WR)
                     while client.recv(4096):

@@ -55,10 +55,10 @@ def test_what_a_server_can_is_known_when_it_is_gone(root: Path) -> None:
         location = parse_location(server.url).absolute()
         options = session_options(mpx.CopyOptions(), lambda: False)
         end = GridFtpEndpoint(location, options, writing=False)
-        told = end.can_restart(), end.congestions()
+        told = end.find_out()
         assert end.stat(location.name) is not None
         end.close()
-    assert (end.can_restart(), end.congestions()) == told
+    assert end.find_out() == told
 
 
 class OwnServer:

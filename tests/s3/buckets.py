@@ -65,6 +65,6 @@ def buckets_of(site: S3Site, monkeypatch: pytest.MonkeyPatch, name: str = "") ->
     """Make a bucket, and have its user in the environment."""
     for variable, value in site.environment.items():
         monkeypatch.setenv(variable, value)
-    made = Bucket(name or f"b{uuid.uuid4().hex[:12]}", site, site.client())
+    made = Bucket(name or f"b{uuid.uuid4().hex[:12]}", site, site.client)
     made.client.create_bucket(Bucket=made.name)
     return made

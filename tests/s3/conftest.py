@@ -1,25 +1,15 @@
-"""Servers of S3, each started once, and a bucket of its own for each test."""
+"""A bucket of its own for each test, at the servers of S3 that all tests share; and scripted servers."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from s3.buckets import Bucket, buckets_of
-from web.servers.moto import MotoSite, moto_site
-from web.servers.s3_site import S3Site
-from web.servers.seaweedfs import seaweedfs_site
+from s3.lying_s3 import KEY, LEAST_BYTES, PART_BYTES, SMALL, WHOLE_BYTES
+from s3.scripted_s3 import ScriptedS3, scripted_s3
+from web.servers.moto import MotoSite
 
-
-@pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoSite]:
-    with moto_site(tmp_path_factory.mktemp("moto")) as site:
-        yield site
-
-
-@pytest.fixture(scope="session")
-def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Site]:
-    with seaweedfs_site(tmp_path_factory.mktemp("seaweedfs")) as site:
-        yield site
+from mpx.endpoints.s3 import copy_worker, passed_parts, streaming, upload_worker
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +32,48 @@ def bucket(moto: MotoSite, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 def any_bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """A bucket of each server."""
     return buckets_of(request.getfixturevalue(request.param), monkeypatch)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    """A server in memory that a test may have answer otherwise; its user is in the environment."""
+    with scripted_s3() as made:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHETEST")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-nobody-prints")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield made
+
+
+@pytest.fixture
+def server(scripted: ScriptedS3) -> ScriptedS3:
+    """The server, with an object."""
+    scripted.objects[KEY] = SMALL
+    return scripted
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have files of little more than nothing sent in parts."""
+    for module in (upload_worker, passed_parts, streaming):
+        monkeypatch.setattr(module, "WHOLE_BYTES", WHOLE_BYTES)
+    for module in (upload_worker, copy_worker, passed_parts):
+        monkeypatch.setattr(module, "part_bytes_of", lambda _: PART_BYTES)
+
+
+@pytest.fixture
+def least_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have parts as small as real servers take them."""
+    monkeypatch.setattr(upload_worker, "WHOLE_BYTES", LEAST_BYTES)
+    for module in (upload_worker, copy_worker, passed_parts):
+        monkeypatch.setattr(module, "part_bytes_of", lambda _: LEAST_BYTES)
+    monkeypatch.setattr(copy_worker, "MOST_COPIED_BYTES", LEAST_BYTES)
+    monkeypatch.setattr(copy_worker, "COPIED_PART_BYTES", LEAST_BYTES)
+
+
+@pytest.fixture
+def before(any_bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    """Stands before the server of `any_bucket`: it passes on what a test does not have answered otherwise."""
+    with scripted_s3(behind=any_bucket.site) as made:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+        yield made

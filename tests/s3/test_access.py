@@ -9,6 +9,7 @@ import pytest
 from mpx_command import copied, mpx, refused
 from s3.buckets import Bucket, buckets_of
 from sites import make
+from web.servers.nginx import nginx_site
 from web.servers.s3_site import KEY_ID, SECRET, S3Site
 
 from mpx.endpoints.s3.access import S3Access
@@ -187,3 +188,13 @@ def test_without_botocore(tmp_path: Path) -> None:
 def test_what_is_refused(words: tuple[str, ...], why: str, tmp_path: Path) -> None:
     make(tmp_path / "x")
     refused(mpx("copy", *words, folder=tmp_path), 2, why)
+
+
+def test_s3_at_an_endpoint_of_the_other_scheme(bucket: Bucket, tmp_path: Path) -> None:
+    clear = f"https://localhost:{bucket.site.port}"
+    ended = mpx("list", bucket.url, "--endpoint-url", clear)
+    refused(ended, 5, "does not answer in TLS", "write --endpoint-url http://")
+    (tmp_path / "served").mkdir()
+    with nginx_site(tmp_path / "served", tls=True) as secure:
+        ended = mpx("list", bucket.url, "--endpoint-url", f"http://localhost:{secure.port}")
+    refused(ended, 5, "speaks TLS", "write --endpoint-url https://")

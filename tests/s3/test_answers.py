@@ -3,13 +3,12 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 
 import pytest
 from mpx_command import copied, mpx, refused
-from s3.scripted_s3 import Answer, Asked, ScriptedS3, error, scripted_s3
+from s3.scripted_s3 import Answer, Asked, ScriptedS3, error
 from sites import make
 
 LARGE = (16 << 20) + 1
@@ -17,13 +16,8 @@ ELSEWHERE = "eu-south-9"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
-    with scripted_s3() as made:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHETEST")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-nobody-prints")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        yield made
+def server(scripted: ScriptedS3) -> ScriptedS3:
+    return scripted
 
 
 def up(tmp_path: Path, size: int = 10, *options: str) -> tuple[Path, list[object]]:

@@ -12,6 +12,7 @@ from web.servers.s3_site import S3Site
 
 import mpx as api
 from mpx.endpoints.s3 import copy_worker
+from mpx.engine.file_transfer import FileTransfer
 from mpx.serve import Server
 
 MIB = 1 << 20
@@ -61,9 +62,9 @@ def test_a_source_that_changed_is_not_copied(
     bucket.put("key", b"old")
     ask = copy_worker.S3CopyWorker._copy
 
-    def changing(worker: copy_worker.S3CopyWorker, file: object) -> None:
+    def changing(worker: copy_worker.S3CopyWorker, file: FileTransfer) -> None:
         bucket.put("key", b"new")
-        ask(worker, file)  # type: ignore[arg-type]
+        ask(worker, file)
 
     monkeypatch.setattr(copy_worker.S3CopyWorker, "_copy", changing)
     with pytest.raises(api.MpxError, match="changed"):

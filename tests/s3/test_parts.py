@@ -1,6 +1,5 @@
 """Uploads in parts: several at once, continued after a kill, begun anew, and discarded."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,23 +29,16 @@ def assert_sent_once(bucket: Bucket) -> None:
     assert before == set(range(1, PARTS + 1))
 
 
-def wait_until(holds: Callable[[], object]) -> None:
-    until_s = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < until_s, "it does not happen"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     return make(tmp_path / "source", SIZE)
 
 
 @pytest.fixture
-def interrupted(bucket: Bucket, source: Path) -> Bucket:
+def interrupted(bucket: Bucket, source: Path, eventually: Callable[..., None]) -> Bucket:
     """A bucket to which an upload was killed after two parts."""
     with running("copy", source, f"{bucket.url}key", *SLOWLY) as process:
-        wait_until(lambda: stored(bucket) >= 2)
+        eventually(lambda: stored(bucket) >= 2)
         process.kill()
         process.wait()
     assert bucket.keys() == set() and len(bucket.uploads()) == 1
@@ -63,11 +55,11 @@ def test_a_killed_upload_goes_on(interrupted: Bucket, source: Path, tmp_path: Pa
     assert mpx("unfinished").err == "nothing is unfinished here\n"
 
 
-def test_killed_again_and_again(interrupted: Bucket, source: Path) -> None:
+def test_killed_again_and_again(interrupted: Bucket, source: Path, eventually: Callable[..., None]) -> None:
     bucket = interrupted
     before = stored(bucket)
     with running("copy", source, f"{bucket.url}key", *SLOWLY) as process:
-        wait_until(lambda: stored(bucket) > before)
+        eventually(lambda: stored(bucket) > before)
         process.kill()
         process.wait()
     copied(mpx("copy", source, f"{bucket.url}key"))
@@ -101,12 +93,16 @@ def test_an_aborted_upload_begins_anew(interrupted: Bucket, source: Path) -> Non
 
 
 def test_an_upload_that_is_aborted_on_its_way_begins_anew(
-    seaweedfs: S3Site, monkeypatch: pytest.MonkeyPatch, source: Path, tmp_path: Path
+    seaweedfs: S3Site,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Path,
+    tmp_path: Path,
+    eventually: Callable[..., None],
 ) -> None:
     bucket = buckets_of(seaweedfs, monkeypatch)
     report = tmp_path / "report.json"
     with running("copy", source, f"{bucket.url}key", *SLOWLY, "--report", report) as process:
-        wait_until(bucket.parts)
+        eventually(bucket.parts)
         bucket.abort_all()
         _, err = process.communicate(WITHIN_S)
         assert (process.wait(), err) == (0, b"")
@@ -134,12 +130,14 @@ def test_parts_are_sent_by_several(bucket: Bucket, source: Path) -> None:
     assert bucket.get("key") == source.read_bytes()
 
 
-def test_the_old_object_stays_until_the_new_one_is_whole(interrupted: Bucket, source: Path) -> None:
+def test_the_old_object_stays_until_the_new_one_is_whole(
+    interrupted: Bucket, source: Path, eventually: Callable[..., None]
+) -> None:
     bucket = interrupted
     bucket.put("key", b"the old one")
     with running("copy", source, f"{bucket.url}key", *SLOWLY) as process:
         before = stored(bucket)
-        wait_until(lambda: stored(bucket) > before)
+        eventually(lambda: stored(bucket) > before)
         assert bucket.get("key") == b"the old one"
         process.kill()
         process.wait()

@@ -20,8 +20,6 @@ class MemoryCarrier:
     It stands still while `runs` is cleared, and renewed streams begin where the old ones ended.
     """
 
-    tunable = True
-
     def __init__(
         self, context: CarrierContext, sources: dict[str, bytes], paths: Sequence[str] = (DEFAULT_PATH,)
     ) -> None:

@@ -11,7 +11,7 @@ from mpx.engine.endpoint import Rtt
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.tuner import Sample
 from mpx.multipath.paths_in_use import Change
-from mpx.recognition.switching import Switch
+from mpx.recognition.policy import Switch
 from mpx.transfer.background import LONG_S, WORTH_A_SWITCH_S
 from mpx.transfer.control_loop import OnePath
 

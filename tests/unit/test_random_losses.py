@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mpx.choices import BBR, CUBIC
 from mpx.engine.tuner import Sample
-from mpx.recognition.random_losses import FEW_LOSSES, PATIENCE_S, LossSwitch, RandomLosses
+from mpx.recognition.policy import Switch
+from mpx.recognition.random_losses import FEW_LOSSES, PATIENCE_S, RandomLosses
 
 RTT_S = 0.06
 MOVING = Sample(streams=1, arrived_bytes=1, bytes_left=1 << 30, rtt_s=RTT_S, queue_s=0.0)
@@ -16,7 +17,7 @@ MOVING = Sample(streams=1, arrived_bytes=1, bytes_left=1 << 30, rtt_s=RTT_S, que
 
 def first_switch(
     decider: RandomLosses, samples: list[Sample], began_s: float = 0.0
-) -> tuple[float, LossSwitch] | None:
+) -> tuple[float, Switch] | None:
     """The first switch that a path asks for that is looked at every 100 ms."""
     for i, sample in enumerate(samples):
         now_s = began_s + i / 10

@@ -9,7 +9,9 @@ import pytest
 from unit.made_up_context import Onlooker, a_context
 from unit.memory_carrier import MemoryCarrier
 
+from mpx.endpoints.local.capabilities import LOCAL
 from mpx.endpoints.local.endpoint import LocalEndpoint
+from mpx.engine.capabilities import StreamKind
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo, Kind
@@ -113,8 +115,7 @@ class ByProgram(LocalEndpoint):
 
     is_held = True
 
-    def owns_streams(self) -> bool:
-        return False
+    capabilities = replace(LOCAL, streams=StreamKind.PROGRAM)
 
     def let_go(self) -> None:
         self.is_held = False

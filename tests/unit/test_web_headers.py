@@ -14,6 +14,7 @@ from mpx.endpoints.web.headers import (
     content_range,
     digests,
     etag,
+    requests_left,
     retry_after,
 )
 
@@ -95,6 +96,24 @@ def test_delays(text: str, delay_s: float | None) -> None:
 def test_no_delay_is_longer_than_an_hour(text: str, now_s: float) -> None:
     delay_s = retry_after(text, now_s)
     assert delay_s is None or 0 <= delay_s <= MOST_RETRY_AFTER_S
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("timeout=5, max=99", 99), ("max=0", 0), ("max=7,timeout=5", 7), ("timeout=5", None), ("", None),
+        ("max=", None), ("max=x", None), ("timeout=5, xmax=9", None), ("max=-1", None),
+        ("max=12345678901", None),
+    ],
+)  # fmt: skip
+def test_requests_that_are_left(text: str, left: int | None) -> None:
+    assert requests_left(text) == left
+
+
+@given(LIKELY | st.text())
+def test_as_many_requests_are_left_as_a_connection_may_take(text: str) -> None:
+    left = requests_left(text)
+    assert left is None or 0 <= left < 10**9
 
 
 # --- tags ------------------------------------------------------------------------------------------

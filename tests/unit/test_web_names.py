@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpx.endpoints.web.names import HrefError, child_name, decoded, encoded
+from mpx.endpoints.web.names import HrefError, child_name, decoded, encoded, is_href_of
 
 NAMES = (
     st.binary(min_size=1, max_size=60)
@@ -42,6 +42,18 @@ def test_each_name_comes_back(name: str, folder: str) -> None:
     path = folder.rstrip("/") + "/" + encoded(name)
     for href in (path, path + "/", f"https://other.example:1/{path}", path.replace("/", "//")):
         assert child_name(href, folder) == name
+
+
+@given(NAMES, NAMES, st.sampled_from(["/", "/f/", "/a%20b/%C3%a9/"]))
+@example("50%20off", "50 off", "/")
+def test_an_answer_about_a_name_is_told_from_those_about_others(name: str, other: str, folder: str) -> None:
+    path, elsewhere = folder + encoded(name), folder + encoded(other)
+    for href in (path, f"{path}/", f"https://other.example:1{path}"):
+        assert is_href_of(href, path)
+    # A server may encode nothing, so that what another name looks like encoded is taken for this one, too.
+    assert is_href_of(elsewhere, path) == (name in (other, encoded(other)))
+    assert not is_href_of(f"/other{path}", path)
+    assert not is_href_of(folder, path)
 
 
 @given(NAMES, st.sampled_from(["", ";#[]@!$&'()*+,=:", "\u00e9"]))

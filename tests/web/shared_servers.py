@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from sites import Site
 from web.servers.apache import apache_site
@@ -32,14 +32,14 @@ SERVERS: dict[str, MakeServer] = {
     "https archive": partial(nginx_site, tls=True, dav=False),
 }
 # What they can and cannot do, see Site.
-LIKE_ALL: dict[str, object] = {
+LIKE_ALL: dict[str, Any] = {
     "checksums": (),
     "links": "none",
     "keeps_times": False,
     "keeps_modes": False,
     "shows_links": False,
 }
-LIMITS: dict[str, dict[str, object]] = {
+LIMITS: dict[str, dict[str, Any]] = {
     "nginx": {"knows_long": False, "makes_parents": True, "lists_hidden": False},
     "apache": {"refuses_broken": True, "refuses_loops": True},
     "wsgidav": {

@@ -8,6 +8,7 @@ import pytest
 from interop.trees import TREE, names
 from mpx_command import copied, mpx, refused
 from sites import Site, make, partials
+from web.servers.nginx import nginx_site
 from web.shared_servers import SharedServers
 from web.web_command import mpx_there
 
@@ -147,6 +148,20 @@ def test_a_file_of_an_archive_is_listed_and_a_folder_is_not(archive: Site) -> No
         refused(mpx("list", archive.url_of(name)), 3, "does not list folders", "--from-file")
         with pytest.raises(SourceError, match="does not list folders"):
             api.copy(archive.url_of(name), str(archive.folder.parent / "never"), TREE)
+
+
+@pytest.mark.parametrize("settings", ["", "autoindex on;"])
+def test_a_page_about_a_folder_is_no_file(settings: str, tmp_path: Path) -> None:
+    make(tmp_path / "served/sub/file", 5)
+    make(tmp_path / "served/with a page/index.html", 100)
+    with nginx_site(tmp_path / "served", dav=False, settings=settings) as archive:
+        for name in ("", "sub/", "with%20a%20page/"):
+            refused(mpx("list", "-l", archive.url + name), 3, "does not list folders", "--from-file")
+            with pytest.raises(SourceError, match="does not list folders"):
+                api.copy(archive.url + name, str(tmp_path / "never"), TREE)
+            assert names(tmp_path / "never") == []
+        one = api.copy(f"{archive.url}with%20a%20page/?of=a%20file", str(tmp_path / "down"))
+    assert one.files.moved == 1
 
 
 def test_a_dry_run_changes_nothing(web_site: Site, here: Path) -> None:

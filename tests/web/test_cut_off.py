@@ -24,7 +24,8 @@ SIZE, SHORT = 24_000_007, 6_000_001
 RATE = ("--rate", "80Mbit/s")  # so the whole takes 2.4 s
 KEPT = 0.9 if "MPX_KILLS" in os.environ else 0.5  # beside other tests what has arrived is confirmed later
 SLOW = api.CopyOptions(rate_bps=40e6)
-SERVERS = {"nginx": nginx_site, "apache": apache_site, "wsgidav": wsgidav_site}
+MakeSite = Callable[..., contextlib.AbstractContextManager[WebSite]]
+SERVERS: dict[str, MakeSite] = {"nginx": nginx_site, "apache": apache_site, "wsgidav": wsgidav_site}
 
 
 @pytest.fixture(scope="module")
@@ -95,17 +96,19 @@ def test_a_server_is_killed_and_comes_back(
 def test_mpx_is_killed_in_an_upload(
     tmp_path: Path, eventually: Callable[..., None], own_server: WebSite, content: bytes
 ) -> None:
-    """What is left has not the final name, and the next copy sends the whole file."""
+    """What is left has not the final name; the next copy sends the rest, or else the whole file."""
     file, url = tmp_path / "file", own_server.url + "up"
     file.write_bytes(content)
     first = Copy(tmp_path, file, url, *RATE)
     eventually(lambda: on_disk(tmp_path, file) > 0.5 * SIZE or first.process.poll() is not None)
     first.kill()
     assert first.end().code == -9
+    arrived = min(SIZE, on_disk(own_server.folder))
     assert not (own_server.folder / "up").exists()
     again = copy(tmp_path, file, url)
     assert again.code == 0, again.stderr
-    assert (again.moved_bytes, again.resumed_bytes) == (SIZE, 0)
+    assert again.moved_bytes + again.resumed_bytes == SIZE
+    assert again.resumed_bytes >= (KEPT * arrived if own_server.server.command[0].endswith("apache2") else 0)
     assert (own_server.folder / "up").read_bytes() == content
     assert partials(own_server.folder) == []
 

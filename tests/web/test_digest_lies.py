@@ -8,8 +8,10 @@ import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 import pytest
+from web.given_options import GivenOptions
 from web.servers.private_network import private_network, within
 from web.servers.scripted import Headers, ScriptedSite, scripted_site
 
@@ -32,10 +34,10 @@ ALGORITHMS: dict[str, Callable[[bytes], str]] = {
 }
 
 
-def down(site: ScriptedSite, folder: Path, *names: str, **options: object) -> Report:
+def down(site: ScriptedSite, folder: Path, *names: str, **options: Unpack[GivenOptions]) -> Report:
     (folder / "to").mkdir()
     urls = [site.url + name for name in names]
-    return copy(urls, f"{folder}/to/", CopyOptions(**options))  # type: ignore[arg-type]
+    return copy(urls, f"{folder}/to/", CopyOptions(**options))
 
 
 def told(text: str) -> Callable[[str, str], Headers]:

@@ -32,7 +32,7 @@ def closes(exchange: Exchange) -> None:
     exchange.is_over = True
 
 
-BREAKS = {stalls: 7, stalls_within: 7, resets: 6, resets_within: 6, closes: 6}
+BREAKS: dict[Scripted, int] = {stalls: 7, stalls_within: 7, resets: 6, resets_within: 6, closes: 6}
 
 
 @pytest.mark.parametrize("how", BREAKS, ids=lambda how: how.__name__)
@@ -107,7 +107,10 @@ def test_uploads_over_connections_that_end(size: int, tmp_path: Path) -> None:
     (tmp_path / "from/a/b").mkdir(parents=True)
     for number in range(3):
         (tmp_path / f"from/a/b/{number}").write_bytes(LARGE[:size])
-    ends: Scripted = lambda exchange: replace(exchange.usual(), ends=True)  # noqa: E731
+
+    def ends(exchange: Exchange) -> Answer:
+        return replace(exchange.usual(), ends=True)
+
     script = dict.fromkeys(("OPTIONS", "PROPFIND", "MKCOL", "PUT", "MOVE"), ends)
     with ScriptedHttp(script, {"/folder/other": b""}) as server:
         to = f"{server.dav}/folder/to"

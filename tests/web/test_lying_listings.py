@@ -48,6 +48,18 @@ def test_head_and_get_tell_different_sizes(content: bytes, other: int, tmp_path:
         assert str(len(content) + other) in outcome.text
 
 
+@pytest.mark.parametrize("about", ["/folder/other", "/folder", f"{NAME}/x", "/elsewhere/file", ""])
+def test_an_answer_about_another_name_is_not_believed(about: str, tmp_path: Path) -> None:
+    def lies(exchange: Exchange) -> Answer:
+        return listing(response(about, FILE)) if exchange.asked.path == NAME else exchange.usual()
+
+    with ScriptedHttp({"PROPFIND": lies}, {NAME: SMALL, "/folder/other": b"12345"}) as server:
+        outcome = copied(f"{server.dav}{NAME}", tmp_path / "to", retries=0)
+    assert outcome.code == 6, outcome
+    assert "about other names" in outcome.text
+    assert not (tmp_path / "to").exists()
+
+
 @pytest.mark.parametrize("other", [-50, 50])
 def test_listings_and_get_tell_different_sizes(other: int, tmp_path: Path) -> None:
     def lies(exchange: Exchange) -> Answer:
@@ -136,7 +148,7 @@ def test_ten_thousand_names(tmp_path: Path) -> None:
     assert folder(many, tmp_path, dry_run=True).code == 0
 
 
-WRONG = {
+WRONG: dict[str, Callable[[bytes], bytes]] = {
     "cut off": lambda body: body[: len(body) // 2],
     "of another language": lambda _: b"<!DOCTYPE html><html><body>Please log in</body></html>",
     "without a type": lambda _: b"<html><body>Please log in</body></html>",

@@ -1,5 +1,6 @@
 """Servers that lead elsewhere: to data servers, in loops, and where credentials must not go."""
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 from web.lying import LARGE, NAME, SECRET, SMALL, copied, down, exact, first, up
 from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp
+
+import mpx
 
 DATA = "/data"
 TLS = pytest.mark.parametrize("tls", [False, True], ids=["clear", "tls"])
@@ -118,8 +121,10 @@ def test_out_of_tls(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_redirects_to_nowhere(method: str, status: int, location: str, tmp_path: Path) -> None:
-    lead: Scripted = lambda _: Answer(status, {"Location": location} if location else {})  # noqa: E731
-    script = {"GET": first(1, lambda _: Answer(404)), method: lead}
+    def lead(_: Exchange) -> Answer:
+        return Answer(status, {"Location": location} if location else {})
+
+    script: Script = {"GET": first(1, lambda _: Answer(404)), method: lead}
     with ScriptedHttp(script, {NAME: SMALL}, is_dav=False) as server:
         outcome = down(server, tmp_path, retries=0)
         assert outcome.code in (3, 6), outcome
@@ -179,6 +184,39 @@ def test_credentials_go_where_the_user_lets_them(monkeypatch: pytest.MonkeyPatch
         to = (f"localhost:{data.port}",)
         assert down(server, tmp_path, send_token_to=to).code == 0
         assert shown(data) == {f"Bearer {SECRET}"}
+
+
+def test_a_password_stays_with_the_first_server_also_where_tokens_may_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MPX_PASSWORD", SECRET)
+    asks: Script = {"GET": lambda _: Answer(401)}
+    for script, code in ((None, 0), (asks, 5)):
+        with led(there, script, tls=True) as (server, data):
+            to = (f"localhost:{data.port}",)
+            url = f"https://alice@localhost:{server.port}{NAME}"
+            outcome = copied(url, tmp_path / f"{code}", send_token_to=to)
+        assert outcome.code == code, outcome
+        assert all(each.startswith("Basic ") for each in shown(server))
+        assert shown(data) == {""}
+    assert "your password is shown to localhost alone" in outcome.text
+
+
+def test_what_a_data_server_lacks_is_not_taken_for_a_lack_of_the_first(tmp_path: Path) -> None:
+    """Which computes digests: they are asked for there."""
+
+    def computes(exchange: Exchange) -> Answer:
+        is_asked = exchange.asked.headers.get("want-digest") == "md5"
+        digest = {"Digest": f"md5={hashlib.md5(SMALL).hexdigest()}"} if is_asked else {}
+        return exchange.usual().having(Server="XrootD", **digest)
+
+    with ScriptedHttp({"HEAD": lambda _: Answer(405)}, {DATA: SMALL}) as data:
+        leads = Answer(302, {"Location": there(data, 0), "Server": "XrootD"})
+        script: Script = {"HEAD": computes, "PROPFIND": computes, "GET": lambda _: leads}
+        with ScriptedHttp(script, {NAME: SMALL}) as server:
+            report = mpx.copy(f"{server.dav}{NAME}", str(tmp_path / "file"))
+        assert data.asked("HEAD")
+    assert report.checksum["bytes"] == {"md5": len(SMALL)}
 
 
 def test_what_to_do_where_the_other_server_wants_some(

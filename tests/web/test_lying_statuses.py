@@ -37,7 +37,7 @@ def test_a_part_is_refused(tmp_path: Path) -> None:
 
 
 def uploaded(
-    tmp_path: Path, script: dict[str, Scripted], size: int, **options: int
+    tmp_path: Path, script: dict[str, Scripted], size: int, **options: float
 ) -> tuple[Outcome, ScriptedHttp]:
     (tmp_path / "src").write_bytes(LARGE[:size])
     with ScriptedHttp(script, {"/folder/other": b""}) as server:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from web.lying import LARGE, NAME, SMALL, Outcome, copied, first, up
-from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp
+from web.scripted_http import Answer, Exchange, Script, ScriptedHttp
 
 SIZES = pytest.mark.parametrize("size", [5, len(LARGE)], ids=["small", "large"])
 OLDER = b"what was there before"
@@ -83,12 +83,26 @@ def test_it_loses_data_once(size: int, tmp_path: Path) -> None:
 def test_it_loses_data_and_has_no_names_for_a_time(size: int, tmp_path: Path) -> None:
     """Without renames the file has its name at once; that it is not whole is said, at least."""
     (tmp_path / "src").write_bytes(LARGE[:size])
-    truncates: Scripted = lambda exchange: stored(exchange, exchange.body()[:-1])  # noqa: E731
-    script: Script = {"PUT": truncates, "OPTIONS": lambda _: Answer(405)}
+
+    def truncates(exchange: Exchange) -> Answer:
+        return stored(exchange, exchange.body()[:-1])
+
+    script: Script = {"PUT": truncates, "OPTIONS": lambda _: Answer(405), "MOVE": lambda _: Answer(405)}
     with ScriptedHttp(script, {"/folder/other": b""}) as server:
         outcome = up(server, tmp_path / "src")
     assert outcome.code == 8
     assert any("not atomic" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize("status", [404, 409, 412, 403, 405, 501, 400, 500, 201])
+def test_what_renaming_nothing_tells(status: int, tmp_path: Path) -> None:
+    """A server that does not say what it can do is asked to rename what is not there."""
+    first_is = first(1, lambda _: Answer(status))
+    outcome, server = uploaded({"OPTIONS": lambda _: Answer(405), "MOVE": first_is}, 5, tmp_path)
+    assert outcome.code == 0
+    assert any("not atomic" in note for note in outcome.notes) == (status not in (404, 409, 412))
+    assert len(server.asked("OPTIONS")) == 1
+    assert len(server.asked("MOVE")) == (2 if status in (404, 409, 412) else 1)
 
 
 @SIZES

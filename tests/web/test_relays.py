@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,10 +47,18 @@ class Pair:
         names = [name for name in self.source.awkward if name in self.destination.awkward]
         return [*names, *(("grüße", "ψ") if "stock" not in self.kinds else ())]
 
-    def copy(self, name: str, options: mpx.CopyOptions | None = None, **more: object) -> mpx.Report:
+    def copy(
+        self,
+        name: str,
+        options: mpx.CopyOptions | None = None,
+        *,
+        on_progress: Callable[[mpx.Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> mpx.Report:
         self.source.hand_over()
         self.destination.hand_over()
-        return mpx.copy(self.source.url_of(name), self.destination.url_of(name), options, **more)
+        source, destination = self.source.url_of(name), self.destination.url_of(name)
+        return mpx.copy(source, destination, options, on_progress=on_progress, cancel=cancel)
 
     def assert_same(self, name: str) -> None:
         there, here = (site.folder / name for site in (self.destination, self.source))
@@ -130,8 +138,13 @@ def test_an_interrupted_copy_goes_on(pair: Pair) -> None:
 def test_a_web_server_stores_an_interrupted_file_anew(pair: Pair) -> None:
     make(pair.source.folder / "large", 40 * MIB + 3)
     stop = threading.Event()
+
+    def stop_soon(seen: mpx.Progress) -> None:
+        if seen.bytes_done:
+            stop.set()
+
     with pytest.raises(Interrupted):
-        pair.copy("large", SLOW, on_progress=lambda seen: seen.bytes_done and stop.set(), cancel=stop)
+        pair.copy("large", SLOW, on_progress=stop_soon, cancel=stop)
     assert not (pair.destination.folder / "large").exists()
     assert pair.copy("large").bytes.moved == 40 * MIB + 3
     pair.assert_same("large")
@@ -229,7 +242,7 @@ def site_of(server: WebSite, folder: str) -> Site:
     return Site(server.folder / folder, f"{server.url}{folder}/")
 
 
-# A server that leads PUT elsewhere, one that leads GET elsewhere, and one that only stores.
+# Servers that lead PUT elsewhere, or GET; one that only stores, and one that also renames, but says nothing.
 ELSEWHERE = """
 location /in/ {
     dav_methods PUT DELETE MKCOL COPY MOVE; dav_ext_methods PROPFIND OPTIONS;
@@ -241,6 +254,7 @@ location /out/ {
     if ($request_method = GET) { return 302 /pool$request_uri; }
 }
 location /plain/ { dav_methods PUT; }
+location /own/ { dav_methods PUT MOVE; }
 """
 
 
@@ -266,6 +280,13 @@ def test_a_server_that_cannot_rename_is_told(leading: WebSite) -> None:
     pair = Pair(site_of(leading, "out"), site_of(leading, "plain"))
     make(pair.source.folder / "file", 3 * MIB)
     assert said(pair.copy("file"), "not atomic: localhost cannot rename files")
+    pair.assert_same("file")
+
+
+def test_a_server_that_renames_need_not_say_so(leading: WebSite) -> None:
+    pair = Pair(site_of(leading, "out"), site_of(leading, "own"))
+    make(pair.source.folder / "file", 3 * MIB)
+    assert not said(pair.copy("file"), "not atomic")
     pair.assert_same("file")
 
 

@@ -6,9 +6,12 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 import pytest
+from web.given_options import GivenOptions
 from web.servers.host_certificate import host_certificate
 from web.servers.scripted import CopyAnswer, Headers, ScriptedSite, scripted_site
 
@@ -50,17 +53,21 @@ def stores(
     return copies
 
 
-def go(pair: Pair, name: str = "file", **options: object) -> Report:
-    given = {"ca": str(host_certificate().ca), "retries": 0, **options}
+def go(pair: Pair, name: str = "file", **options: Unpack[GivenOptions]) -> Report:
+    given: GivenOptions = {"ca": str(host_certificate().ca), "retries": 0, **options}
     source, destination = pair
-    return copy(source.url + name, destination.url + "copied", CopyOptions(**given))  # type: ignore[arg-type]
+    return copy(source.url + name, destination.url + "copied", CopyOptions(**given))
 
 
 def said(report: Report, words: str) -> bool:
     return any(words in note for note in report.notes)
 
 
-def failed(pair: Pair, kind: type[MpxError], **options: object) -> MpxError:
+def md5_told(site: ScriptedSite, name: str, _: str) -> Headers:
+    return {"Digest": f"md5={hashlib.md5(site.files[name]).hexdigest()}"}
+
+
+def failed(pair: Pair, kind: type[MpxError], **options: Unpack[GivenOptions]) -> MpxError:
     """The error of a copy; it leaves nothing behind."""
     with pytest.raises(kind) as raised:
         go(pair, **options)
@@ -95,8 +102,8 @@ def test_what_an_attempt_has_left_is_removed_before_the_next(pair: Pair) -> None
     pair[1].copies = copies
     report = go(pair, retries=1)
     methods = [method for method, name in pair[1].asked if name.startswith("/.copied")]
-    copies = [i for i, method in enumerate(methods) if method == "COPY"]
-    assert len(copies) == 2 and "DELETE" in methods[copies[0] : copies[1]]
+    told = [i for i, method in enumerate(methods) if method == "COPY"]
+    assert len(told) == 2 and "DELETE" in methods[told[0] : told[1]]
     assert report.files.moved == 1 and pair[1].files == {"/copied": DATA}
 
 
@@ -150,9 +157,7 @@ def test_success_of_another_size_is_found(pair: Pair) -> None:
 
 def test_other_bytes_of_the_same_size_are_found_by_checksum(pair: Pair) -> None:
     for site in pair:
-        site.digest = lambda name, _, site=site: {  # type: ignore[misc]
-            "Digest": f"md5={hashlib.md5(site.files[name]).hexdigest()}"
-        }
+        site.digest = partial(md5_told, site)
     pair[1].copies = stores(pair[1], DATA[:-1] + b"x", b"success: Created")
     error = failed(pair, IntegrityError, checksum="md5")
     assert error.exit_code == 8 and "md5" in str(error)
@@ -225,7 +230,7 @@ def test_a_plain_web_server_is_not_told_at_all(pair: Pair) -> None:
 def test_ways_are_those_of_web_servers(tmp_path: Path, way: str) -> None:
     (tmp_path / "file").write_bytes(DATA)
     for to in (f"{tmp_path}/copied", "ftp://127.0.0.1:1/x"):
-        with pytest.raises(UsageError, match="two web servers"):
+        with pytest.raises(UsageError, match="one is told to copy"):
             copy(f"{tmp_path}/file", to, CopyOptions(third_party=way))
 
 

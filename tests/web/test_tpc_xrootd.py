@@ -6,8 +6,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Unpack
 
 import pytest
+from web.given_options import GivenOptions
 from web.servers.nginx import nginx_site
 from web.servers.private_network import within
 from web.servers.xrootd import XrootdSite, xrootd_site
@@ -55,9 +57,9 @@ def written(site: XrootdSite, name: str, size_bytes: int = SIZE) -> bytes:
     return data
 
 
-def go(pair: Pair, source: str, to: str, **options: object) -> Report:
-    given = {"ca": str(pair[0].ca), "third_party": "only", **options}
-    return copy(pair[0].url + source, pair[1].url + to, CopyOptions(**given))  # type: ignore[arg-type]
+def go(pair: Pair, source: str, to: str, **options: Unpack[GivenOptions]) -> Report:
+    given: GivenOptions = {"ca": str(pair[0].ca), "third_party": "only", **options}
+    return copy(pair[0].url + source, pair[1].url + to, CopyOptions(**given))
 
 
 def said(report: Report, words: str) -> bool:

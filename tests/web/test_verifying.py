@@ -4,8 +4,10 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Unpack
 
 import pytest
+from web.given_options import GivenOptions
 from web.servers.apache import apache_site
 from web.servers.nginx import nginx_site
 from web.servers.private_network import within
@@ -58,8 +60,9 @@ def plain(request: pytest.FixtureRequest, served: Path) -> Iterator[WebSite]:
         yield site
 
 
-def copied(site: WebSite, source: object, to: object, **options: object) -> Report:
-    return copy(str(source), str(to), CopyOptions(ca=str(site.ca), **options))  # type: ignore[arg-type]
+def copied(site: WebSite, source: object, to: object, **options: Unpack[GivenOptions]) -> Report:
+    given: GivenOptions = {"ca": str(site.ca), **options}
+    return copy(str(source), str(to), CopyOptions(**given))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 """How many bytes of files a server says it has stored: an upload is not whole because it was acknowledged."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mpx.endpoints.ftp import wire
 from mpx.endpoints.ftp.extensions import sink
@@ -11,7 +11,7 @@ from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.whole_number import read_size
 
 
-def stores_faithfully(features: dict[str, str]) -> bool:
+def stores_faithfully(features: Mapping[str, str]) -> bool:
     """Tell from FEAT whether a server is known to do what it acknowledges: a Globus server, or mpx serve."""
     return "DSI" in features or sink.FEATURE in features
 

@@ -26,8 +26,6 @@ BLOCK_BYTES = 1024 * 1024
 class LocalCarrier:
     """Copies local files, one at a time for each thread. Streams mean threads here."""
 
-    tunable = False
-
     def __init__(self, context: CarrierContext) -> None:
         self._context = context
         self._moved = 0

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from mpx.endpoints.local.capabilities import LOCAL
 from mpx.endpoints.local.settling import settle_file, stamp_file
 from mpx.endpoints.local.special_source import special_source
 from mpx.endpoints.local.syncs import Syncs
 from mpx.engine import checksum
-from mpx.engine.endpoint import MANY_PARTS, OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
+from mpx.engine.capabilities import Capabilities, Question
+from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import IntegrityError, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
@@ -85,6 +87,11 @@ class LocalEndpoint:
         return local_error(error, name, writing=self._writing)
 
     protection = Protection()
+    capabilities = LOCAL
+
+    def find_out(self, *questions: Question) -> Capabilities:  # noqa: ARG002  all is known
+        """See Endpoint."""
+        return self.capabilities
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Nothing takes long here."""
@@ -95,46 +102,6 @@ class LocalEndpoint:
             raise UsageError(
                 f"the name {quoted(name)} has more than {LONGEST_NAME_BYTES} bytes; rename the file"
             )
-
-    def why_fallback(self) -> str:
-        """See Endpoint. There is one way only."""
-        return ""
-
-    def owns_streams(self) -> bool:
-        """See Endpoint. There are none."""
-        return False
-
-    def admits_many(self) -> bool:
-        """See Endpoint."""
-        return False
-
-    def congestions(self) -> tuple[str, ...]:
-        """See Endpoint. Files of this host need no connections."""
-        return ()
-
-    def sends_to_servers(self) -> bool:
-        """See Endpoint."""
-        return False
-
-    def why_not_congestion(self) -> Callable[[str], str]:
-        """See Endpoint. For copies within this host it means nothing, and is refused as an option."""
-        return lambda _: ""
-
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint. Files are read and written as they are."""
-        return True
-
-    def can_rename(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_link(self) -> bool:
-        """See Endpoint."""
-        return True
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
@@ -323,20 +290,6 @@ class LocalEndpoint:
             mode = None if stamp.mode is None else stamp.mode & 0o777 | kept
             stamp_file(_named(folder), stamp.modified_s, mode, note)
 
-    most_compared_parts = MANY_PARTS  # see Endpoint
-
-    def describes_links(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def keeps_times(self) -> bool:
-        """See Endpoint."""
-        return True
-
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
@@ -349,10 +302,6 @@ class LocalEndpoint:
             except OSError as error:
                 sums.append(self._error(error, part.name))
         return sums
-
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:  # noqa: ARG002  always both
-        """See Endpoint."""
-        return algorithm in checksum.DIGITS
 
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint. Asks the nearest folder that exists."""

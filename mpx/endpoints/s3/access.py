@@ -18,7 +18,7 @@ from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import MpxError, UsageError
+from mpx.errors import ConnectionLost, MpxError, UsageError
 from mpx.location import Location
 from mpx.report import OnNote, no_note
 
@@ -41,6 +41,7 @@ class S3Access(WebAccess):
         ca = options.ca or self._aws.ca
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
         self.speaks_dav = False
+        self.replaces_unseen = s3.replaces_unseen
         self.uploads = Uploads(self.bucket)
 
     def url_of(self, name: str) -> WebUrl:
@@ -91,10 +92,18 @@ class S3Access(WebAccess):
     def refused_with(
         self, reply: HttpReply, body: bytes, url: WebUrl, what: str, kind: type[MpxError]
     ) -> MpxError:
-        """Return the error for an answer whose body was read."""
+        """Return the error for an answer whose body was read; expired credentials are renewed if possible."""
+        if url.origin == self.origin and self.renews(body):
+            return ConnectionLost(
+                f"{url.origin} does not {what} {url.path}: expired credentials, now renewed"
+            )
         help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin)
         found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
         return found or super().refused(reply, url, what, kind)
+
+    def renews(self, body: bytes) -> bool:
+        """Tell whether an answer says that our credentials have expired, and there are others by now."""
+        return refusals.S3Error(body).code in refusals.EXPIRED and self._aws.renew()
 
     def moves_to(self, reply: HttpReply, body: bytes) -> bool:
         """Take the region that an answer names for that of the bucket; tell whether it is another one."""

@@ -3,8 +3,11 @@
 Nothing else imports botocore, and nobody imports this before an s3:// location is used.
 """
 
+import functools
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Mapping
 
 from mpx.endpoints.s3.options import S3Options
@@ -17,6 +20,7 @@ try:
     from botocore.awsrequest import AWSRequest
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ProfileNotFound
+    from botocore.loaders import Loader, create_loader
 except ImportError as missing:
     raise UsageError(
         f"s3:// needs botocore ({missing}); install it with mpx, in its sources: pip install '.[s3]'"
@@ -26,6 +30,7 @@ NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
 UNSIGNED_BODY = "UNSIGNED-PAYLOAD"
 HASH = "X-Amz-Content-SHA256"
 _USUAL_REGION = "us-east-1"
+_JUST_S = 10.0  # since when credentials are new to all that were refused with those before
 _SIGNED = ("content-md5", "content-type")  # and all that begins with x-amz-; proxies may change others
 
 
@@ -35,9 +40,13 @@ class AwsSession:
     def __init__(self, options: S3Options) -> None:
         """Raises UsageError for a profile that is not there, and for settings that make no sense."""
         self._options = options
+        self._renewing = threading.Lock()
+        self._renewed_s: float | None = None
         self.region = ""
         try:
             self._session = botocore.session.Session(profile=options.profile)
+            loader = _service_loader(self._session.get_config_variable("data_path"))
+            self._session.register_component("data_loader", loader)
             self.region = str(
                 options.region
                 or os.environ.get("AWS_REGION")
@@ -71,6 +80,28 @@ class AwsSession:
         """Whether requests are signed."""
         return self._credentials is not None
 
+    def renew(self) -> bool:
+        """Look for credentials anew, as a server says that those in use have expired; tell whether there are.
+
+        botocore itself does that only where they say until when they hold, and by the clock of this host.
+        """
+        with self._renewing:
+            if self._credentials is None:
+                return False
+            if self._renewed_s is not None and time.monotonic() - self._renewed_s < _JUST_S:
+                return True  # for another thread, that was refused too
+            try:
+                found = botocore.session.Session(profile=self._options.profile).get_credentials()
+                if (
+                    found is None
+                    or found.get_frozen_credentials() == self._credentials.get_frozen_credentials()
+                ):
+                    return False
+            except (BotoCoreError, ValueError):
+                return False
+            self._credentials, self._renewed_s = found, time.monotonic()
+            return True
+
     def signed(self, method: str, url: str, headers: Mapping[str, str], body_hash: str) -> dict[str, str]:
         """Return the headers with what signs them; raises AuthenticationError for what cannot be renewed."""
         if self._credentials is None:
@@ -90,6 +121,12 @@ class AwsSession:
         except BotoCoreError as error:
             raise AuthenticationError(f"the credentials for S3 cannot be had: {error}") from None
         return {**headers, **{str(name): str(value) for name, value in request.headers.items()}}
+
+
+@functools.cache
+def _service_loader(data_path: str | None) -> Loader:
+    """Return what reads the descriptions of services: a megabyte, once for all copies of a process."""
+    return create_loader(data_path)
 
 
 HOW_TO_LOG_IN = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mpx.endpoints.s3.completion import abort, parts_stored
+from mpx.endpoints.s3.completion import StoredParts, abort, parts_stored
 from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.sending import Bytes, PartSender
@@ -20,9 +20,18 @@ NOT_KEPT = (
 
 
 def new_upload(
-    questions: S3Questions, file: FileTransfer, part_bytes: int, note: OnNote, *, has_sums: bool = True
+    questions: S3Questions,
+    file: FileTransfer,
+    part_bytes: int,
+    note: OnNote,
+    *,
+    has_sums: bool = True,
+    source: str = "",
 ) -> PartedFile:
-    """Begin an upload; raises what a refusal means. `has_sums`: the checksum of each part is known."""
+    """Begin an upload; raises what a refusal means.
+
+    `has_sums`: the checksum of each part is known; `source`: the ETag of what the server copies.
+    """
     access = questions.access
     plain = {"Content-Type": "application/octet-stream"}
     wanted = {**plain, **_WITH_CRC32} if has_sums else plain
@@ -34,7 +43,7 @@ def new_upload(
     upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
     if not upload_id:
         raise DestinationError(f"{url}: the server does not say how the upload that it has begun is called")
-    begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin))
+    begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
     if not access.uploads.begun(file.partial, begun):
         note(NOT_KEPT, Severity.WARNING)
     keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
@@ -65,17 +74,10 @@ def continued(
 
     A part counts where its size is right and its ETag is the MD5 of our bytes.
     """
-    begun = questions.access.uploads.kept(file.partial)
-    here = str(questions.access.origin)
-    if begun is None or (begun.name, begun.server) != (file.final, here):
+    kept = _kept(questions, file, part_bytes_of(file.size_bytes), "")
+    if kept is None:
         return None
-    if begun.part_bytes < part_bytes_of(file.size_bytes):
-        return None
-    stored = parts_stored(questions, begun)
-    if stored is None:
-        return None
-    file.forget_arrived()  # what the journal says: the server knows better
-    parted = PartedFile(file, begun, questions.access.uploads, has_crc32=stored.has_crc32)
+    parted, stored = kept
     for number, (size_bytes, etag) in sorted(stored.parts.items()):
         start, end = parted.range_of(number)
         if stop() or end - start != size_bytes:
@@ -86,3 +88,34 @@ def continued(
             parted.was_stored(part, "md5" if verifies else "")
     file.plan()  # what is there counts as resumed
     return parted
+
+
+def continued_copy(questions: S3Questions, file: FileTransfer, least_part_bytes: int) -> PartedFile | None:
+    """As `continued`, of an object that the server copies: its parts count where it is the same object."""
+    kept = _kept(questions, file, least_part_bytes, file.tag or "") if file.tag else None
+    if kept is None:
+        return None
+    parted, stored = kept
+    for number, (size_bytes, etag) in sorted(stored.parts.items()):
+        start, end = parted.range_of(number)
+        if end - start == size_bytes:
+            parted.was_stored(StoredPart(number, size_bytes, etag, b"", 0), "")
+    file.plan()
+    return parted
+
+
+def _kept(
+    questions: S3Questions, file: FileTransfer, least_part_bytes: int, source: str
+) -> tuple[PartedFile, StoredParts] | None:
+    """Return what an earlier run has begun, and what the server has of it; None where that is of no use."""
+    begun = questions.access.uploads.kept(file.partial)
+    here = str(questions.access.origin)
+    if begun is None or (begun.name, begun.server, begun.source) != (file.final, here, source):
+        return None
+    if begun.part_bytes < least_part_bytes:
+        return None
+    stored = parts_stored(questions, begun)
+    if stored is None:
+        return None
+    file.forget_arrived()  # what the journal says: the server knows better
+    return PartedFile(file, begun, questions.access.uploads, has_crc32=stored.has_crc32), stored

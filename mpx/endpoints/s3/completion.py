@@ -8,15 +8,20 @@ from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.stored_sums import (
     composite_etag,
     crc32_hex,
+    crc32_of,
     crc32_text,
     is_composite,
     whole_crc32,
 )
 from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload
+from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.whole_number import read_size
 from mpx.errors import ConnectionLost, DestinationError, IntegrityError
 from mpx.report import OnNote, Severity
+
+NO_SUM = "unverified: the server tells no checksum of objects that are stored in parts"
 
 
 def abort(questions: S3Questions, begun: BegunUpload) -> None:
@@ -70,11 +75,18 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     begun, parts = ready.begun, ready.parts
     crc32 = crc32_text(whole_crc32(parts))
     headers = {"x-amz-checksum-crc32": crc32, "x-amz-checksum-type": "FULL_OBJECT"} if ready.has_crc32 else {}
-    body = _body(ready)
-    reply, content, url = questions.ask("POST", begun.name, {"uploadId": begun.upload_id}, headers, body)
-    expected = composite_etag(parts)
-    if S3Error(content).code == NO_UPLOAD and _is_there(questions, begun.name, expected):
+    uploads = questions.access.uploads
+    if not (ready.has_crc32 or _have_md5s(ready)) and uploads.before(begun.upload_id) is None:
+        uploads.had_before(begun.upload_id, _what_is_there(questions.ask("HEAD", begun.name)[0]))
+    patience_s = questions.access.options.timeout_s + ready.size_bytes * 8 / STORED_BPS
+    with questions.dialogue.patient(patience_s):  # some servers put the parts together first
+        reply, content, url = questions.ask(
+            "POST", begun.name, {"uploadId": begun.upload_id}, headers, _body(ready)
+        )
+    is_gone = reply.status in MISSING or S3Error(content).code == NO_UPLOAD
+    if is_gone and _is_completed(questions, ready, note):
         return  # an answer before this one was lost
+    expected = composite_etag(parts)
     if not is_success(reply):
         raise questions.refused(reply, content, url, "store")
     told = questions.read(reply, content, url, "store").fields
@@ -88,7 +100,7 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
         if _have_md5s(ready) and etag.lower() != expected:
             raise IntegrityError(f"{where} was stored with another MD5 than what was sent; copy it again")
     else:
-        note("unverified: the server tells no checksum of objects that are stored in parts", Severity.WARNING)
+        note(NO_SUM, Severity.WARNING)
 
 
 def _have_md5s(ready: ReadyUpload) -> bool:
@@ -96,9 +108,30 @@ def _have_md5s(ready: ReadyUpload) -> bool:
     return all(part.etag.strip('"').lower() == part.md5.hex() for part in ready.parts)
 
 
-def _is_there(questions: S3Questions, name: str, etag: str) -> bool:
-    reply, _, _ = questions.ask("HEAD", name)
-    return bool(etag) and is_success(reply) and reply.header("ETag").strip('"').lower() == etag
+def _is_completed(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:
+    """Tell whether an object is what an upload was to make, which the server has no more.
+
+    By its size and a checksum; where the server tells none, what is there has to have come since we asked.
+    """
+    reply, _, _ = questions.ask("HEAD", ready.begun.name, headers={"x-amz-checksum-mode": "ENABLED"})
+    if not is_success(reply) or reply.told_bytes != ready.size_bytes:
+        return False
+    expected = composite_etag(ready.parts)
+    if expected and reply.header("ETag").strip('"').lower() == expected:
+        return True
+    crc32 = crc32_of(reply)
+    if crc32 is not None and all(part.md5 for part in ready.parts):  # else our bytes are not known
+        return crc32 == f"{whole_crc32(ready.parts):08x}"
+    before = questions.access.uploads.before(ready.begun.upload_id)
+    if before in (None, _what_is_there(reply)):
+        return False
+    note(NO_SUM, Severity.WARNING)
+    return True
+
+
+def _what_is_there(reply: HttpReply) -> str:
+    """Return what tells an object from the one that comes after it; empty where there is none."""
+    return f"{reply.header('ETag')} {reply.header('Last-Modified')}" if is_success(reply) else ""
 
 
 def _body(ready: ReadyUpload) -> bytes:

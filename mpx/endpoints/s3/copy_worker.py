@@ -2,6 +2,7 @@
 
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
+from mpx.endpoints.s3.beginning import continued_copy
 from mpx.endpoints.s3.part_scheduler import PartScheduler, SendFile, SendPart
 from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
 from mpx.endpoints.s3.refusals import LARGEST_ERROR_BYTES, S3Error
@@ -14,10 +15,12 @@ from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ConnectionLost
+from mpx.engine.source_change import AGAIN
+from mpx.errors import ConnectionLost, IntegrityError, MpxError
 
 MOST_COPIED_BYTES = 5 << 30  # of one request; S3 permits no more
 COPIED_PART_BYTES = 512 << 20
+_NOT_MET = 412  # a condition
 
 
 class S3CopyWorker(S3UploadWorker):
@@ -44,18 +47,29 @@ class S3CopyWorker(S3UploadWorker):
             self._copy(file)
         else:
             part_bytes = max(COPIED_PART_BYTES, part_bytes_of(file.size_bytes))
-            self.hand_out(self.begin_anew(file, part_bytes, has_sums=False))
+            self.was_tried = True
+            resumes = self.context.options.resume
+            parted = continued_copy(self.questions, file, part_bytes) if resumes else None
+            self.hand_out(parted or self.begin_anew(file, part_bytes, source=file.tag or ""))
 
     def _source_of(self, file: FileTransfer) -> dict[str, str]:
         """Return the headers that name the source: as it was when it was listed, or not at all."""
         source = {"x-amz-copy-source": f"/{self._bucket}{encoded(file.source)}"}
         return {**source, "x-amz-copy-source-if-match": file.tag} if file.tag else source
 
+    def refusal(self, reply: HttpReply, body: bytes, url: WebUrl) -> MpxError:
+        """See S3UploadWorker. The only condition that is set is that the source is what was listed."""
+        error = super().refusal(reply, body, url)
+        if reply.status != _NOT_MET and S3Error(body).code != "PreconditionFailed":
+            return error
+        return IntegrityError(f"{error}; the source changed while it was copied; {AGAIN}")
+
     def _copy(self, file: FileTransfer) -> None:
         url = self.access.url_of(file.final)
         reply, body = self._ask(url, self._source_of(file), file.size_bytes)
         if S3Error(body).code or not is_success(reply):
             raise self.refusal(reply, body, url)
+        _etag_in(body, url)  # a status comes before the server knows
         self.opened()
         if file.is_streamed:  # an empty one, whose end the server has seen
             file.ended(file.size_bytes)
@@ -88,7 +102,7 @@ class S3CopyWorker(S3UploadWorker):
 
 
 def _etag_in(body: bytes, url: WebUrl) -> str:
-    """Return the ETag of a part that was copied."""
+    """Return the ETag of what was copied; raises ConnectionLost where none is told."""
     try:
         etag = S3Answer(body).fields.get("ETag", "")
     except S3AnswerError:

@@ -1,29 +1,38 @@
 """A bucket of S3 as an endpoint. Folders are what keys have in common up to a slash; nothing makes them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.capabilities import S3
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
 from mpx.endpoints.s3.listing import FOLDER, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
+from mpx.endpoints.s3.refusals import S3Error
 from mpx.endpoints.s3.stored_sums import stored_sum
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
+from mpx.endpoints.web.headers import HeaderError, content_range
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.url import WebUrl
+from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
 from mpx.location import Location
-from mpx.report import OnNote
+from mpx.report import OnNote, Severity
 from mpx.text import quoted
 
 LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
 TIMES = "modification times are not kept: S3 gives an object the time at which it was stored"
-_CHECKSUMS = ("md5", "crc32")  # that a server may tell of a whole object
+UNSEEN = (
+    "the credentials do not permit to see what is in s3://{}: objects with the names of what is copied are "
+    "replaced (--overwrite never refuses that)"
+)
+_PARTIAL, _FORBIDDEN, _NO_SUCH_RANGE = 206, 403, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
 
@@ -37,6 +46,16 @@ class S3Endpoint(WebEndpoint):
         self._s3, self._writing = access, writing
         self._questions = S3Questions(access, DestinationError if writing else SourceError, stop)
         self._dialogue = self._questions.dialogue
+        self._is_blind = False  # see _is_unseen
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint. It is faithful, as each answer tells the checksum of what is stored."""
+        return S3
+
+    def find_out(self, *questions: Question) -> Capabilities:  # noqa: ARG002  all is known
+        """See Endpoint."""
+        return S3
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint."""
@@ -54,22 +73,6 @@ class S3Endpoint(WebEndpoint):
         except UnicodeDecodeError:
             raise UsageError(f"the name {quoted(name)} is not UTF-8, as keys of S3 are; rename it") from None
 
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint. Parts that are stored have sizes of their own."""
-        return not self._writing
-
-    def can_rename(self) -> bool:
-        """See Endpoint. An object appears once it is whole."""
-        return True
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint. Each answer tells the checksum of what is stored."""
-        return True
-
     # --- describing ----------------------------------------------------------------------------------
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
@@ -79,25 +82,58 @@ class S3Endpoint(WebEndpoint):
         return self._object(name) or (FOLDER if self._is_folder(name) else None)
 
     def _is_folder(self, name: str) -> bool:
+        if self._is_blind:
+            return False
         return has_any(self._questions, name)
 
     def _object(self, name: str) -> FileInfo | None:
         if name.endswith("/"):
             return None
-        reply, content, url = self._questions.ask("HEAD", name)
-        if is_success(reply):
-            return self._described(reply)
+        reply, content, url = self._ask_about(name)
         if reply.status in MISSING:
             return None
-        if reply.status in _NOT_PERMITTED:
-            reply, content, url = self._questions.ask("GET", name, headers={"Range": "bytes=0-0"})
-            if reply.status in MISSING:
-                return None
+        if reply.status in (_PARTIAL, _NO_SUCH_RANGE):
+            return self._described_by_part(reply)
+        if is_success(reply):
+            return self._described(reply)
+        if self._is_unseen(reply, content):
+            return None
         raise self._questions.refused(reply, content, url, "describe")
+
+    def _is_unseen(self, reply: HttpReply, content: bytes) -> bool:
+        """Tell whether we may not know what is there, and write all the same, as those may who only add."""
+        is_denied = reply.status == _FORBIDDEN and S3Error(content).code == "AccessDenied"
+        if not (is_denied and self._writing and self._s3.replaces_unseen):
+            return False
+        if not self._is_blind:
+            self._is_blind = True
+            self._s3.note(UNSEEN.format(self._s3.bucket), Severity.WARNING)
+        return True
+
+    def _ask_about(
+        self, name: str, headers: Mapping[str, str] | None = None
+    ) -> tuple[HttpReply, bytes, WebUrl]:
+        """Ask by HEAD, and by GET of one byte where that is refused.
+
+        Only HEAD may be what is not permitted, or it has not told why: expired credentials, another region.
+        """
+        answer = self._questions.ask("HEAD", name, headers=headers)
+        if answer[0].status not in _NOT_PERMITTED:
+            return answer
+        return self._questions.ask("GET", name, headers={**(headers or {}), "Range": "bytes=0-0"})
 
     @staticmethod
     def _described(reply: HttpReply) -> FileInfo:
         return replace(info_of_head(reply, reply.told_bytes), tag=reply.header("ETag"))
+
+    @staticmethod
+    def _described_by_part(reply: HttpReply) -> FileInfo:
+        """Describe an object by the answer to a question for its first byte."""
+        try:
+            size_bytes = content_range(reply.header("Content-Range"))[2]
+        except HeaderError:
+            size_bytes = 0 if reply.status == _NO_SUCH_RANGE else reply.size_bytes
+        return replace(info_of_head(reply, size_bytes), tag=reply.header("ETag"))
 
     def _unfinished(self, partial: str) -> FileInfo | None:
         """Describe what is stored of an upload; its time says nothing."""
@@ -122,7 +158,11 @@ class S3Endpoint(WebEndpoint):
         for name, reply in zip(plain[1:], self._questions.heads(plain[1:]), strict=True):
             if reply is not None and is_success(reply):
                 found[name] = self._described(reply)
-            elif reply is not None and reply.status in MISSING and self._writing:
+            elif (
+                reply is not None
+                and self._writing
+                and (reply.status in MISSING or (self._is_blind and reply.status == _FORBIDDEN))
+            ):
                 found[name] = None
         for name in names:
             if name not in found:
@@ -193,10 +233,6 @@ class S3Endpoint(WebEndpoint):
 
     # --- checking ------------------------------------------------------------------------------------
 
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """See Endpoint."""
-        return algorithm in _CHECKSUMS and not parts
-
     def checksums(
         self,
         algorithm: str,
@@ -214,21 +250,29 @@ class S3Endpoint(WebEndpoint):
     def _checksum(self, algorithm: str, part: Part) -> str | Exception:
         name, kind = part.name, self._questions.kind
         if self._writing and is_partial_name(name):
-            stored = self._s3.uploads.stored_at(name)
-            if stored is None and self._s3.uploads.size_of(name) is None:
+            stored, ready = self._s3.uploads.stored_at(name), self._s3.uploads.ready_at(name)
+            if stored is None and ready is None:
                 return kind(f"{self._s3.url_of(name)} is not there")
+            if ready is not None and ready.md5 and algorithm == "md5" and part.is_whole:
+                return ready.md5
             if stored is None:
                 return NoChecksum(kind("the server told no checksum of the parts that it stored"))
             name = stored
         what = str(self._s3.url_of(name))
         if not part.is_whole:
             return NoChecksum(kind(f"{what} has a checksum as a whole only"))
-        reply, content, url = self._questions.ask("HEAD", name, headers={"x-amz-checksum-mode": "ENABLED"})
+        reply, content, url = self._ask_about(name, {"x-amz-checksum-mode": "ENABLED"})
+        if self._is_unseen(reply, content):
+            return NoChecksum(self._questions.refused(reply, content, url, "describe"))
         if not is_success(reply):
             return self._questions.refused(reply, content, url, "describe")
-        told = stored_sum(reply, algorithm) or (
-            composed_sum(self._questions, name, reply) if algorithm == "md5" else None
-        )
+        if algorithm not in S3.checksums:
+            return NoChecksum(kind(f"S3 has no {algorithm} of {what}"))
+        is_part, told = reply.status == _PARTIAL, None
+        if algorithm == "md5" or not is_part:  # a CRC-32 would be of the part
+            told = stored_sum(reply, algorithm)
+        if algorithm == "md5" and not (told or is_part):
+            told = composed_sum(self._questions, name, reply)
         why = f"the server tells no {algorithm} of {what}, which was stored in parts or is encrypted there"
         return told or NoChecksum(kind(why))
 

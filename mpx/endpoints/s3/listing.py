@@ -9,7 +9,8 @@ from mpx.endpoints.web.dates import iso_date
 from mpx.endpoints.web.names import HrefError
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.whole_number import read_size
-from mpx.errors import ConnectionLost, MpxError, PartialFailure
+from mpx.errors import ConnectionLost, MpxError, PartialFailure, SourceError
+from mpx.text import shown
 
 FOLDER = FileInfo(Kind.FOLDER, 0)
 
@@ -23,7 +24,7 @@ def has_any(questions: S3Questions, name: str) -> bool:
 
 
 def children(questions: S3Questions, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
-    """Yield what is in a folder; see Endpoint.entries."""
+    """Yield what is in a folder; see Endpoint.entries. Where it is to be written, any is there, and empty."""
     prefix, token = prefix_of(name), ""
     while True:
         query: dict[str, str | int | None] = {
@@ -35,6 +36,9 @@ def children(questions: S3Questions, name: str) -> Iterator[tuple[str, FileInfo 
         if token:
             query["continuation-token"] = token
         page = questions.answer("GET", "list", "/", query)
+        if questions.kind is SourceError and not (token or page.records) and prefix:
+            where = f"s3://{questions.access.bucket}/{prefix}"
+            raise SourceError(f"{shown(where)} does not exist: no key begins with that")
         yield from _entries(page, prefix, questions.access.bucket)
         if page.fields.get("IsTruncated", "").strip() != "true":
             return

@@ -11,3 +11,4 @@ class S3Options:
     region: str | None = None
     endpoint_url: str | None = None
     signs: bool = True
+    replaces_unseen: bool = False  # objects of which nobody may tell us whether they are there

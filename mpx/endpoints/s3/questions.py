@@ -1,4 +1,7 @@
-"""Questions to S3 that are answered in XML, or by headers; a bucket of another region is found."""
+"""Questions to S3 that are answered in XML, or by headers; a bucket of another region is found.
+
+Credentials that have expired are renewed.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +16,7 @@ from mpx.errors import ConnectionLost, MpxError
 from mpx.text import shown
 
 LARGEST_ANSWER_BYTES = 64 << 20  # a thousand keys of 1024 bytes, each of which is encoded, have 4 MiB
-MOST_MOVES = 2  # to another region, for one question
+MOST_MOVES = 2  # to another region, or to other credentials, for one question
 _ELSEWHERE = (*REDIRECTS, 400)  # a signature for another region is malformed
 
 Query = Mapping[str, str | int | None]
@@ -47,10 +50,13 @@ class S3Questions:
             url = self.access.asking(name, query) if query else self.access.url_of(name)
             with self.dialogue.ask(method, url, given, body) as (reply, _):
                 content = reply.read(LARGEST_ANSWER_BYTES)
-            may_move = moves_left > 0 and reply.status in _ELSEWHERE
-            if not may_move or not self.access.moves_to(reply, content):
+            if not moves_left or not self._may_ask_again(reply, content):
                 return reply, content, url
             moves_left -= 1
+
+    def _may_ask_again(self, reply: HttpReply, content: bytes) -> bool:
+        is_elsewhere = reply.status in _ELSEWHERE and self.access.moves_to(reply, content)
+        return is_elsewhere or self.access.renews(content)
 
     def answer(
         self, method: str, what: str, name: str, query: Query | None = None, body: bytes = b"", **more: str

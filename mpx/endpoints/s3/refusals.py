@@ -5,12 +5,14 @@ import time
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.headers import retry_after
+from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
+    DestinationError,
     IntegrityError,
     MpxError,
     NoSpace,
@@ -21,24 +23,30 @@ from mpx.units import format_duration
 
 LARGEST_ERROR_BYTES = 64 * 1024
 NO_UPLOAD = "NoSuchUpload"
+EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _MOST_SHOWN = 200
 _DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp")
 _NOT_LET_IN = (
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
     "InvalidToken",
-    "ExpiredToken",
-    "TokenRefreshRequired",
+    *EXPIRED,
     "AuthorizationHeaderMalformed",
     "InvalidSecurity",
 )
 _BUSY = ("SlowDown", "ServiceUnavailable", "ThrottlingException", "TooManyRequests", "RequestLimitExceeded")
 _FULL = ("QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity", "InsufficientStorage")
+_FAILED = ("InternalError", "OperationAborted", "ConditionalRequestConflict", "IncompleteBody")  # once
 _DAMAGED = ("BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch")
+_ELSEWHERE = "the bucket is in another region, which the server does not name; give it with --region"
 _HELP = {
     "EntityTooLarge": "it is larger than the server takes",
     "EntityTooSmall": "a part is smaller than the server takes",
     "InvalidObjectState": "it is archived; have it restored, then copy it",
+    "PermanentRedirect": _ELSEWHERE,
+    "TemporaryRedirect": _ELSEWHERE,
+    "IllegalLocationConstraintException": _ELSEWHERE,
+    NO_UPLOAD: "the server has forgotten what was stored; copy it again",
     "KeyTooLongError": "the key is longer than S3 permits, 1024 bytes",
 }
 
@@ -69,7 +77,8 @@ def refused(
     error = S3Error(body)
     code, status = error.code, reply.status
     if not code:
-        return None
+        elsewhere = f"{url.origin} does not {what} {shown(url.path)}: {status}; {_ELSEWHERE}"
+        return kind(elsewhere) if status in REDIRECTS else None
     said = shown(f"{code}: {error.message}".rstrip(": ")[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
     if code == "NoSuchBucket":
@@ -82,21 +91,21 @@ def refused(
         return AuthenticationError(f"{tried}; {help_text or _which(code)}")
     if code in _BUSY or status == 503:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
-    if code in _FULL:
+    if code in _FULL and kind is DestinationError:
         return NoSpace(f"{tried}; there is no room left, or the quota is used up")
     if code in _DAMAGED:
         return ConnectionLost(f"{tried}; the data changed on their way")
     if code == "RequestTimeout":
         return TransferTimeout(tried)
-    if code == "PreconditionFailed":
+    if code == "PreconditionFailed" and kind is not DestinationError:
         return IntegrityError(f"{tried}; it changed meanwhile")
-    if code == "InternalError" or (status >= 500 and status != 501):
+    if code in _FAILED or (status >= 500 and status != 501):
         return ConnectionLost(tried)
     return kind(f"{tried}; {_HELP[code]}" if code in _HELP else tried)
 
 
 def _which(code: str) -> str:
-    if code in ("ExpiredToken", "TokenRefreshRequired"):
+    if code in EXPIRED:
         return "the credentials have expired; get others (aws sso login, or what gives you yours)"
     return "check the credentials (AWS_ACCESS_KEY_ID, --profile) and that they are of this server"
 

@@ -1,13 +1,24 @@
-"""The sink of a relay: whole objects, each in one request, as nobody has all of a part before it is sent."""
+"""The sink of a relay: whole objects; those that are kept here in one request each, others in parts.
+
+An upload in parts is completed once its source is known to be unchanged, so that no mixture has a name. A
+small file is whole before it is sent.
+"""
 
 from collections.abc import Sequence
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.beginning import discard, new_upload
+from mpx.endpoints.s3.passed_parts import PassedParts, passed_part_bytes
+from mpx.endpoints.s3.questions import S3Questions
+from mpx.endpoints.s3.uploads import ReadyUpload
+from mpx.endpoints.web.body import BodyCut
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.relay_sink import WebRelaySink
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
+from mpx.engine.relay import Pull, Relayed
+from mpx.errors import DestinationError
 
 
 class S3RelaySink(WebRelaySink):
@@ -15,10 +26,35 @@ class S3RelaySink(WebRelaySink):
 
     def __init__(self, access: S3Access, context: CarrierContext, pipelining: Pipelining) -> None:
         super().__init__(access, context, pipelining)
-        self._uploads = access.uploads
+        self._s3, self._uploads = access, access.uploads
+        self._questions = S3Questions(access, DestinationError, context.failure.cancel.is_set)
+        self._ready: ReadyUpload | None = None  # what was stored last, in parts
+        self._passes = False  # parts are on their way
+
+    def store(self, piece: Piece, pull: Pull, *, is_whole: bool) -> Relayed:
+        """See RelaySink."""
+        file, self._ready = piece.file, None
+        if not (file.is_streamed or file.size_bytes):
+            return super().store(piece, pull, is_whole=is_whole)
+        note = self._context.supervisor.note
+        discard(self._questions, file.partial, note)
+        begun = new_upload(self._questions, file, passed_part_bytes(file), note, has_sums=False).begun
+        parts = PassedParts(self._s3, self._lanes, file, begun, self._context.options.timeout_s)
+        came, self._passes = Relayed(0, is_ended=False), True
+        try:
+            came = pull(lambda _, data: parts.send(data))
+            self._ready = parts.end()
+        except BodyCut:
+            self._lanes.drop_all()
+            came = came._replace(is_stored=False)
+        self._passes = False
+        return came
 
     def finish(self, piece: Piece, *, is_whole: bool) -> None:
         """See RelaySink."""
+        if self._ready is not None:
+            self._uploads.ready(piece.file.partial, self._ready)
+            return
         super().finish(piece, is_whole=is_whole)
         self._keep(piece.file, piece.file.size_bytes)
 
@@ -29,6 +65,18 @@ class S3RelaySink(WebRelaySink):
             if is_stored:
                 self._keep(piece.file, len(content))
         return stored
+
+    def settle(self) -> bool:
+        """See RelayEnd."""
+        if self._passes:
+            self._passes = False
+            self._lanes.drop_all()
+        return super().settle()
+
+    def close(self) -> None:
+        """See RelayEnd."""
+        super().close()
+        self._questions.close()
 
     def _keep(self, file: FileTransfer, size_bytes: int) -> None:
         self._uploads.stored(file.partial, file.final, size_bytes)

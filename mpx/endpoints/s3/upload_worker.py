@@ -53,7 +53,7 @@ class S3UploadWorker(WebWorker):
         self._work: SendFile | SendPart | None = None  # in hand
         self.was_tried = False
         stop = context.failure.cancel.is_set
-        self._questions = S3Questions(access, DestinationError, stop)
+        self.questions = S3Questions(access, DestinationError, stop)
         timeout_s = context.options.timeout_s
         self.sender = PartSender(access, self.lanes, self.control.limiter, timeout_s, stop)
 
@@ -109,9 +109,9 @@ class S3UploadWorker(WebWorker):
             file.stream()
         note = self.context.supervisor.note
         if file.is_streamed:
-            discard(self._questions, file.partial, note)
+            discard(self.questions, file.partial, note)
             file.take_all()
-            send_stream(self, self._questions, file, fd)
+            send_stream(self, self.questions, file, fd)
         elif file.size_bytes <= WHOLE_BYTES:
             self._put(file, Bytes(file.source, fd, 0, file.size_bytes))
         else:
@@ -166,23 +166,28 @@ class S3UploadWorker(WebWorker):
         parted = None
         if self.context.options.resume:
             verifies = self.verifies(file)
-            parted = continued(self._questions, file, self.sender, fd, stop, verifies=verifies)
+            parted = continued(self.questions, file, self.sender, fd, stop, verifies=verifies)
         if parted is None:
-            parted = self.begin_anew(file, part_bytes_of(file.size_bytes), has_sums=True)
+            parted = self.begin_anew(file, part_bytes_of(file.size_bytes))
         self.hand_out(parted)
 
-    def begin_anew(self, file: FileTransfer, part_bytes: int, *, has_sums: bool) -> PartedFile:
-        """Begin an upload; one that an earlier run has begun is aborted."""
+    def begin_anew(self, file: FileTransfer, part_bytes: int, source: str | None = None) -> PartedFile:
+        """Begin an upload; one that an earlier run has begun is aborted.
+
+        `source`: the ETag of what the server copies, empty where it tells none; None: bytes are sent.
+        """
         self.was_tried = True
         note = self.context.supervisor.note
-        discard(self._questions, file.partial, note)
+        discard(self.questions, file.partial, note)
         self._forget(file)
-        return new_upload(self._questions, file, part_bytes, note, has_sums=has_sums)
+        return new_upload(
+            self.questions, file, part_bytes, note, has_sums=source is None, source=source or ""
+        )
 
     def hand_out(self, parted: PartedFile) -> None:
         """Have the parts of a file handed out to all workers."""
         if not self.lanes.has(self.s3.origin):  # else nobody would take it, and each file leave one more
-            connection = self._questions.dialogue.let_go(self.s3.origin)
+            connection = self.questions.dialogue.let_go(self.s3.origin)
             if connection is not None:
                 self.s3.give_back(connection)
         self._scheduler.put(parted)
@@ -246,7 +251,7 @@ class S3UploadWorker(WebWorker):
     def drop(self) -> None:
         """See SessionWorker."""
         super().drop()
-        self._questions.close()
+        self.questions.close()
 
     def lost(self, error: MpxError, /) -> Lost:
         """See SessionWorker. Parts that were stored stay; nothing of one that was not is of use."""

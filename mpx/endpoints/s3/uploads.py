@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # imported once a database is opened
 LOCKED_S = 5.0  # so long another process may write
 _NAME = "uploads.sqlite"
 _TABLE = (
-    "CREATE TABLE IF NOT EXISTS uploads (file BLOB PRIMARY KEY, name BLOB, upload TEXT, part_bytes INTEGER, "
-    "server TEXT) WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS begun (file BLOB PRIMARY KEY, name BLOB, upload TEXT, part_bytes INTEGER, "
+    "server TEXT, source TEXT) WITHOUT ROWID"
 )
 
 
@@ -33,6 +33,7 @@ class BegunUpload:
     upload_id: str
     part_bytes: int
     server: str
+    source: str = ""  # the ETag of the object that the server copies; empty where bytes are sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class ReadyUpload:
     begun: BegunUpload
     parts: tuple[StoredPart, ...]  # in order
     has_crc32: bool  # the server keeps that of the whole object
+    md5: str = ""  # of all bytes, in hex; empty where it is not known, or the server has not shown it
 
     @property
     def size_bytes(self) -> int:
@@ -68,6 +70,7 @@ class Uploads:
         self._lock = threading.Lock()
         self._stored: dict[str, tuple[str, int]] = {}  # in one piece: name and size; with `_lock` held
         self._ready: dict[str, ReadyUpload] = {}  # with `_lock` held
+        self._before: dict[str, str] = {}  # what had the name of an object, by upload; with `_lock` held
 
     # --- within this run -----------------------------------------------------------------------------
 
@@ -97,6 +100,16 @@ class Uploads:
             ready = self._ready.get(partial)
             return ready.size_bytes if ready else self._stored.get(partial, ("", None))[1]
 
+    def had_before(self, upload_id: str, what: str) -> None:
+        """Note what was there under the name of an object, before it was first asked to be completed."""
+        with self._lock:
+            self._before.setdefault(upload_id, what)
+
+    def before(self, upload_id: str) -> str | None:
+        """Return that; None where nobody has looked."""
+        with self._lock:
+            return self._before.get(upload_id)
+
     def forget(self, partial: str) -> None:
         """Forget what this run knows of an object."""
         with self._lock:
@@ -108,26 +121,27 @@ class Uploads:
     def begun(self, partial: str, begun: BegunUpload) -> bool:
         """Keep an upload for later runs; tell whether that could be done."""
         name = begun.name.encode("utf-8", "surrogateescape")
-        row = (self._key(partial), name, begun.upload_id, begun.part_bytes, begun.server)
+        row = (self._key(partial), name, begun.upload_id, begun.part_bytes, begun.server, begun.source)
         with self._lock, suppress(UsageError), _opened(create=True) as database:
             if database:
                 database.execute(_TABLE)
-                database.execute("INSERT OR REPLACE INTO uploads VALUES (?, ?, ?, ?, ?)", row)
+                database.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?, ?, ?, ?)", row)
                 return True
         return False
 
     def kept(self, partial: str) -> BegunUpload | None:
         """Return the upload that an earlier run, or this one, has begun."""
-        query = "SELECT name, upload, part_bytes, server FROM uploads WHERE file = ?"
+        query = "SELECT name, upload, part_bytes, server, source FROM begun WHERE file = ?"
         with self._lock, suppress(UsageError), _opened(create=False) as database:
             row = database.execute(query, (self._key(partial),)).fetchone() if database else None
             if row is not None:
-                name, upload_id, part_bytes, server = row
+                name, upload_id, part_bytes, server, source = row
                 return BegunUpload(
                     bytes(name).decode("utf-8", "surrogateescape"),
                     str(upload_id),
                     int(part_bytes),
                     str(server),
+                    str(source),
                 )
         return None
 
@@ -136,7 +150,7 @@ class Uploads:
         self.forget(partial)
         with self._lock, suppress(UsageError), _opened(create=False) as database:
             if database:
-                database.execute("DELETE FROM uploads WHERE file = ?", (self._key(partial),))
+                database.execute("DELETE FROM begun WHERE file = ?", (self._key(partial),))
 
     def _key(self, partial: str) -> bytes:
         text = f"{self._bucket}\0{partial}".encode("utf-8", "surrogateescape")

@@ -3,8 +3,10 @@
 import posixpath
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.capabilities import SFTP
 from mpx.endpoints.sftp.commit import SftpCommit
 from mpx.endpoints.sftp.describe import info_of
 from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
@@ -13,6 +15,8 @@ from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
 from mpx.endpoints.sftp.remote_sums import RemoteSums
 from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Names, PacketKind, Reply
+from mpx.endpoints.tickets import without_tickets
+from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
 from mpx.files.partial_names import partial_name
@@ -61,6 +65,19 @@ class SftpEndpoint:
 
     protection = Protection()
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint."""
+        host = self.location.host
+        why = f"{host} has no mpx, and ssh moves the data; give --bootstrap too"
+        return replace(SFTP, third_party=without_tickets(host), why_program=why)
+
+    def find_out(self, *questions: Question) -> Capabilities:
+        """See Endpoint. Checksums are those that the account there has a program for."""
+        if Question.CHECKSUMS in questions and not self._sums.is_there:
+            return replace(self.capabilities, checksums=(), part_checksums=())
+        return self.capabilities
+
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. A question costs no more than a round trip, as the session is there."""
 
@@ -68,46 +85,6 @@ class SftpEndpoint:
         """See Endpoint."""
         if "\0" in name:
             raise UsageError(f"the name {quoted(name)} contains a NUL byte; no file can have it")
-
-    def why_fallback(self) -> str:
-        """See Endpoint."""
-        return ""
-
-    def owns_streams(self) -> bool:
-        """See Endpoint. They are those of ssh."""
-        return False
-
-    def admits_many(self) -> bool:
-        """See Endpoint."""
-        return False
-
-    def congestions(self) -> tuple[str, ...]:
-        """See Endpoint."""
-        return ()
-
-    def sends_to_servers(self) -> bool:
-        """See Endpoint."""
-        return False
-
-    def why_not_congestion(self) -> Callable[[str], str]:
-        """See Endpoint."""
-        return lambda name: f"ssh moves the data, so that {name} cannot be chosen for them"
-
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_rename(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def can_link(self) -> bool:
-        """See Endpoint."""
-        return True
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint."""
@@ -248,27 +225,7 @@ class SftpEndpoint:
         """See Endpoint. All go out together."""
         SftpCommit(self.session, self._ask, self._refused).set_times(folders, note)
 
-    most_compared_parts = 64  # see Endpoint; several programs are started for each
-
-    def describes_links(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint. What a longer file of that name has left behind the end no checksum shows."""
-        return False
-
-    def keeps_times(self) -> bool:
-        """See Endpoint."""
-        return True
-
     # --- checking ------------------------------------------------------------------------------------
-
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:  # noqa: ARG002  always both
-        """See Endpoint. Only what the account there has a program for."""
-        if algorithm != RemoteSums.ALGORITHM:
-            return False
-        return self._sums.is_there
 
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]

@@ -16,6 +16,7 @@ from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.options import WebOptions
+from mpx.endpoints.web.part_stores import PartStores
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.proxy import Proxy, proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
@@ -26,20 +27,22 @@ from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.hosts import parse_hosts
-from mpx.location import Location
-from mpx.net import tcp
+from mpx.location import WEB_PORTS, Location
+from mpx.net import tcp, tls
 from mpx.net.dial import Dial
-from mpx.net.tls import secured
 from mpx.report import OnNote, no_note
 
 _MOST_MOVED = 10_000  # redirects that are remembered
+_SHOWS_TLS_S = 5.0  # within which a server that speaks it answers
 _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 
 
 class WebAccess:
     """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
+
+    takes_turns = False  # a server that refuses some connections says so by 503
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class WebAccess:
         self.note = note
         self.tokens = BearerTokens(options.token_files)
         self.pipelining = Pipelining()
+        self.part_stores = PartStores()
         self._queries = dict(queries or {})
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
@@ -103,7 +107,7 @@ class WebAccess:
             return {}
         if token := self.token:
             return {"Authorization": token.authorization}
-        if self._password is None:
+        if self._password is None or origin != self.origin:  # others are shown the token at most
             return {}
         pair = base64.b64encode(":".join(self._password).encode("utf-8", "surrogateescape"))
         return {"Authorization": f"Basic {pair.decode('ascii')}"}
@@ -136,6 +140,8 @@ class WebAccess:
         """What to do where a server asks for credentials and got none."""
         if not self.origin.is_secure:
             return "credentials are not sent in the clear; use https:// or davs://"
+        if origin != self.origin and self.uses_password:
+            return f"your password is shown to {self.origin.host} alone; give the URL of {origin.host} itself"
         if origin != self.origin and self.has_credentials(self.origin):
             return f"it was not shown your credentials; name {origin.host} with --send-token-to if it may be"
         return self.tokens.how_to_give_one(self.origin.host)
@@ -230,16 +236,8 @@ class WebAccess:
         options, stop = self.options, stop or self.options.stop
         proxy = proxy_for(origin)
         place = (proxy.host, proxy.port) if proxy else (origin.host, origin.port)
-        dial = Dial(
-            options.connect_timeout_s,
-            options.source_ports,
-            options.source_host,
-            congestion,
-            bound=bound or options.bound,
-            stop=stop,
-        )
         began_s = time.monotonic()
-        connection = _first_that_answers(dial, tcp.resolve(*place, options.family, stop), str(origin))
+        connection = self._reach(place, str(origin), stop, congestion=congestion, bound=bound)
         connected_s = time.monotonic() - began_s
         try:
             if proxy:
@@ -248,12 +246,13 @@ class WebAccess:
                     _tunnel(connection, proxy, origin, options, stop)
             if origin.is_secure:
                 shows = self.may_have_credentials(origin)
-                connection = secured(
+                connection = tls.secured(
                     connection,
                     self._context(shows_certificate=shows),
                     str(origin),
                     options.connect_timeout_s,
                     name=origin.host,
+                    in_the_clear=self.written(secure=False),
                     stop=stop,
                 )
                 connection.settimeout(options.timeout_s)
@@ -268,6 +267,50 @@ class WebAccess:
             via=None if origin.is_secure else proxy,
             connected_s=connected_s,
         )
+
+    def _reach(
+        self,
+        place: tcp.Address,
+        peer: str,
+        stop: Callable[[], bool],
+        *,
+        congestion: str | None = None,
+        bound: Callable[[int], None] | None = None,
+    ) -> socket.socket:
+        options = self.options
+        dial = Dial(
+            options.connect_timeout_s,
+            options.source_ports,
+            options.source_host,
+            congestion,
+            bound=bound or options.bound,
+            stop=stop,
+        )
+        return _first_that_answers(dial, tcp.resolve(*place, options.family, stop), peer)
+
+    def check_in_the_clear(self, connection: HttpConnection) -> None:
+        """Raise AuthenticationError where a server that understands nothing in the clear speaks TLS.
+
+        `connection`: to which it has not answered, or that it does not understand.
+        """
+        origin, options = connection.origin, self.options
+        if origin != self.origin or origin.is_secure or self.server.is_known or proxy_for(origin):
+            return
+        try:
+            again = self._reach((origin.host, origin.port), str(origin), options.stop)
+        except (ConnectionLost, UsageError):  # the server is gone, or no port is left: that tells nothing
+            return
+        if tls.is_spoken(again, origin.host, min(_SHOWS_TLS_S, options.connect_timeout_s), options.stop):
+            raise AuthenticationError(
+                f"{origin} speaks TLS and understands nothing in the clear; write {self.written(secure=True)}"
+            )
+
+    def written(self, *, secure: bool) -> str:
+        """Return how a user writes that the server is asked inside TLS, or in the clear."""
+        scheme = self.location.scheme
+        if scheme not in WEB_PORTS:
+            return f"--endpoint-url http{'s' if secure else ''}://"
+        return f"{scheme.removesuffix('s')}{'s' if secure else ''}://"
 
     def _context(self, *, shows_certificate: bool) -> ssl.SSLContext:
         """Return what is trusted, and what is shown: our certificate to no other server than our token."""

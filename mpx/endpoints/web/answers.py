@@ -46,7 +46,7 @@ class Answers:
         """Return what an answer to HEAD tells of a file that was read, and keep its digest."""
         file = fetch.file
         if not is_success(about):
-            if about.status in NOT_COMPUTED:
+            if about.status in NOT_COMPUTED and fetch.at.origin == self._access.origin:
                 self._access.server.lacks(file.sums.algorithm)
             return None
         if digest := digests_told(about).get(file.sums.algorithm):

@@ -85,18 +85,22 @@ class FileBody:
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     def send(self, file: FileTransfer, fd: int, body: Body) -> None:
-        """Send a file, from its first byte.
-
-        Raises as Body.send, SourceError, and IntegrityError where it has become shorter.
-        """
+        """Send a file, from its first byte; raises as `send_part`."""
         if file.is_streamed:
             source = SourceStream(file, fd, self._stop)
             while came := source.read(self._buffer[: self._limiter.piece(BUFFER_BYTES)]):
                 self._pass_on(body, self._buffer[: came[1] - came[0]])
             return
-        position = 0
-        while position < file.size_bytes:
-            view = self._buffer[: min(file.size_bytes - position, self._limiter.piece(BUFFER_BYTES))]
+        self.send_part(file, fd, body, 0, file.size_bytes)
+
+    def send_part(self, file: FileTransfer, fd: int, body: Body, start: int, end: int) -> None:
+        """Send [start, end) of a file.
+
+        Raises as Body.send, SourceError, and IntegrityError where it has become shorter.
+        """
+        position = start
+        while position < end:
+            view = self._buffer[: min(end - position, self._limiter.piece(BUFFER_BYTES))]
             try:
                 size = os.preadv(fd, [view], position)
             except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.download_worker import WebDownloadWorker
+from mpx.endpoints.web.upload_scheduler import UploadScheduler
 from mpx.endpoints.web.upload_worker import WebUploadWorker
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
@@ -88,10 +89,19 @@ class WebDownloadCarrier(WebCarrier):
 
 
 class WebUploadCarrier(WebCarrier):
-    """Local files to a web server, each in one stream."""
+    """Local files to a web server; several workers share a large one where the server stores parts."""
+
+    def __init__(self, access: WebAccess, context: CarrierContext) -> None:
+        self._uploads = UploadScheduler(context)
+        super().__init__(access, context)
 
     def _worker(self, number: int, path: str) -> WebWorker:
-        return WebUploadWorker(number, path, self._access, self._context, self._scheduler)
+        return WebUploadWorker(number, path, self._access, self._context, self._uploads)
+
+    def _share(self) -> None:
+        """See WorkerCarrier."""
+        super()._share()
+        self._uploads.streams = max(1, sum(self._streams.values()))
 
     def set_congestion(self, path: str, name: str) -> None:
         """See Carrier."""

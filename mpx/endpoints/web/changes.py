@@ -1,7 +1,7 @@
 """Making folders, removing and renaming by WebDAV, as far as the server can."""
 
 import math
-import posixpath
+import secrets
 import time
 from collections.abc import Callable, Sequence
 
@@ -9,42 +9,37 @@ from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folders import WebFolders
 from mpx.endpoints.web.moves import WebMoves
 from mpx.endpoints.web.quirks import DavQuirks
-from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
+from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Stamp
 from mpx.engine.retry import ServerBusy
 from mpx.errors import DestinationError, MpxError
+from mpx.files.partial_names import partial_name
 from mpx.report import OnNote
 
 TIMES = "modification times are not kept: WebDAV has no way to set them that this server understands"
 FOLDER_TIMES = "modification times of folders are not kept: WebDAV has no way to set them"
 OLDER_S = 3600.0  # than now, and perhaps the clock of the server
 MODES = "modes are not kept: WebDAV has none"
+_NOT_THERE = (*MISSING, 409, 412)  # to who asks to rename what is not there: a server that could
 
 
 class WebChanges:
-    """Changes at one server. For one thread.
-
-    `refused(reply, url, what)` makes the error of a refusal, `kind` is that of one of a name; `stat` and
-    `stats` describe names.
-    """
+    """Changes at one server. For one thread. `stat` and `stats` describe names."""
 
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stat: Callable[[str], FileInfo | None],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
-        kind: type[MpxError],
     ) -> None:
-        self._dialogue, self._refused, self._kind = dialogue, refused, kind
-        self._stat, self._stats = stat, stats
+        self._dialogue, self._stat, self._stats = dialogue, stat, stats
 
     def make_folders(self, names: Sequence[str]) -> list[bool | MpxError]:
         """See Endpoint."""
         quirks = self._quirks(names)
-        return WebFolders(self._dialogue, self._refused, self._stats, self._kind, quirks).make(names)
+        return WebFolders(self._dialogue, self._stats, quirks).make(names)
 
     def remove(self, name: str) -> None:
         """See Endpoint. A server removes a folder with all that is in it, so none is asked to."""
@@ -56,13 +51,13 @@ class WebChanges:
             raise DestinationError(f"{url} is a folder, which is not removed")
         with self._dialogue.ask("DELETE", url) as (reply, at):
             if not is_success(reply) and reply.status not in MISSING:
-                raise self._refused(reply, at, "remove")
+                raise self._dialogue.refused(reply, at, "remove")
 
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. What is stored is renamed; when it is synced is the server's affair."""
         moved = [file for file in files if file.partial != file.final]
         quirks = self._quirks([file.final for file in moved])
-        errors = WebMoves(self._dialogue, self._refused, self._stats, quirks).move(moved)
+        errors = WebMoves(self._dialogue, self._stats, quirks).move(moved)
         self._look_at_times([file for file in files if file not in errors])
         self.note_unkept(files, note, keeps_times=self.keeps_times)
         return [errors.get(file) for file in files]
@@ -95,24 +90,27 @@ class WebChanges:
             note(TIMES)
 
     def can_rename(self, name: str) -> bool:
-        """Tell whether files can be renamed, by what the server says that it can do.
+        """Tell whether files can be renamed, by what the server says that it can do; raises ServerBusy.
 
-        A name that is not there may be none that it can do anything with, so those of folders above count.
-        One that refuses the question is believed to be what the URL says. Raises ServerBusy.
+        nginx with no module but its own answers OPTIONS by 405. Such a server is asked to rename what is not
+        there, below the name, as a token may be for that alone.
         """
-        while True:
-            reply, at = self._options(name)
-            error = self._refused(reply, at, "say what it can do with")
-            if isinstance(error, ServerBusy):
-                raise error
-            does = reply.header("Allow").upper().replace(" ", "").split(",")
-            if "MOVE" in does or reply.header("DAV"):
-                return True
-            name = posixpath.dirname(name.rstrip("/"))
-            if reply.status in NOT_SUPPORTED:
-                return False
-            if name in ("", "/"):
-                return self._dialogue.access.speaks_dav is True and not is_success(reply)
+        reply, at = self._options(name)
+        self._check_not_busy(reply, at)
+        if "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or reply.header("DAV"):
+            return True
+        missing = f"{name.rstrip('/')}/{secrets.token_hex(8)}"
+        names = (partial_name(missing, tag) for tag in ("0", "1"))
+        source, to = (self._dialogue.access.url_of(each) for each in names)
+        headers = {"Destination": f"{to.origin}{to.target}", "Overwrite": "F"}
+        with self._dialogue.ask("MOVE", source, headers) as (reply, at):
+            self._check_not_busy(reply, at)
+            return reply.status in _NOT_THERE
+
+    def _check_not_busy(self, reply: HttpReply, at: WebUrl) -> None:
+        error = self._dialogue.refused(reply, at, "say what it can do with")
+        if isinstance(error, ServerBusy):
+            raise error
 
     def _options(self, name: str) -> tuple[HttpReply, WebUrl]:
         with self._dialogue.ask("OPTIONS", self._dialogue.access.url_of(name)) as (reply, at):

@@ -1,15 +1,14 @@
 """Describing files and listing folders of a web server: by WebDAV (PROPFIND), else by HEAD and GET."""
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web import headers
-from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
-from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, listed
+from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, only_entry
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
@@ -31,16 +30,10 @@ _NOTHING_SEEN: tuple[None, None] = None, None  # ahead of a question
 
 
 class WebDescriber:
-    """For one thread. `refused(reply, url, what)` makes the error of a refusal; `kind`: of one of a name."""
+    """For one thread."""
 
-    def __init__(
-        self,
-        access: WebAccess,
-        dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
-        kind: type[MpxError],
-    ) -> None:
-        self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
+    def __init__(self, dialogue: WebDialogue) -> None:
+        self._access, self._dialogue = dialogue.access, dialogue
         self.takes_ranges = True  # until the server says that it does not
         self.begins = ""  # the file of which the first answer is to bring the beginning
         self._seen: tuple[str | None, FileInfo | MpxError | None] = _NOTHING_SEEN
@@ -62,7 +55,7 @@ class WebDescriber:
                 return begun
             if self._access.speaks_dav is None:
                 head = self._first_look(url)
-                if head is not None and is_success(head) and not url.path.endswith("/"):
+                if head is not None and is_success(head):
                     return self._described(head, url, url, head.told_bytes)
         if self._access.speaks_dav:
             found, is_answer = self._propfind(name, url)
@@ -82,7 +75,7 @@ class WebDescriber:
         if begun is None:
             return None
         size_bytes = _size_told(begun.reply) if begun.reply.status == _PARTIAL else None
-        if size_bytes is None or url.path.endswith("/"):
+        if size_bytes is None or _names_folder(url):
             begun.connection.close()
             return None
         self._access.begin(begun)
@@ -104,7 +97,7 @@ class WebDescriber:
         """Note whether the server speaks WebDAV, as an answer tells; ServerBusy where that tells nothing."""
         if options is None:
             return
-        if isinstance(error := self._refused(options, url, "say what it can do with"), ServerBusy):
+        if isinstance(error := self._dialogue.refused(options, url, "say what it can do with"), ServerBusy):
             raise error
         self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
 
@@ -118,7 +111,7 @@ class WebDescriber:
                 return None, False
             if reply.status == _MULTI_STATUS:
                 return _only(KeptBody.read(reply, str(url.origin)), at), True
-            error = self._refused(reply, at, "describe")
+            error = self._dialogue.refused(reply, at, "describe")
         if reply.status not in _UNCLEAR or not self._is_missing(name, error):
             raise error
         return None, True
@@ -134,7 +127,7 @@ class WebDescriber:
             return False
         above = self.stat(folder)
         if above is not None and above.kind is Kind.FOLDER:
-            raise self._kind(str(error))
+            raise self._dialogue.kind(str(error))
         return True
 
     def _head(self, url: WebUrl) -> FileInfo | None:
@@ -146,8 +139,10 @@ class WebDescriber:
             if reply.status in MISSING:
                 return None
             if reply.status not in _NO_HEAD:
-                raise self._refused(reply, at, "describe")
-        if reply.status == _FORBIDDEN and url.path.rstrip("/") and url.path.endswith("/"):
+                raise self._dialogue.refused(reply, at, "describe")
+        if reply.status == _FORBIDDEN and _names_folder(url):
+            if not url.path.strip("/"):
+                return FileInfo(Kind.FOLDER)
             found = self._head(replace(url, target=url.path.rstrip("/")))  # which leads here, of a folder
             if found is None or found.kind is Kind.FOLDER:
                 return found
@@ -159,11 +154,13 @@ class WebDescriber:
             if reply.status == _NO_SUCH_RANGE:  # of an empty file
                 return self._described(reply, url, at, 0)
             if not is_success(reply):
-                raise self._refused(reply, at, "describe")
+                raise self._dialogue.refused(reply, at, "describe")
             self.takes_ranges = False
             return self._described(reply, url, at, reply.size_bytes)
 
     def _described(self, reply: HttpReply, url: WebUrl, at: WebUrl, size_bytes: int | None) -> FileInfo:
+        if _names_folder(url) and _names_folder(at):  # what comes is a page about it
+            return FileInfo(Kind.FOLDER)
         if reply.header("Accept-Ranges").lower() == "none":
             self.takes_ranges = False
         info = info_of_head(reply, size_bytes)
@@ -198,7 +195,7 @@ class WebDescriber:
         try:
             return self.stat(name)
         except MpxError as error:
-            if error.may_retry or not isinstance(error, self._kind):
+            if error.may_retry or not isinstance(error, self._dialogue.kind):
                 raise
             return error
 
@@ -207,17 +204,17 @@ class WebDescriber:
         url = self._access.url_of(name if name.endswith("/") else name + "/")
         with self._dialogue.ask("PROPFIND", url, {"Depth": "1", **ASKED_AS}, PROPERTIES) as (reply, at):
             if reply.status in NOT_SUPPORTED:
-                raise self._kind(
+                raise self._dialogue.kind(
                     f"{url}: the server does not list folders (it has no WebDAV); name files, or give a "
                     "list of them with --from-file"
                 )
             if reply.status != _MULTI_STATUS:
-                raise self._why_not_listed(name, reply, self._refused(reply, at, "list"))
+                raise self._why_not_listed(name, reply, self._dialogue.refused(reply, at, "list"))
             body = KeptBody.read(reply, str(at.origin))
         try:
             yield from children(body, at)
         except NotAFolder as error:
-            raise self._kind(str(error)) from None
+            raise self._dialogue.kind(str(error)) from None
 
     def _why_not_listed(self, name: str, reply: HttpReply, error: MpxError) -> MpxError:
         """Return what an answer means, where servers do not say whether the name is that of a folder."""
@@ -227,7 +224,7 @@ class WebDescriber:
         found = self.stat(name.rstrip("/"))
         if found is None or found.kind is Kind.FOLDER:
             return error
-        return self._kind(f"{self._access.url_of(name)} is not a folder")
+        return self._dialogue.kind(f"{self._access.url_of(name)} is not a folder")
 
 
 def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:
@@ -235,12 +232,16 @@ def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:
     return not url.path.endswith("/") and at.origin == url.origin and at.path == url.path + "/"
 
 
+def _names_folder(url: WebUrl) -> bool:
+    """Tell whether a URL is that of a folder, as people write them; with a query it may be that of a file."""
+    return url.target.endswith("/") and "?" not in url.target
+
+
 def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
     """Return what an answer tells about one name; ConnectionLost where it tells about others, or nothing."""
-    entries = list(listed(body, url))
-    if len(entries) != 1:
-        raise ConnectionLost(f"{url}: {len(entries)} answers to a question about one name")
-    (entry,) = entries
+    entry = only_entry(body, url)
+    if entry is None:
+        raise ConnectionLost(f"{url}: the server answers about other names, or none")
     return None if entry.status in MISSING else info_of_entry(entry)
 
 

@@ -11,7 +11,7 @@ from mpx.endpoints.web.redirects import redirect_target
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
-from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SourceError, TransferTimeout
 from mpx.net import tcp
 from mpx.text import shown
 
@@ -19,6 +19,7 @@ MOST_REDIRECTS = 10
 AT_ONCE = 100  # questions that are sent before the first is answered
 DRAINED_BYTES = 256 * 1024  # of a body that nobody reads; a longer one costs the connection
 _RARELY_REFUSED = "MOVE"
+_BAD_REQUEST = 400  # what nginx and others say to who speaks in the clear where they expect TLS
 # May be asked once more where a kept connection has ended, whether or not it was done: who asks for a change
 # finds that out by the second answer.
 _REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
@@ -28,15 +29,24 @@ class WebDialogue:
     """Asks over one connection to each origin. For one thread."""
 
     def __init__(
-        self, access: WebAccess, stop: Callable[[], bool] | None = None, *, follows: bool = True
+        self,
+        access: WebAccess,
+        stop: Callable[[], bool] | None = None,
+        *,
+        kind: type[MpxError] = SourceError,
+        follows: bool = True,
     ) -> None:
-        """`follows`: redirects; else they are answers as others."""
-        self.access = access
+        """`kind`: of an error of a name; `follows`: redirects, else they are answers as others."""
+        self.access, self.kind = access, kind
         self._follows = follows
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
         self._at_once = AT_ONCE
         self._patience_s: float | None = None  # for answers, in place of the usual time-out
+
+    def refused(self, reply: HttpReply, url: WebUrl, what: str) -> MpxError:
+        """Return the error for an answer that is no success; `what` was tried."""
+        return self.access.refused(reply, url, what, self.kind)
 
     @contextlib.contextmanager
     def ask(
@@ -171,9 +181,9 @@ class WebDialogue:
             if not reply.is_ended and (reply.size_bytes or 0) <= DRAINED_BYTES:
                 reply.read(DRAINED_BYTES)
             if not reply.is_reusable:
-                self._drop(origin)
+                self.drop(origin)
         except BaseException:
-            self._drop(origin)
+            self.drop(origin)
             raise
 
     def _sent(self, request: WebRequest, body: bytes) -> HttpReply:
@@ -187,13 +197,19 @@ class WebDialogue:
         except ConnectionLost:
             if not was_used or connection.incoming.has_some or request.method not in _REPEATABLE:
                 raise
-        self._drop(origin)
+        self.drop(origin)
         connection = self.connection(origin)
         connection.send(request, body)
         return self._reply(connection, request.method)
 
     def _reply(self, connection: HttpConnection, method: str) -> HttpReply:
-        reply = connection.reply(method)
+        try:
+            reply = connection.reply(method)
+        except ConnectionLost:
+            self.access.check_in_the_clear(connection)
+            raise
+        if reply.status == _BAD_REQUEST:
+            self.access.check_in_the_clear(connection)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
             if self.access.quirks is None:
@@ -205,7 +221,7 @@ class WebDialogue:
     def connection(self, origin: Origin) -> HttpConnection:
         """Return the connection to a server, opened if there is none that lasts: many end when idle."""
         if origin in self._kept and not tcp.is_open(self._kept[origin].socket):
-            self._drop(origin)
+            self.drop(origin)
         if origin not in self._kept:
             if len(self._kept) > 1:  # as few as are needed: where the user was led, and where from
                 self.close()
@@ -228,14 +244,15 @@ class WebDialogue:
         """Return the connection to a server, which is not kept any longer; None where there is none."""
         return self._kept.pop(origin, None)
 
-    def _drop(self, origin: Origin) -> None:
+    def drop(self, origin: Origin) -> None:
+        """Close the connection to a server, if there is one."""
         if connection := self._kept.pop(origin, None):
             connection.close()
 
     def close(self) -> None:
         """Close all connections."""
         for origin in list(self._kept):
-            self._drop(origin)
+            self.drop(origin)
 
 
 def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:

@@ -4,9 +4,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.folder import ASKED_AS, KeptBody, listed
+from mpx.endpoints.web.folder import ASKED_AS, KeptBody, only_entry
 from mpx.endpoints.web.headers import digests
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
@@ -28,16 +27,10 @@ _LISTED = (
 
 
 class WebDigests:
-    """For one thread. `refused(reply, url, what)` makes the error of a refusal; `kind`: of one of a name."""
+    """For one thread."""
 
-    def __init__(
-        self,
-        access: WebAccess,
-        dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
-        kind: type[MpxError],
-    ) -> None:
-        self._access, self._dialogue, self._refused, self._kind = access, dialogue, refused, kind
+    def __init__(self, dialogue: WebDialogue) -> None:
+        self._access, self._dialogue = dialogue.access, dialogue
 
     def ask(self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]) -> list[str | Exception]:
         """Return the digest of each file, or why there is none; see Endpoint.checksums.
@@ -119,19 +112,19 @@ class WebDigests:
 
     def _too_late(self, algorithm: str, url: WebUrl, longest_s: float) -> NoChecksum:
         longest = format_duration(longest_s)
-        return NoChecksum(self._kind(f"{url}: the server tells no {algorithm} within {longest}"))
+        return NoChecksum(self._dialogue.kind(f"{url}: the server tells no {algorithm} within {longest}"))
 
     def _read(self, algorithm: str, reply: HttpReply, url: WebUrl) -> str | MpxError:
         if not is_success(reply):
-            refusal = self._refused(reply, url, f"tell the {algorithm} of")
+            refusal = self._dialogue.refused(reply, url, f"tell the {algorithm} of")
             is_of_file = reply.status not in NOT_COMPUTED
-            if not is_of_file:
+            if not is_of_file and url.origin == self._access.origin:
                 self._access.server.lacks(algorithm)
             return refusal if refusal.may_retry else NoChecksum(refusal, is_of_file=is_of_file)
         told = digests_told(reply)
         if algorithm in told:
             return told[algorithm]
-        if told:  # XRootD tells what it has
+        if told and url.origin == self._access.origin:  # XRootD tells what it has
             self._access.server.lacks(algorithm)
         return self._none(algorithm, f", but {' and '.join(sorted(told))}" if told else "")
 
@@ -141,9 +134,9 @@ class WebDigests:
         found: list[str | None] = []
         for url, answer in zip(urls, list(answers), strict=True):
             is_told = answer is not None and answer[0].status == _MULTI_STATUS
-            entries = list(listed(KeptBody.of(answer[1]), url)) if answer and is_told else []
-            found.append(digests(entries[0].checksums).get(algorithm) if len(entries) == 1 else None)
+            entry = only_entry(KeptBody.of(answer[1]), url) if answer and is_told else None
+            found.append(digests(entry.checksums).get(algorithm) if entry else None)
         return found
 
     def _none(self, algorithm: str, instead: str = "") -> NoChecksum:
-        return NoChecksum(self._kind(f"{self._access.origin} tells no {algorithm}{instead}"))
+        return NoChecksum(self._dialogue.kind(f"{self._access.origin} tells no {algorithm}{instead}"))

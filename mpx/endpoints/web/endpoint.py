@@ -1,19 +1,23 @@
 """The files of a web server as an endpoint: by WebDAV (PROPFIND and the like), else by HEAD and GET."""
 
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.capabilities import SCHEMES
 from mpx.endpoints.web.changes import FOLDER_TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
-from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.room import WebRoom
+from mpx.endpoints.web.storing_parts import StoringParts
+from mpx.endpoints.web.third_party.possible import third_party_of
 from mpx.endpoints.web.url import WebUrl
-from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
+from mpx.engine.capabilities import CHECKSUMS, Capabilities, PartsUp, Question, RangeReads
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
@@ -30,18 +34,16 @@ class WebEndpoint:
         self.location = replace(location, query="")
         self._access = access
         self._stop = stop
-        self._dialogue = WebDialogue(access, stop)
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
-        self._describer = WebDescriber(access, self._dialogue, self._refused, self._refusal)
-        self._digests = WebDigests(access, self._dialogue, self._refused, self._refusal)
+        self._dialogue = WebDialogue(access, stop, kind=self._refusal)
+        self._describer = WebDescriber(self._dialogue)
+        self._digests = WebDigests(self._dialogue)
         self._room = WebRoom(access, self._dialogue)
         self._foreseen = ""  # what is described first
+        self._names_folder = False  # the location, as far as it was described
 
     def _url(self, name: str) -> WebUrl:
         return self._access.url_of(name)
-
-    def _refused(self, reply: HttpReply, url: WebUrl, what: str) -> MpxError:
-        return self._access.refused(reply, url, what, self._refusal)
 
     @property
     def protection(self) -> Protection:
@@ -49,6 +51,47 @@ class WebEndpoint:
         if not self._access.origin.is_secure:
             return Protection()
         return Protection(until_s=self._access.token_expires_s)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint."""
+        server, speaks_dav = self._access.server, bool(self._access.speaks_dav)
+        takes_ranges = self._describer.takes_ranges
+        sums = (
+            name for name in CHECKSUMS if server.offers(name, speaks_dav=speaks_dav) or self._reads_back(name)
+        )
+        return replace(
+            SCHEMES[self.location.scheme],
+            reads=RangeReads.STATED if takes_ranges else RangeReads.NONE,
+            sends_parts=takes_ranges,
+            checksums=tuple(sums),
+            third_party=third_party_of(self._access),
+            keeps_times=self._changes.keeps_times,
+        )
+
+    def find_out(self, *questions: Question) -> Capabilities:
+        """See Endpoint. What a server says that it is tells most; so it is asked what it is asked anyway."""
+        if Question.CHECKSUMS in questions and not self._access.server.is_known:
+            self._describer.look(self._foreseen or self.location.name)
+        if Question.THIRD_PARTY in questions and not self._access.server.is_known:
+            self.stat(self.location.name)
+        can = self.capabilities
+        if Question.RENAMES in questions:
+            can = replace(can, renames=self._changes.can_rename(self.location.name))
+        if Question.PARTS_UP in questions:
+            can = replace(can, parts_up=PartsUp.OFFSETS if self._stores_parts() else PartsUp.NONE)
+        return can
+
+    def _stores_parts(self) -> bool:
+        """Have it tried on a small file of ours whether parts of files are stored."""
+        origin, name = self._access.origin, self.location.name.rstrip("/") or "/"
+        storing = StoringParts(
+            self._access,
+            lambda: self._dialogue.connection(origin),
+            lambda: self._dialogue.drop(origin),
+            self._stop or (lambda: False),
+        )
+        return storing.is_proven_at_or_above(name if self._names_folder else posixpath.dirname(name))
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Of one file the beginning comes with the first answer."""
@@ -65,46 +108,6 @@ class WebEndpoint:
                 f"the name {quoted(name)} has . or .. in it, which servers resolve; name it without"
             )
 
-    def why_fallback(self) -> str:
-        """See Endpoint."""
-        return ""
-
-    def owns_streams(self) -> bool:
-        """See Endpoint."""
-        return True
-
-    def admits_many(self) -> bool:
-        """See Endpoint. Connections are cheap to a web server; one that refuses some says so by 503."""
-        return True
-
-    def congestions(self) -> tuple[str, ...]:
-        """See Endpoint."""
-        return ()
-
-    def sends_to_servers(self) -> bool:
-        """See Endpoint."""
-        return False
-
-    def why_not_congestion(self) -> Callable[[str], str]:
-        """See Endpoint."""
-        return lambda _: "a web server chooses the congestion control that it sends with"
-
-    def can_restart(self) -> bool:
-        """See Endpoint."""
-        return self._describer.takes_ranges
-
-    def can_carry_parts(self) -> bool:
-        """See Endpoint. What comes says which part it is; nothing stores parts."""
-        return self._describer.takes_ranges and self._refusal is SourceError
-
-    def can_rename(self) -> bool:
-        """See Endpoint."""
-        return self._changes.can_rename(self.location.name)
-
-    def can_link(self) -> bool:
-        """See Endpoint."""
-        return False
-
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint. The handshake of TCP is an exchange; the kernel measures later ones."""
         connection = self._dialogue.connection(self._access.origin)
@@ -118,7 +121,10 @@ class WebEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
-        return self._describer.stat(name)
+        found = self._describer.stat(name)
+        if name.rstrip("/") == self.location.name.rstrip("/"):
+            self._names_folder = found is not None and found.kind is Kind.FOLDER
+        return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint."""
@@ -141,7 +147,7 @@ class WebEndpoint:
 
     @property
     def _changes(self) -> WebChanges:
-        return WebChanges(self._dialogue, self._refused, self.stat, self.stats, self._refusal)
+        return WebChanges(self._dialogue, self.stat, self.stats)
 
     def make_folders(
         self,
@@ -174,30 +180,7 @@ class WebEndpoint:
             note(FOLDER_TIMES)
         WebChanges.note_unkept(folders, note, keeps_times=self._changes.keeps_times)
 
-    most_compared_parts = 1  # see Endpoint
-
-    def describes_links(self) -> bool:
-        """See Endpoint. There are none."""
-        return True
-
-    def stores_faithfully(self) -> bool:
-        """See Endpoint."""
-        return False
-
-    def keeps_times(self) -> bool:
-        """See Endpoint."""
-        return self._changes.keeps_times
-
     # --- checking ------------------------------------------------------------------------------------
-
-    def can_checksum(self, algorithm: str, *, parts: bool = False) -> bool:
-        """See Endpoint. What a server says that it is tells most; so it is asked what it is asked anyway."""
-        if parts:
-            return False
-        if not self._access.server.is_known:
-            self._describer.look(self._foreseen or self.location.name)
-        speaks_dav = bool(self._access.speaks_dav)
-        return self._access.server.offers(algorithm, speaks_dav=speaks_dav) or self._reads_back(algorithm)
 
     def _reads_back(self, algorithm: str) -> bool:
         """Tell whether what is stored is read back for a checksum: where one was asked for by name."""
@@ -211,7 +194,7 @@ class WebEndpoint:
         missing = [i for i, each in enumerate(sums) if isinstance(each, NoChecksum) and not each.is_of_file]
         if not missing or not self._reads_back(algorithm):
             return sums
-        reading = ReadBack(self._access, self._dialogue, self._refused, self._access.read_back_limiter)
+        reading = ReadBack(self._dialogue, self._access.read_back_limiter)
         back = reading.sums(algorithm, [parts[i] for i in missing], stop)
         why = f"{self._access.origin} computes no {algorithm}"
         self._access.note(f"verified by reading back: {why}", Severity.NOTICE)

@@ -173,6 +173,14 @@ def body_headers(size_bytes: int | None, *, asks_first: bool) -> Mapping[str, st
     return {**told, **expect, "Content-Type": "application/octet-stream"}
 
 
+def part_headers(start: int, end: int, size_bytes: int) -> Mapping[str, str]:
+    """Return the same of a part of a file: [start, end) of so many bytes (RFC 9110, 14.5)."""
+    return {
+        **body_headers(end - start, asks_first=False),
+        "Content-Range": f"bytes {start}-{end - 1}/{size_bytes}",
+    }
+
+
 def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
     """Return what gives a file its modification time as it is stored, where a server takes that."""
     is_taken = access.speaks_dav and access.quirks and access.quirks.dates_files

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mpx.endpoints.web.describe import info_of_entry
 from mpx.endpoints.web.multistatus import DavEntry, MultiStatus, MultiStatusError
-from mpx.endpoints.web.names import HrefError, child_name
+from mpx.endpoints.web.names import HrefError, child_name, is_href_of
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo
@@ -68,6 +68,15 @@ def listed(body: KeptBody, url: WebUrl) -> Iterator[DavEntry]:
         yield from parser.close()
     except MultiStatusError as error:
         raise ConnectionLost(f"{url}: the answer to PROPFIND cannot be read: {shown(str(error))}") from None
+
+
+def only_entry(body: KeptBody, url: WebUrl) -> DavEntry | None:
+    """Return what an answer tells about the URL that was asked; None where it tells more, less or of another.
+
+    Raises as `listed`.
+    """
+    entries = list(listed(body, url))
+    return entries[0] if len(entries) == 1 and is_href_of(entries[0].href, url.path) else None
 
 
 def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxError]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, is_success
-from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError
@@ -16,18 +15,15 @@ _UNCLEAR = 500  # what XRootD and WsgiDAV say whatever is wrong with a name
 
 
 class WebFolders:
-    """For one thread. `refused(reply, url, what)` makes the error of a refusal; `kind`: of one of a name."""
+    """For one thread. `stats` describes names."""
 
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
-        kind: type[MpxError],
         quirks: DavQuirks,
     ) -> None:
-        self._dialogue, self._refused, self._stats = dialogue, refused, stats
-        self._kind, self._quirks = kind, quirks
+        self._dialogue, self._stats, self._quirks = dialogue, stats, quirks
 
     def make(self, names: Sequence[str]) -> list[bool | MpxError]:
         """See Endpoint.make_folders."""
@@ -75,11 +71,11 @@ class WebFolders:
             if above is not None and above.kind is not Kind.FOLDER:
                 return self._in_the_way(parent)
             if above is not None:  # so that nothing else fails there
-                return self._kind(str(error)) if status == _UNCLEAR else error
+                return self._dialogue.kind(str(error)) if status == _UNCLEAR else error
             if status not in (_NO_PARENT, _UNCLEAR, *MISSING):
                 return error
         except MpxError as failed:
-            if failed.may_retry or not isinstance(failed, self._kind):
+            if failed.may_retry or not isinstance(failed, self._dialogue.kind):
                 raise
             return failed
         made = self._make_alone(parent)
@@ -89,12 +85,15 @@ class WebFolders:
         return again[1] if again else True
 
     def _in_the_way(self, name: str) -> MpxError:
-        return self._kind(f"{self._dialogue.access.url_of(name)} is a file, so no folder can have that name")
+        url = self._dialogue.access.url_of(name)
+        return self._dialogue.kind(f"{url} is a file, so no folder can have that name")
 
     def _ask(self, name: str) -> tuple[int, MpxError] | None:
         """Ask for one; return the status that refuses it, and what that means."""
         with self._dialogue.ask("MKCOL", self._url(name)) as (reply, at):
-            return None if is_success(reply) else (reply.status, self._refused(reply, at, "make the folder"))
+            if is_success(reply):
+                return None
+            return reply.status, self._dialogue.refused(reply, at, "make the folder")
 
 
 def _plain(name: str) -> str:

@@ -19,6 +19,7 @@ _LONGEST = 4096  # characters of a value that is looked at
 _MOST_SHOWN = 80  # characters of a value in a message
 _BLANKS = " \t"  # that may stand around a value (RFC 9110: OWS)
 _RANGE = re.compile(r"bytes {1,8}([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
+_MOST_REQUESTS = re.compile(r"(?:\A|[\s,])max=([0-9]{1,9})(?:\Z|[\s,])", re.ASCII)
 _DELAY = re.compile(r"[0-9]{1,40}")
 _DELAY_DIGITS = 5  # of a delay that is no longer than the longest
 # What a tag is made of (RFC 9110), with the blanks that some servers put into it
@@ -78,6 +79,12 @@ def retry_after(text: str, now_s: float) -> float | None:
             return None
         delay_s = until_s - now_s
     return min(max(0.0, delay_s), MOST_RETRY_AFTER_S)
+
+
+def requests_left(text: str) -> int | None:
+    """Return how many more requests a connection takes by its Keep-Alive (`max=99`); None: unknown."""
+    found = _MOST_REQUESTS.search(text[:_LONGEST])
+    return int(found[1]) if found else None
 
 
 def etag(text: str) -> tuple[str, bool] | None:

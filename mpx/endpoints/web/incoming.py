@@ -37,6 +37,19 @@ class HttpIncoming:
         """Whether something has come that was not read."""
         return self._begin < self._end
 
+    def look(self) -> bool:
+        """Tell whether something has come, or the connection has ended; waits for nothing."""
+        if self.has_some:
+            return True
+        self._begin = self._end = 0
+        try:
+            self._end = self._connection.recv_into(self._buffer, len(self._buffer), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:  # as who reads is told
+            return True
+        return True
+
     def readline(self, limit: int = _LONGEST_LINE) -> bytes:
         """Return the next line with its end, `limit` bytes of it at most; what there is at the end."""
         line = b""

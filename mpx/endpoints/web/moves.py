@@ -12,7 +12,6 @@ from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
-from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError
 
@@ -21,16 +20,15 @@ _IN_PLACE = "--in-place writes under the final name at once"
 
 
 class WebMoves:
-    """For one thread. `refused(reply, url, what)` makes the error of a refusal."""
+    """For one thread. `stats` describes names."""
 
     def __init__(
         self,
         dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
         stats: Callable[[Sequence[str]], Sequence[FileInfo | MpxError | None]],
         quirks: DavQuirks,
     ) -> None:
-        self._dialogue, self._refused, self._stats, self._quirks = dialogue, refused, stats, quirks
+        self._dialogue, self._stats, self._quirks = dialogue, stats, quirks
         self._url_of = dialogue.access.url_of
 
     def move(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
@@ -89,7 +87,7 @@ class WebMoves:
             if _is_moved(reply):
                 return None
             final = self._url_of(file.final).path
-            error = self._refused(reply, at, f"give the name {final} to")
+            error = self._dialogue.refused(reply, at, f"give the name {final} to")
             if reply.status in MISSING:
                 error = DestinationError(f"{error}; it was to get the name {final}")
             elif reply.status in NOT_SUPPORTED:

@@ -3,6 +3,7 @@
 A name is what the rest of mpx uses: decoded, with bytes that are not UTF-8 as surrogateescape keeps them.
 """
 
+import contextlib
 import re
 from urllib.parse import quote, unquote_to_bytes
 
@@ -58,6 +59,15 @@ def child_name(href: str, folder_path: str, *, is_encoded: bool = True) -> str |
     if len(found) > len(folder) + 1:
         raise _error(href, "in a folder below this one")
     return found[-1]
+
+
+def is_href_of(href: str, path: str) -> bool:
+    """Tell whether an href is that of the URL that was asked, of this path; both may be encoded or not."""
+    for is_encoded in (True, False):
+        with contextlib.suppress(HrefError):
+            if child_name(href, path, is_encoded=is_encoded) is None:
+                return True
+    return False
 
 
 def _segments(path: str) -> list[str]:

@@ -28,5 +28,6 @@ class WebOptions:
     bound: Callable[[int], None] | None = None  # gets the port of each connection before it connects
     digest_timeout_s: float = 3600.0  # for the digest of a file, which may be read from a tape for it
     asked_checksum: str = ""  # that was asked for by name: what the server has none of is read back
+    partial_prefix: str = "."  # of the names of partial files
     rate_bps: float | None = None  # of all that is read back, bit/s
     stop: Callable[[], bool] = _never

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import DRAINED_BYTES, WebDialogue
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
@@ -17,16 +16,10 @@ _STORED = {"Cache-Control": "no-cache"}  # not what a proxy has kept of it
 
 
 class ReadBack:
-    """For one thread. `refused`: see WebDescriber; `limiter`: of all that read back."""
+    """For one thread. `limiter`: of all that read back."""
 
-    def __init__(
-        self,
-        access: WebAccess,
-        dialogue: WebDialogue,
-        refused: Callable[[HttpReply, WebUrl, str], MpxError],
-        limiter: RateLimiter,
-    ) -> None:
-        self._access, self._dialogue, self._refused, self._limiter = access, dialogue, refused, limiter
+    def __init__(self, dialogue: WebDialogue, limiter: RateLimiter) -> None:
+        self._access, self._dialogue, self._limiter = dialogue.access, dialogue, limiter
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     def sums(self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]) -> list[str | Exception]:
@@ -84,7 +77,7 @@ class ReadBack:
             data = data[len(piece) :]
 
     def _error(self, reply: HttpReply, url: WebUrl) -> MpxError:
-        return self._refused(reply, url, "let us read back")
+        return self._dialogue.refused(reply, url, "let us read back")
 
 
 def _no_part(url: WebUrl) -> NoChecksum:

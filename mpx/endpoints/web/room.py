@@ -5,7 +5,7 @@ import time
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.folder import ASKED_AS, KeptBody, listed
+from mpx.endpoints.web.folder import ASKED_AS, KeptBody, only_entry
 from mpx.endpoints.web.refusals import MISSING
 
 ROOM_S = 1.0  # that an answer counts: who lists many small files asks every few hundred
@@ -41,8 +41,8 @@ class WebRoom:
             url = self._access.url_of(folder + "/")
             with self._dialogue.ask("PROPFIND", url, {"Depth": "0", **ASKED_AS}, _QUOTA) as (reply, at):
                 if reply.status == _MULTI_STATUS:
-                    entries = list(listed(KeptBody.read(reply, str(at.origin)), at))
-                    free = entries[0].quota_available_bytes if len(entries) == 1 else None
+                    entry = only_entry(KeptBody.read(reply, str(at.origin)), at)
+                    free = entry.quota_available_bytes if entry else None
                     self._tells_none = free is None
                     return free
                 if reply.status not in MISSING or not folder:

@@ -9,6 +9,7 @@ from unittest import mock
 
 from mpx.endpoints.ftp.data_address import FIRST_PORT, DataPort
 from mpx.endpoints.ftp.session import ClientSession, SessionOptions
+from mpx.engine.capabilities import Question
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Stamp
 from mpx.errors import MpxError
 from mpx.gridftp import GridFtpEndpoint
@@ -67,7 +68,7 @@ QUESTIONS: list[Callable[[GridFtpEndpoint], Any]] = [
     lambda endpoint: endpoint.unseal(["/x"]),
     lambda endpoint: endpoint.make_link("/x", "../y"),
     lambda endpoint: endpoint.remove("/x"),
-    lambda endpoint: (endpoint.congestions(), endpoint.can_checksum("md5"), endpoint.can_restart()),
+    lambda endpoint: endpoint.find_out(Question.CHECKSUMS),
 ]
 FEAT = (
     b"211-Extensions supported:\r\n MLST Type*;Size*;Modify*;Perm*;UNIX.mode*;Unique*;%sMDTM\r\n"

@@ -8,6 +8,7 @@ from mpx.endpoints.web.headers import (
     content_range,
     digests,
     etag,
+    requests_left,
     retry_after,
 )
 from mpx.endpoints.web.redirects import redirect_target
@@ -20,6 +21,7 @@ SEEDS = [
     b"2024-01-02T03:04:05.6Z\n1994-11-06 10:49:37+0200",
     b"adler32=3da0195,md5=CY9rzUYh03PK3k6DJie09g==,SHA-256=:n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=:;p=1",
     b"SHA1:a94a8fe5ccb19ba61c4c0873d391e987982fbbd3 MD5:098f6bcd4621d373cade4e832627b4f6 ADLER32:45d01c1",
+    b"timeout=5, max=99\nmax=0",
     b'"5f-1"\nW/"5f"\n5f-1',
     b"http://a/b/c/d;p?q\n../g?y#s\n//h:8443/x\ndavs://[fd00::1]/a b\n/caf\xc3\xa9%zz\n?x",
 ]
@@ -36,6 +38,7 @@ def parse(data: bytes) -> None:
         _lengths(line)
         delay_s = retry_after(line, _NOW_S)
         assert delay_s is None or 0 <= delay_s <= MOST_RETRY_AFTER_S
+        assert (requests_left(line) or 0) >= 0
         iso_date(line)
         etag(line)
         for name, value in digests(line).items():

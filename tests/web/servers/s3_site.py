@@ -1,6 +1,7 @@
 """What the tests know of an S3 server that runs for them: where it is, its keys, its requests."""
 
 import contextlib
+import functools
 import http.client
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,8 +38,9 @@ class S3Site:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    @functools.cached_property
     def client(self) -> Any:
-        """A client of AWS that looks at what is there."""
+        """A client of AWS that looks at what is there; it takes a moment to make."""
         return botocore.session.Session().create_client(
             "s3",
             REGION,
@@ -51,11 +53,19 @@ class S3Site:
     @contextlib.contextmanager
     def running(self) -> Iterator[Self]:
         """It runs while in the `with` block."""
-        self.server.start(self._answers)
+        self.start()
         try:
             yield self
         finally:
             self.server.kill()
+
+    def start(self) -> None:
+        """Start it, once more after `kill`, and then on the same port."""
+        self.server.start(self._answers)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.server.kill()
 
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection("localhost", self.port, timeout=60)

@@ -1,9 +1,10 @@
-"""Between two web servers: whether one of them copies from or to the other (HTTP-TPC), and which."""
+"""Between two servers of which one is told to copy from or to the other (HTTP-TPC): whether, and which."""
 
 import ipaddress
 from dataclasses import replace
 
 from mpx.choices import AUTO, ONLY, PAPER, PULL, PUSH
+from mpx.engine.capabilities import Question
 from mpx.errors import UsageError
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import named
@@ -12,34 +13,33 @@ from mpx.transfer.fallback import in_place_where_needed
 from mpx.transfer.transport import Transport
 
 STREAMS = 4  # of one large file
-CHOOSE = "web servers choose the congestion control that they send with"
+CHOOSE = "servers choose the congestion control that they send with"
 _WAYS = {AUTO: (PULL, PUSH), ONLY: (PULL, PUSH), PULL: (PULL,), PUSH: (PUSH,)}
 
 
-def why_not_straight(third_party: str, ends: Ends) -> str:
-    """Return why two web servers do not copy from each other, as far as that is known; empty if they may.
+def is_way_of(ends: Ends) -> bool:
+    """Tell whether one of two servers is told to copy, where data go straight."""
+    third_party = ends.far.capabilities.third_party
+    return third_party is not None and bool(third_party.ways)
+
+
+def why_not(third_party: str, ends: Ends) -> str:
+    """Return why neither of two servers copies from or to the other, as far as that is known; or nothing.
 
     Asks them something, if nobody has: their answers tell what they are.
-    Credentials are handed over inside TLS only, and only those that are made for that.
     """
-    near, far = ends.web_of(ends.near), ends.web_of(ends.far)
-    assert near is not None and far is not None
-    if clear := next((each for each in (near, far) if not each.origin.is_secure), None):
-        return f"{clear.origin} is not inside TLS, and servers are told to copy there only"
-    if _is_loopback(near.origin.host) != _is_loopback(far.origin.host):
+    near, far = ends.near.location, ends.far.location
+    if _is_loopback(near.host) != _is_loopback(far.host):
         return "localhost is another host to the other server"
-    if secret := next((each for each in (near, far) if each.has_queries), None):
-        return f"a URL at {secret.origin.authority} has a query, which may let in whoever has it"
-    for end, web in ((ends.near, near), (ends.far, far)):
-        if not web.server.is_known:
-            end.stat(end.location.name)
+    for end in (ends.near, ends.far):
+        end.find_out(Question.THIRD_PARTY)
     if not _ways(third_party, ends):
         return f"{_told(third_party, ends)} is known not to copy from or to other servers"
     return ""
 
 
 def straight(transport: Transport, ends: Ends, report: Report) -> Transport:
-    """Return how one of two web servers copies whole files from or to the other.
+    """Return how one of two servers copies whole files from or to the other.
 
     Raises UsageError for what was asked for by hand and cannot be had so.
     """
@@ -77,10 +77,12 @@ def next_way(transport: Transport, ends: Ends, report: Report, why: str) -> Tran
     return replace(transport, ways=ways)
 
 
-def _ways(third_party: str, ends: Ends) -> tuple[str, ...]:
-    """Return the ways that may be tried: plain web servers would copy something within themselves."""
-    told = {PULL: ends.web_of(ends.far), PUSH: ends.web_of(ends.near)}
-    return tuple(way for way in _WAYS[third_party] if (web := told[way]) and not web.server.is_plain)
+def _ways(asked: str, ends: Ends) -> tuple[str, ...]:
+    """Return the ways that may be tried, of those that were asked for."""
+    told = {PULL: ends.far.capabilities.third_party, PUSH: ends.near.capabilities.third_party}
+    return tuple(
+        way for way in _WAYS[asked] if (server := told[way]) and way in server.ways and server.is_told
+    )
 
 
 def _told(third_party: str, ends: Ends) -> str:
@@ -90,9 +92,7 @@ def _told(third_party: str, ends: Ends) -> str:
 
 
 def _how(way: str, ends: Ends) -> str:
-    near, far = ends.web_of(ends.near), ends.web_of(ends.far)
-    assert near is not None and far is not None
-    source, destination = near.origin.authority, far.origin.authority
+    source, destination = ends.near.location.authority, ends.far.location.authority
     told = f"{destination} reads" if way == PULL else f"{source} writes"
     return f"data go straight from {source} to {destination}, as {told} them ({way})"
 

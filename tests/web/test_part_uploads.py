@@ -1,0 +1,116 @@
+"""Large files to real servers: in parts where these keep the rest of a file, else each in one stream."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sites import Site, partials
+from web.shared_servers import SharedServers
+
+import mpx
+from mpx.errors import Interrupted
+
+SIZE = 9_000_007
+RATE_BPS = 40e6
+STORED = "files are stored in parts"
+NOT_STORED = {"nginx": "501", "wsgidav": "400", "xrootd": "does not keep the rest"}
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return os.urandom(SIZE)
+
+
+@pytest.fixture
+def apache(web_servers: SharedServers) -> Iterator[Site]:
+    with web_servers.site("apache") as site:
+        yield site
+
+
+@pytest.mark.parametrize("kind", ["apache", *NOT_STORED])
+def test_servers_that_store_parts_are_recognised(
+    kind: str, web_servers: SharedServers, here: Path, content: bytes
+) -> None:
+    (here / "file").write_bytes(content)
+    with web_servers.site(kind) as site:
+        report = mpx.copy(str(here / "file"), site.url_of("file"))
+        assert (site.folder / "file").read_bytes() == content
+        assert [path.name for path in site.folder.iterdir()] == ["file"]
+    (told,) = [str(note) for note in report.notes if str(note).startswith((STORED, "one stream"))]
+    assert told == STORED if kind == "apache" else NOT_STORED[kind] in told
+
+
+def test_several_streams_write_one_file(apache: Site, here: Path, content: bytes) -> None:
+    (here / "file").write_bytes(content)
+    streams: list[int] = []
+    options = mpx.CopyOptions(streams=4, rate_bps=RATE_BPS)
+    mpx.copy(
+        str(here / "file"),
+        apache.url_of("file"),
+        options,
+        on_progress=lambda progress: streams.append(progress.streams),
+    )
+    assert max(streams) == 4
+    assert (apache.folder / "file").read_bytes() == content
+
+
+def test_a_tree_with_large_files(apache: Site, here: Path, content: bytes) -> None:
+    for name in ("large", "sub/large", "sub/deeper/small", "sub/deeper/large"):
+        (here / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / "tree" / name).write_bytes(content if name.endswith("large") else b"small")
+    report = mpx.copy(str(here / "tree"), apache.url_of("to"), mpx.CopyOptions(recursive=True))
+    assert (report.status, report.files.moved) == ("done", 4)
+    for path in (here / "tree").rglob("*"):
+        if path.is_file():
+            assert (apache.folder / "to" / path.relative_to(here / "tree")).read_bytes() == path.read_bytes()
+    assert partials(apache.folder) == []
+
+
+def test_what_was_stored_is_read_back_for_a_checksum(apache: Site, here: Path, content: bytes) -> None:
+    (here / "file").write_bytes(content)
+    report = mpx.copy(str(here / "file"), apache.url_of("file"), mpx.CopyOptions(checksum="md5"))
+    assert report.compared == {"md5": SIZE}
+
+
+@pytest.mark.parametrize("becomes", ["removed", "zeros"])
+def test_what_is_not_there_any_more_is_sent_again(
+    becomes: str, apache: Site, here: Path, content: bytes
+) -> None:
+    """Of a copy that was stopped: what the record says is compared with some bytes of what is stored."""
+    (here / "file").write_bytes(content)
+    cancel = threading.Event()
+
+    def stop(progress: mpx.Progress) -> None:
+        if progress.bytes_done > SIZE // 2:
+            cancel.set()
+
+    ends = str(here / "file"), apache.url_of("file")
+    with pytest.raises(Interrupted):
+        mpx.copy(*ends, mpx.CopyOptions(rate_bps=RATE_BPS), on_progress=stop, cancel=cancel)
+    (partial,) = partials(apache.folder)
+    if becomes == "removed":
+        partial.unlink()
+    else:
+        partial.write_bytes(bytes(partial.stat().st_size))
+    report = mpx.copy(*ends)
+    assert (report.bytes.resumed, report.bytes.moved) == (0, SIZE)
+    assert (apache.folder / "file").read_bytes() == content
+
+
+def test_a_file_that_is_removed_on_the_way_is_sent_again(apache: Site, here: Path, content: bytes) -> None:
+    (here / "file").write_bytes(content)
+    removed = threading.Event()
+
+    def remove(progress: mpx.Progress) -> None:
+        if progress.bytes_done > SIZE // 2 and not removed.is_set():
+            removed.set()
+            for partial in partials(apache.folder):
+                partial.unlink()
+
+    options = mpx.CopyOptions(rate_bps=RATE_BPS)
+    report = mpx.copy(str(here / "file"), apache.url_of("file"), options, on_progress=remove)
+    assert removed.is_set()
+    assert (apache.folder / "file").read_bytes() == content
+    assert any("was removed while it was stored" in str(note) for note in report.notes)
