@@ -186,9 +186,14 @@ def run_all(folder: Path, options: argparse.Namespace) -> list[Race]:
 def own_network_command(head: str | None) -> argparse.ArgumentParser:
     """Return the command line of a bench on loopback, see `in_own_network`."""
     parser = command(head)
+    add_own_network(parser)
+    return parser
+
+
+def add_own_network(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `in_own_network`."""
     parser.add_argument("--congestion", default="cubic", help="set by route, as root only")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    return parser
 
 
 def measure(options: argparse.Namespace) -> list[Race]:

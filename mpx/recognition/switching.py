@@ -18,6 +18,7 @@ SURE = 0.8  # least probability, summed over groups for which the policy wants t
 IN_A_ROW = 3  # ... in so many consecutive readings, a second apart
 LEANING_READINGS, MOST_LEANING = 12, 10  # or of so many readings, half unknown, so many lean one way ...
 LEANING = 0.55  # ... with that probability in the mean of all
+STEADY_READINGS, STEADY = 7, 0.65  # or of so many in a row, known or not, all do, with that in the mean
 SUREST = 0.9  # each switch back raises the least probability half way towards this
 MORE_READINGS, MOST_READINGS = 2, 48  # and multiplies the number of readings, up to a limit
 UNSURE_READINGS = 180  # a switch is reverted after so many readings without a sure one that confirms it ...
@@ -77,6 +78,7 @@ class SwitchHysteresis:
         self._readings = IN_A_ROW
         self._consecutive: list[str] = []  # what the latest readings require, all the same
         self._leaning: deque[tuple[str | None, float, bool]] = deque(maxlen=LEANING_READINGS)
+        self._is_untried = True  # no switch was made or refused yet
         self._unsure, self._patience = 0, UNSURE_READINGS
         self._alone: str | None = (
             None  # what is used where there is no other traffic; None: as the policy says
@@ -107,20 +109,38 @@ class SwitchHysteresis:
         """Return a switch away from the first choice that many readings lean to, none of them sure.
 
         Beside several BBR streams a copy on CUBIC starves, and what it sees is unlike what the model was
-        trained on.
+        trained on; beside one it may have little without ever being sure.
         """
         congestion = required.congestion
-        is_first = self._now == self._first
-        if congestion in (None, self._now) or not is_first or len(self._leaning) < LEANING_READINGS:
+        if congestion in (None, self._now) or self._now != self._first:
             return None
+        return self._is_steady(required) or self._leans_unknown(required)
+
+    def _is_steady(self, required: Requirement) -> Switch | None:
+        if not self._is_untried:
+            return None
+        latest = [(wanted_now, share) for wanted_now, share, _ in self._leaning][-STEADY_READINGS:]
+        mean = sum(share for _, share in latest) / STEADY_READINGS
+        if len(latest) < STEADY_READINGS or {each for each, _ in latest} != {required.congestion}:
+            return None
+        return self._leant(required, f"{STEADY_READINGS} readings in a row", mean) if mean >= STEADY else None
+
+    def _leans_unknown(self, required: Requirement) -> Switch | None:
+        if len(self._leaning) < LEANING_READINGS:
+            return None
+        congestion = required.congestion
         alike = [share for wanted_now, share, _ in self._leaning if wanted_now == congestion]
         mean = sum(alike) / LEANING_READINGS
         is_known = 2 * sum(is_unknown for _, _, is_unknown in self._leaning) < LEANING_READINGS
         if len(alike) < MOST_LEANING or mean < LEANING or is_known:
             return None
+        return self._leant(required, f"{len(alike)} of {LEANING_READINGS} readings", mean)
+
+    def _leant(self, required: Requirement, which: str, mean: float) -> Switch:
+        assert required.congestion is not None
         groups = " or ".join(required.groups)
-        because = f"{len(alike)} of {LEANING_READINGS} readings lean to {groups} ({mean:.0%} in the mean)"
-        return Switch(congestion, f"{because}; policy {self._policy}")
+        because = f"{which} lean to {groups} ({mean:.0%} in the mean)"
+        return Switch(required.congestion, f"{because}; policy {self._policy}")
 
     def _why_not_on(self, congestion: str) -> str:
         """Return why open streams may not use it; what they use already needs no permission."""
@@ -143,7 +163,7 @@ class SwitchHysteresis:
             self._sure = (self._sure + SUREST) / 2
             self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
         self._used.add(congestion)
-        self._now = congestion
+        self._now, self._is_untried = congestion, False
         self._unsure = 0
         self._consecutive.clear()
         self._leaning.clear()
@@ -151,6 +171,7 @@ class SwitchHysteresis:
     def refused(self) -> None:
         """Note that a switch is not possible: it is tried again more rarely."""
         self._readings = min(MOST_READINGS, MORE_READINGS * self._readings)
+        self._is_untried = False
         self._unsure = 0
         self._consecutive.clear()
         self._leaning.clear()

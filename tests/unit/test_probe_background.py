@@ -12,7 +12,7 @@ from mpx.errors import UsageError
 from mpx.probing.background import CongestionChoice, background, bottleneck, unrecognised
 from mpx.recognition.mix import GROUPS, MIXES, UNKNOWN, Mix
 from mpx.recognition.policy import before_anything_is_known
-from mpx.recognition.switching import SwitchHysteresis
+from mpx.recognition.switching import STEADY_READINGS, SwitchHysteresis
 from mpx.rtt.series import Probe
 
 SERIES = [Probe(i / 10, 0.06 + 0.01 * (i % 5)) for i in range(100)]
@@ -97,11 +97,12 @@ def test_it_decides_nothing_that_no_copy_would() -> None:
 def test_it_decides_what_a_copy_would_do_that_reads_the_same_again_and_again(
     weights: list[float], policy: str
 ) -> None:
+    """But for what only many readings show that are not sure: a probe has one."""
     groups = {group: each / sum(weights) for group, each in zip(GROUPS, weights, strict=True)}
     mix = Mix("C", 0.3, shares(groups))
     uses = before_anything_is_known(policy)
     hysteresis = SwitchHysteresis(policy, uses, lambda _: "")
-    for _ in range(10):
+    for _ in range(STEADY_READINGS - 1):
         if switch := hysteresis.read(mix):
             uses = switch.congestion
             hysteresis.made(uses)
