@@ -37,7 +37,7 @@ TIE = 1.02
 
 
 @dataclass(frozen=True)
-class Condition:
+class S3Path:
     """What a path is like."""
 
     loss: float = 0.0
@@ -45,12 +45,12 @@ class Condition:
     rtt_s: float = 0.060
 
 
-CASES: Mapping[str, Condition] = MappingProxyType(
+CASES: Mapping[str, S3Path] = MappingProxyType(
     {
-        "clean": Condition(),
-        "0.05 % loss": Condition(loss=0.0005),
-        "0.5 % loss": Condition(loss=0.005),
-        "500 Mbit/s, 30 ms": Condition(rate_bps=500_000_000, rtt_s=0.030),
+        "clean": S3Path(),
+        "0.05 % loss": S3Path(loss=0.0005),
+        "0.5 % loss": S3Path(loss=0.005),
+        "500 Mbit/s, 30 ms": S3Path(rate_bps=500_000_000, rtt_s=0.030),
     }
 )
 
