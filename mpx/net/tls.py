@@ -28,6 +28,7 @@ MOST_RECORDS = 1 << 24
 _REPLACED_AT_RECORDS = MOST_RECORDS - MOST_RECORDS // 16  # what is under way then still fits
 _TICK_S = 0.1  # a receive that is to fill its buffer hands over what it has after so long
 _STOP_INTERVAL_S = 0.2
+_UNKNOWN_CA = (2, 18, 19, 20, 21)  # of X509_V_ERR: no certificate of an issuer, or a self-signed one
 NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNEXPECTED_MESSAGE", "PACKET_LENGTH_TOO_LONG")
 
 
@@ -251,13 +252,16 @@ def secured(
     *,
     name: str = "",
     in_the_clear: str = "ftp://",
+    unknown_ca: str = "",
     stop: Callable[[], bool] = lambda: False,
 ) -> TlsSocket:
     """Begin TLS over a connection that we have opened; closed if that fails.
 
     `name`: of the host, where its certificate is to bear it. `in_the_clear`: what a user writes for a server
-    without TLS. Raises AuthenticationError for a certificate
-    that is not valid and for who does not speak TLS, ConnectionLost, Interrupted.
+    without TLS; `unknown_ca`: what to do where nobody vouches for it whom we trust.
+
+    Raises AuthenticationError for a certificate that is not valid and for who does not speak TLS,
+    ConnectionLost, Interrupted.
     """
     found: socket.socket = connection
     try:
@@ -266,7 +270,10 @@ def secured(
         return found
     except ssl.SSLCertVerificationError as error:
         found.close()
-        raise AuthenticationError(f"the certificate of {peer} is not valid: {error.verify_message}") from None
+        what_to_do = f"; {unknown_ca}" if unknown_ca and error.verify_code in _UNKNOWN_CA else ""
+        raise AuthenticationError(
+            f"the certificate of {peer} is not valid: {error.verify_message}{what_to_do}"
+        ) from None
     except ssl.SSLError as error:
         found.close()
         if error.reason in NO_TLS:

@@ -55,6 +55,7 @@ class Connection:
         self._lock = threading.Lock()  # between cancel and close
         self._cancelled = False
         self._congestion = ""  # that was asked for
+        self._receives = False
         self._buffer: Buffer | None = None
         self.cached = False  # it has served an earlier transfer
         self.reusable = False  # it ended its part of this transfer and stays open
@@ -162,6 +163,7 @@ class Connection:
         Without `fill` return as soon as there is anything. Raises DataChannelError when the connection
         breaks.
         """
+        self._receives = True
         while True:
             try:
                 return self._sock.recv_into(view, 0, socket.MSG_WAITALL if fill else 0)
@@ -217,14 +219,14 @@ class Connection:
     def cancel(self, *, resets: bool = False) -> None:
         """End what another thread does on this connection.
 
-        `resets`: for both sides, once it is closed. Linux tells a sender that waits for a window nothing for
-        minutes otherwise, where what came before was read after the cancel.
+        `resets`: for both sides, once it is closed, where it is received over it. Linux tells a sender that
+        waits for a window nothing for minutes otherwise, where what came before was read after the cancel.
         """
         self._cancelled = True
         with self._lock, suppress(OSError):
             if self.closed or not self.is_here:
                 return
-            if resets:
+            if resets and self._receives:  # else it would lose what is on its way to the client
                 tcp.reset(self._sock)
             else:
                 self._sock.shutdown(socket.SHUT_RDWR)

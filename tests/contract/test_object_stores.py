@@ -13,6 +13,7 @@ from sites import AWKWARD
 from web.servers.moto import MotoSite
 
 from mpx.endpoints.s3.endpoint import S3Endpoint
+from mpx.engine.capabilities import Question
 from mpx.engine.endpoint import Commit, Endpoint, FileInfo, Kind, Part, Stamp
 from mpx.errors import DestinationError, NoChecksum, SourceError, UsageError
 from mpx.location import parse_location
@@ -140,9 +141,10 @@ def test_checksums(there: ObjectPath, end: Endpoint) -> None:
     assert found[0] == hashlib.md5(data).hexdigest()
     assert isinstance(found[1], SourceError | DestinationError) and "missing" in str(found[1])
     assert isinstance(found[2], NoChecksum)
-    assert end.can_checksum("md5") and not end.can_checksum("md5", parts=True)
+    told = end.find_out(Question.CHECKSUMS)
+    assert "md5" in told.checksums
     for algorithm in ("adler32", "sha256", "xxh3", "crc999"):
-        assert not end.can_checksum(algorithm)
+        assert algorithm not in told.checksums
         assert all(isinstance(told, NoChecksum) for told in end.checksums(algorithm, [whole], lambda: False))
 
 
@@ -157,7 +159,7 @@ def test_remove(there: ObjectPath, destination: Endpoint) -> None:
 
 def test_what_it_cannot_do(destination: Endpoint) -> None:
     assert destination.make_folders(["/a", "/a/b"]) == [False, False]
-    assert not destination.can_link()
+    assert not destination.find_out(Question.LINKS).links
     with pytest.raises(DestinationError, match="link"):
         destination.make_link("/link", "to")
     (error,) = destination.commit([Commit("/.x.part", "/x", None, None)], lambda _: None)

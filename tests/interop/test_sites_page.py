@@ -118,7 +118,7 @@ def s3(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_s3(s3: S3Site, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, up, down = commands("S3")
-    client = s3.client()
+    client = s3.client
     for bucket in ("public", "bucket"):
         client.create_bucket(Bucket=bucket)
     client.put_object(Bucket="public", Key="genomes/hg38", Body=b"12345")

@@ -9,7 +9,7 @@ from s3.lying_s3 import KEY, LEAST_BYTES, PART_BYTES, SMALL, WHOLE_BYTES
 from s3.scripted_s3 import ScriptedS3, scripted_s3
 from web.servers.moto import MotoSite
 
-from mpx.endpoints.s3 import copy_worker, passed_parts, streaming, upload_worker
+from mpx.endpoints.s3 import beginning, copy_worker, passed_parts, streaming, upload_worker
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have files of little more than nothing sent in parts."""
     for module in (upload_worker, passed_parts, streaming):
         monkeypatch.setattr(module, "WHOLE_BYTES", WHOLE_BYTES)
-    for module in (upload_worker, copy_worker, passed_parts):
+    for module in (beginning, upload_worker, copy_worker, passed_parts):
         monkeypatch.setattr(module, "part_bytes_of", lambda _: PART_BYTES)
 
 
@@ -65,7 +65,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def least_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have parts as small as real servers take them."""
     monkeypatch.setattr(upload_worker, "WHOLE_BYTES", LEAST_BYTES)
-    for module in (upload_worker, copy_worker, passed_parts):
+    for module in (beginning, upload_worker, copy_worker, passed_parts):
         monkeypatch.setattr(module, "part_bytes_of", lambda _: LEAST_BYTES)
     monkeypatch.setattr(copy_worker, "MOST_COPIED_BYTES", LEAST_BYTES)
     monkeypatch.setattr(copy_worker, "COPIED_PART_BYTES", LEAST_BYTES)

@@ -1,5 +1,6 @@
 """Copies from and to an S3 that answers otherwise, within this process: how they end."""
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def up(server: ScriptedS3, tmp_path: Path, data: bytes, **options: Any) -> Outco
     """Upload a file; a whole object or none is there, and the new one where that succeeds."""
     old = server.objects.get(KEY)
     (tmp_path / "source").write_bytes(data)
+    os.utime(tmp_path / "source", (1e9, 1e9))  # the same each time
     options = {"timeout_s": 20.0, "overwrite": "always", **options}
     outcome = copied(tmp_path / "source", URL, **options)
     now = server.objects.get(KEY)

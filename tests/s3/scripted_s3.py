@@ -120,6 +120,11 @@ class ScriptedS3:
             self.objects[asked.key] = b"".join(parts)
             digest = hashlib.md5(b"".join(hashlib.md5(part).digest() for part in parts)).hexdigest()
             return 200, {}, f'<R {NAME_SPACE}><ETag>"{digest}-{len(parts)}"</ETag></R>'.encode()
+        if asked.what == "parts":
+            return self._listed_parts()
+        if asked.what == "abort":
+            self._parts.clear()
+            return 204, {}, b""
         if not asked.key:
             return (
                 200,
@@ -130,6 +135,13 @@ class ScriptedS3:
         if found is None:
             return error(404, "NoSuchKey")
         return _part_of(found, asked.headers.get("range", "")) or (200, {"ETag": _etag(found)}, found)
+
+    def _listed_parts(self) -> Answer:
+        parts = (
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{_etag(data)}</ETag><Size>{len(data)}</Size></Part>"
+            for number, data in self._parts.items()
+        )
+        return 200, {}, f"<ListPartsResult {NAME_SPACE}>{''.join(parts)}</ListPartsResult>".encode()
 
     def _copied(self, asked: Asked) -> Answer:
         data = self.objects.get(_without_bucket(asked.headers["x-amz-copy-source"]))

@@ -70,3 +70,11 @@ def test_a_server_that_leads_to_itself(server: ScriptedS3, tmp_path: Path) -> No
             done = down(server, tmp_path, retries=0)
         assert done.code == code, (what, done)
     assert len(server.asked) < 60
+
+
+def test_https_in_place_of_http(server: ScriptedS3, tmp_path: Path) -> None:
+    """A proxy before S3 that leads to TLS: the user is told what to name, without what is in the query."""
+    server.instead = lambda _: (301, {"Location": "https://user:s3cr3t@host.example/x?s3cr3t"}, b"")
+    done = down(server, tmp_path, retries=0)
+    assert done.code == 3, done
+    assert "leads to https://host.example; " in done.text and "--endpoint-url" in done.text, done

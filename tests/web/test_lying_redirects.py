@@ -252,7 +252,8 @@ def test_an_upload_is_led_on(size: int, monkeypatch: pytest.MonkeyPatch, tmp_pat
         data.files = server.files
 
         def lead(exchange: Exchange) -> Answer:
-            assert exchange.asked.headers["expect"] == "100-continue"
+            if exchange.asked.headers.get("expect") != "100-continue":
+                return Answer(501, ends=True)  # as to the file that shows whether parts are stored
             names.append(exchange.asked.path)
             return Answer(307, {"Location": partial(data, 0)}, ends=True)
 

@@ -51,7 +51,8 @@ def test_an_upload_is_refused_before_the_body(status: int, tmp_path: Path) -> No
     """Which is then not sent."""
 
     def refuses(exchange: Exchange) -> Answer:
-        assert exchange.asked.headers["expect"] == "100-continue"
+        if exchange.asked.headers.get("expect") != "100-continue":
+            return Answer(501, ends=True)  # as to the file that shows whether parts are stored
         return Answer(status, ends=True)
 
     outcome, server = uploaded(tmp_path, {"PUT": refuses}, len(LARGE), retries=0)

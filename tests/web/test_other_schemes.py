@@ -1,4 +1,4 @@
-"""URLs that say TLS where there is none, or the other way round: the message says what to write."""
+"""URLs that say TLS where there is none, or the other way round, and unknown CAs: what to do is told."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -38,3 +38,9 @@ def test_a_server_that_understands_nothing_is_not_said_to_speak_tls(tmp_path: Pa
     (tmp_path / "served").mkdir()
     with nginx_site(tmp_path / "served", settings="return 400;") as broken:
         refused(mpx("list", f"http://localhost:{broken.port}/"), 3, "400 Bad Request")
+
+
+def test_a_server_whose_ca_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    with nginx_site(tmp_path / "served", tls=True) as site:
+        refused(mpx("list", site.url), 5, "is not valid", "--ca")

@@ -68,8 +68,10 @@ class PartedFile:
                 self.file.found_same(start, end, algorithm)
 
     def was_stored(self, part: StoredPart, algorithm: str) -> None:
-        """As `stored`, of a part that waits, as an earlier run has sent it."""
+        """As `stored`, of a part that an earlier run has sent; one that the file has not is left out."""
         with self._lock:
+            if part.number not in self._waiting:
+                return
             self._waiting.remove(part.number)
         self.stored(part, algorithm)
 

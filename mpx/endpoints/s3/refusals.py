@@ -1,6 +1,7 @@
 """What the errors of S3 mean to a copy. Pure, but for the time that is compared with the server's."""
 
 import time
+from urllib.parse import urlsplit
 
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.web.dates import http_date
@@ -77,8 +78,9 @@ def refused(
     error = S3Error(body)
     code, status = error.code, reply.status
     if not code:
-        elsewhere = f"{url.origin} does not {what} {shown(url.path)}: {status}; {_ELSEWHERE}"
-        return kind(elsewhere) if status in REDIRECTS else None
+        why = _leads_to(reply, url) or _ELSEWHERE
+        tried = f"{url.origin} does not {what} {shown(url.path)}: {status}; {why}"
+        return kind(tried) if status in REDIRECTS else None
     said = shown(f"{code}: {error.message}".rstrip(": ")[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
     if code == "NoSuchBucket":
@@ -102,6 +104,18 @@ def refused(
     if code in _FAILED or (status >= 500 and status != 501):
         return ConnectionLost(tried)
     return kind(f"{tried}; {_HELP[code]}" if code in _HELP else tried)
+
+
+def _leads_to(reply: HttpReply, url: WebUrl) -> str:
+    """Return what to do where something before S3 leads to another server, as from http to https."""
+    try:
+        to = urlsplit(reply.header("Location"))
+        place = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.hostname else ""
+    except ValueError:
+        return ""
+    if not place or place == str(url.origin):
+        return ""
+    return f"it leads to {shown(place[:_MOST_SHOWN])}; if that is the server, give it with --endpoint-url"
 
 
 def _which(code: str) -> str:

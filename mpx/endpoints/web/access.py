@@ -35,6 +35,7 @@ from mpx.net.dial import Dial
 from mpx.report import OnNote, no_note
 
 _MOST_MOVED = 10_000  # redirects that are remembered
+_UNKNOWN_CA = "if you know its CA, name that with --ca"
 _SHOWS_TLS_S = 5.0  # within which a server that speaks it answers
 _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 
@@ -72,6 +73,7 @@ class WebAccess:
         self.server = ServerDigests(options.asked_checksum)
         self.read_back_limiter = RateLimiter(threading.Event(), options.rate_bps)
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
+        self.says_dav = False  # it has said so, which a URL alone does not
         self.quirks: DavQuirks | None = None  # of the server; None: it has not answered yet
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
@@ -257,6 +259,7 @@ class WebAccess:
                     options.connect_timeout_s,
                     name=origin.host,
                     in_the_clear=self.written(secure=False),
+                    unknown_ca=_UNKNOWN_CA,
                     stop=stop,
                 )
                 connection.settimeout(options.timeout_s)

@@ -95,6 +95,8 @@ class WebChanges:
         nginx with no module but its own answers OPTIONS by 405. Such a server is asked to rename what is not
         there, below the name, as a token may be for that alone.
         """
+        if self._dialogue.access.says_dav:
+            return True
         reply, at = self._options(name)
         self._check_not_busy(reply, at)
         if "MOVE" in reply.header("Allow").upper().replace(" ", "").split(",") or reply.header("DAV"):

@@ -99,7 +99,8 @@ class WebDescriber:
             return
         if isinstance(error := self._dialogue.refused(options, url, "say what it can do with"), ServerBusy):
             raise error
-        self._access.speaks_dav = is_success(options) and bool(options.header("DAV"))
+        self._access.says_dav = is_success(options) and bool(options.header("DAV"))
+        self._access.speaks_dav = self._access.says_dav
 
     def _propfind(self, name: str, url: WebUrl) -> tuple[FileInfo | None, bool]:
         """Describe by PROPFIND; tell also whether that was answered."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.dialogue import DRAINED_BYTES, WebDialogue
-from mpx.endpoints.web.file_put import body_headers, part_headers
+from mpx.endpoints.web.file_put import part_headers
 from mpx.endpoints.web.part_stores import PartProof
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
@@ -47,6 +47,7 @@ class PartProbe:
     def __init__(self, access: WebAccess, stop: Callable[[], bool] | None = None) -> None:
         self._access, self._stop = access, stop
         self._has_no_folder = False
+        self._is_refused = False  # the file was not made
         self.is_reusable = True  # the connection that was asked over
 
     def prove(self, http: HttpConnection, folder: str) -> PartProof:
@@ -67,7 +68,8 @@ class PartProbe:
         except (ConnectionLost, TransferTimeout) as error:
             why_not, self.is_reusable = why_not or str(error), False
         if answered < len(steps):
-            self._remove(url)
+            if not self._is_refused:
+                self._remove(url)
             why_not = why_not or "the server ends the connection"
             self.is_reusable = self.is_reusable and not is_together
         return PartProof(why_not, self._has_no_folder)
@@ -77,7 +79,8 @@ class PartProbe:
             return ""  # it is gone, or stays: of parts this says nothing
         if is_success(reply):
             return step.judge(reply, content)
-        self._has_no_folder = self._has_no_folder or (step.makes and reply.status in _NO_FOLDER)
+        if step.makes:
+            self._is_refused, self._has_no_folder = True, reply.status in _NO_FOLDER
         said = shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
         return f"the server answers {said} to a part of a file"
 
@@ -115,7 +118,10 @@ class PartProbe:
 
 
 def _steps() -> list[_Step]:
-    """Return what is asked for: a file is made, its middle and what is beyond its end are put, it is read."""
+    """Return what is asked for: a file is made, its middle and what is beyond its end are put, it is read.
+
+    It is made by a part, so that a server which refuses these stores nothing.
+    """
     whole, middle, beyond = (secrets.token_bytes(size) for size in (WHOLE_BYTES, PIECE_BYTES, PIECE_BYTES))
     start, size_bytes = WHOLE_BYTES + HOLE_BYTES, WHOLE_BYTES + HOLE_BYTES + PIECE_BYTES
     wanted = whole[:PIECE_BYTES] + middle + whole[2 * PIECE_BYTES :] + bytes(HOLE_BYTES) + beyond
@@ -127,7 +133,7 @@ def _steps() -> list[_Step]:
         return "" if reply.is_ended and content == wanted else "the server does not keep the rest of a file"
 
     return [
-        _Step("PUT", lambda *_: "", body_headers(WHOLE_BYTES, asks_first=False), whole, makes=True),
+        _Step("PUT", lambda *_: "", part_headers(0, WHOLE_BYTES, size_bytes), whole, makes=True),
         _Step("PUT", is_stored, part_headers(PIECE_BYTES, 2 * PIECE_BYTES, WHOLE_BYTES), middle),
         _Step("PUT", is_stored, part_headers(start, size_bytes, size_bytes), beyond),
         _Step("GET", is_right, {"Cache-Control": "no-cache"}),

@@ -1,0 +1,119 @@
+"""What a server tells of an upload that an earlier run has begun: page after page, and whatever it says."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from s3.lying_s3 import IN_PARTS, KEY, PART_BYTES, WHOLE_BYTES, up
+from s3.scripted_s3 import NAME_SPACE, Answer, Asked, ScriptedS3, error
+
+from mpx.engine import file_transfer
+
+FAILED = error(500, "InternalError")
+EMPTY = hashlib.md5(b"").hexdigest()
+
+
+def part(number: object, data: bytes, *, etag: str = "", size: object = None) -> str:
+    etag = etag or hashlib.md5(data).hexdigest()
+    size = len(data) if size is None else size
+    return f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size></Part>"
+
+
+def page(*parts: str, more: object = None) -> Answer:
+    goes_on = (
+        ""
+        if more is None
+        else f"<IsTruncated>true</IsTruncated><NextPartNumberMarker>{more}</NextPartNumberMarker>"
+    )
+    return 200, {}, f"<ListPartsResult {NAME_SPACE}>{''.join(parts)}{goes_on}</ListPartsResult>".encode()
+
+
+FIRST, SECOND = IN_PARTS[:PART_BYTES], IN_PARTS[PART_BYTES : 2 * PART_BYTES]
+
+
+@pytest.fixture
+def interrupted(
+    server: ScriptedS3, small_parts: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> ScriptedS3:
+    """An upload whose first two parts are stored, and the last was refused."""
+    monkeypatch.setattr(file_transfer, "SMALL_FILE_BYTES", WHOLE_BYTES)
+    server.objects.clear()
+    server.instead = lambda asked: FAILED if asked.query.get("partNumber") == "3" else None
+    assert up(server, tmp_path, IN_PARTS, streams=1, retries=0).code == 6
+    assert not server.count("abort")
+    server.asked.clear()
+    return server
+
+
+def again(server: ScriptedS3, tmp_path: Path, pages: dict[str, Answer]) -> set[str]:
+    """Copy once more, where the server tells these pages by their markers; return the parts that are sent."""
+
+    def listed(asked: Asked) -> Answer | None:
+        if asked.what != "parts":
+            return None
+        return pages[asked.query["part-number-marker"]]
+
+    server.instead = listed
+    assert up(server, tmp_path, IN_PARTS).code == 0
+    return {asked.query["partNumber"] for asked in server.asked if asked.what == "part"}
+
+
+def test_page_after_page(interrupted: ScriptedS3, tmp_path: Path) -> None:
+    pages = {"0": page(part(1, FIRST), more=1), "1": page(part(2, SECOND))}
+    assert again(interrupted, tmp_path, pages) == {"3"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        part(1, SECOND),
+        part(1, FIRST, size=PART_BYTES - 1),
+        part(1, FIRST, etag=f"{hashlib.md5(FIRST).hexdigest()}-1"),
+        part(1, FIRST, size="x"),
+        part(0, FIRST),
+        part(-1, FIRST),
+        part(4, b"", etag=EMPTY),
+        part(10**30, FIRST),
+        part("", FIRST),
+    ],
+)
+def test_parts_that_are_none_of_ours(interrupted: ScriptedS3, tmp_path: Path, told: str) -> None:
+    assert again(interrupted, tmp_path, {"0": page(told, part(2, SECOND))}) == {"1", "3"}
+
+
+def test_a_part_beyond_the_last(interrupted: ScriptedS3, tmp_path: Path) -> None:
+    """Of a file that has whole parts only, it begins where that ends."""
+    data = IN_PARTS[: 2 * PART_BYTES]
+    interrupted.instead = lambda asked: FAILED if asked.what == "complete" else None
+    assert up(interrupted, tmp_path, data, retries=0).code == 6
+    told = page(part(3, b"", etag=EMPTY), part(1, FIRST), part(2, SECOND))
+    interrupted.instead = lambda asked: told if asked.what == "parts" else None
+    assert up(interrupted, tmp_path, data).code == 0
+
+
+@pytest.mark.parametrize("more", ["", 0, "x"])
+def test_a_list_that_does_not_say_how_it_goes_on(
+    interrupted: ScriptedS3, tmp_path: Path, more: object
+) -> None:
+    told = page(part(1, FIRST), more=more)
+    interrupted.instead = lambda asked: told if asked.what == "parts" else None
+    done = up(interrupted, tmp_path, IN_PARTS, retries=1)
+    assert done.code == 6 and "how a list of parts goes on" in done.text, done
+    assert interrupted.objects.get(KEY) is None
+
+
+def test_a_source_that_changes_on_the_way(server: ScriptedS3, small_parts: None, tmp_path: Path) -> None:
+    """No mixture has a name: the upload is not completed."""
+
+    def change(asked: Asked, answer: Answer) -> Answer:
+        if asked.query.get("partNumber") == "2":
+            (tmp_path / "source").write_bytes(IN_PARTS[::-1])
+            os.utime(tmp_path / "source", (2e9, 2e9))
+        return answer
+
+    server.objects.clear()
+    server.after = change
+    done = up(server, tmp_path, IN_PARTS, streams=1, retries=0)
+    assert done.code == 8 and "changed" in done.text, done
+    assert not server.objects and not server.count("complete")
