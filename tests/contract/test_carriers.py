@@ -196,12 +196,13 @@ def test_a_file_of_five_gibibytes(way: Way) -> None:
 
 
 def test_a_stopped_copy_goes_on(way: Way) -> None:
-    content = os.urandom(SLOW_BYTES)
+    in_parts = way.carrier == "Apache up"  # of which some are answered only a while after they were sent
+    content = os.urandom(SLOW_BYTES * 4 if in_parts else SLOW_BYTES)
     (way.source / "file").write_bytes(content)
     cancel = threading.Event()
 
     def stop(progress: mpx.Progress) -> None:
-        if progress.bytes_done >= SLOW_BYTES // 2:
+        if progress.bytes_done >= (SLOW_BYTES if in_parts else 1):
             cancel.set()
 
     with pytest.raises(Interrupted):
