@@ -106,6 +106,23 @@ def test_a_server_that_fails_the_probe_gets_whole_files(kind: str, tmp_path: Pat
     assert sorted(server.files) == [NAME, "/folder/other"]
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_probe_file_that_stays_is_told(ends: bool, tmp_path: Path) -> None:
+    """Who may store may not remove, say."""
+    forbidden = of_probe(lambda _: Answer(403))
+    script: Script = {"GET": of_probe(lambda exchange: exchange.bye())} if ends else {}
+    (tmp_path / "src").write_bytes(LARGE)
+    with ScriptedHttp(Keeping().script(DELETE=forbidden, **script), OTHER) as server:
+        outcome = up(server, tmp_path / "src")
+        left = left_over(server)
+    assert outcome.code == 0, outcome
+    told = [
+        note for note in outcome.notes if "on which this was tried, stays: the server answers 403" in note
+    ]
+    assert left and len(told) == len(left)
+    assert all(any(name in note for note in told) for name in left)
+
+
 def test_what_asks_for_no_parts_makes_no_probe(tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(LARGE[:4_000_000])
     (tmp_path / "large").write_bytes(LARGE)

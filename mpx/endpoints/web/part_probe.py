@@ -51,6 +51,7 @@ class PartProbe:
         self._is_refused = False  # the file was not made
         self._is_passing = False  # the first failure may go right the next time
         self.is_reusable = True  # the connection that was asked over
+        self.left = ""  # the file, and why the server has not removed it
 
     def prove(self, http: HttpConnection, folder: str) -> PartProof:
         """Try it in a folder, over a connection on which nothing is under way; raises Interrupted."""
@@ -67,6 +68,8 @@ class PartProbe:
                 if not why_not:
                     why_not = self._judged(step, reply, content)
                     self._is_passing = bool(why_not) and _is_passing(reply)
+                if step.method == "DELETE":
+                    self._look_at_removal(reply, url)
                 if not reply.is_reusable or (why_not and not is_together):
                     break
         except (ConnectionLost, TransferTimeout) as error:
@@ -87,8 +90,7 @@ class PartProbe:
             return step.judge(reply, content)
         if step.makes:
             self._is_refused, self._has_no_folder = True, reply.status in _NO_FOLDER
-        said = shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
-        return f"the server answers {said} to a part of a file"
+        return f"{_said(reply)} to a part of a file"
 
     def _ask_together(
         self, http: HttpConnection, url: WebUrl, steps: list[_Step]
@@ -115,12 +117,20 @@ class PartProbe:
         """Remove the file over another connection; best effort."""
         dialogue = WebDialogue(self._access, self._stop, follows=False)
         try:
-            with dialogue.ask("DELETE", url):
-                pass
+            with dialogue.ask("DELETE", url) as (reply, _):
+                self._look_at_removal(reply, url)
         except (AuthenticationError, ConnectionLost, DestinationError, TransferTimeout):
             pass
         finally:
             dialogue.close()
+
+    def _look_at_removal(self, reply: HttpReply, url: WebUrl) -> None:
+        if not (self._is_refused or is_success(reply) or reply.status in MISSING):
+            self.left = f"{shown(str(url))}, on which this was tried, stays: {_said(reply)} to its removal"
+
+
+def _said(reply: HttpReply) -> str:
+    return f"the server answers {shown(f'{reply.status} {reply.reason}'.strip()[:_MOST_SHOWN])}"
 
 
 def _is_passing(reply: HttpReply) -> bool:

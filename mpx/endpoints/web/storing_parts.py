@@ -8,6 +8,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.part_probe import PartProbe
 from mpx.endpoints.web.part_stores import PartProof
+from mpx.report import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +47,6 @@ class StoringParts:
         found = probe.prove(self.connect(), folder)
         if not probe.is_reusable:
             self.drop()
+        if probe.left:
+            self.access.note(probe.left, Severity.NOTICE)
         return found
