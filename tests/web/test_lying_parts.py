@@ -232,6 +232,19 @@ def test_a_server_that_shows_no_parts_is_sent_them_once(tmp_path: Path) -> None:
     assert sum(bodies) == len(LARGE)
 
 
+def test_a_server_that_shows_some_parts_only_and_is_busy_then(tmp_path: Path) -> None:
+    """Some proxies admit so many requests a second."""
+    numbers = itertools.count()
+
+    def limited(exchange: Exchange) -> Answer:
+        return exchange.usual() if is_probe(exchange) or next(numbers) < 6 else Answer(503)
+
+    outcome, server = sent(Keeping().script(GET=limited), tmp_path, retries=0)
+    assert outcome.code == 0, outcome
+    assert next(numbers) > 7
+    assert parts_sent(server) > 1
+
+
 @pytest.mark.parametrize("files", [1, None])
 @pytest.mark.parametrize("is_first", [True, False], ids=["the empty file", "a part"])
 def test_a_server_that_leads_elsewhere_after_all(is_first: bool, files: int | None, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.engine.ranges import Range
 
 SAMPLE_BYTES, MOST_SAMPLES = 512, 32
+FEW_SAMPLES = 4  # that are right do, where a server is too busy to show more
 _PARTIAL = 206
 _NOTHING_THERE = (*MISSING, 416)
 
@@ -31,8 +32,9 @@ def are_stored(dialogue: WebDialogue, url: WebUrl, fd: int, samples: Sequence[Ra
     """Tell whether a server has these ranges as they are in an open file; None where it shows no parts of it.
 
     Raises ConnectionLost (ServerBusy) and such where it does not tell for now: that is no reason to send
-    all of a file once more.
+    all of a file once more. A server that admits so many requests a second only may answer the first few.
     """
+    right, trouble = 0, None
     asked = [{"Range": f"bytes={start}-{end - 1}", "Cache-Control": "no-cache"} for start, end in samples]
     requests = [dialogue.access.request("GET", url, headers) for headers in asked]
     answers = list(dialogue.ask_each(requests))
@@ -41,13 +43,16 @@ def are_stored(dialogue: WebDialogue, url: WebUrl, fd: int, samples: Sequence[Ra
         if reply.status == _PARTIAL:
             if content != os.pread(fd, end - start, start):
                 return False
+            right += 1
             continue
         if reply.status in _NOTHING_THERE:
             return False
         error = None if is_success(reply) else dialogue.refused(reply, url, "read")
-        if error is not None and error.may_retry:
-            raise error
-        return None
+        if error is None or not error.may_retry:
+            return None
+        trouble = trouble or error
+    if trouble is not None and right < FEW_SAMPLES:
+        raise trouble
     return True
 
 

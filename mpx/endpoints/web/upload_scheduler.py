@@ -7,7 +7,7 @@ from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.ranges import Range
 
-MOST_FIRST = 64  # parts of a file: more than are under way at once before the first is answered
+MOST_FIRST = 8  # parts of a file that were answered first: whatever replaces the file later spoils these
 
 
 class UploadScheduler(RangeScheduler):
@@ -50,7 +50,7 @@ class UploadScheduler(RangeScheduler):
             return file not in self._whole_only and not (file.retried_sections or file.was_misfit)
 
     def stored(self, piece: Piece) -> None:
-        """Note that a part is stored: a part that is taken for the file later leaves none of the first."""
+        """Note that a part is stored, as far as it is one of the first."""
         with self._lock:
             first = self._first.setdefault(piece.file, [])
             if len(first) < MOST_FIRST:

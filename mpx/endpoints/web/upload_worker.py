@@ -157,7 +157,7 @@ class WebUploadWorker(WebWorker):
         size_bytes = file.size_bytes
         samples = samples_of(RangeSet([(0, size_bytes)]).without(file.missing_within(0, size_bytes)))
         first = self._scheduler.first_parts(file)
-        samples += [(max(start, end - SAMPLE_BYTES), end) for start, end in first]
+        samples = [(max(start, end - SAMPLE_BYTES), end) for start, end in first] + samples
         found = self._are_stored(self.access.stored_as(file), fd, samples)
         if found or (found is None and first):  # what this run has sent was answered for
             return
