@@ -19,10 +19,13 @@ _PARTIAL = 206
 _NOTHING_THERE = (*MISSING, 416)
 
 
-def samples_of(arrived: Iterable[Range]) -> list[Range]:
-    """Return some short ranges of those that have arrived: the end of each, and others in equal distances."""
+def samples_of(arrived: Iterable[Range], apart_bytes: int = SAMPLE_BYTES) -> list[Range]:
+    """Return some short ranges of those that have arrived: the end of each, and others in equal distances.
+
+    These are so far apart at least.
+    """
     ranges = list(arrived)
-    step = max(SAMPLE_BYTES, sum(end - start for start, end in ranges) // MOST_SAMPLES)
+    step = max(apart_bytes, sum(end - start for start, end in ranges) // MOST_SAMPLES)
     lasts = [(start, last) for start, end in ranges for last in range(end, start, -step)]
     thinned = lasts[:: len(lasts) // (2 * MOST_SAMPLES) + 1]
     return [(max(start, last - SAMPLE_BYTES), last) for start, last in thinned]

@@ -35,6 +35,7 @@ from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, 
 from mpx.files.local_error import local_error
 
 PIECE_S = 0.25  # a part lasts so long: what was not answered is lost with the connection
+APART_BYTES = 2 * 1024 * 1024  # at least, of samples of what this run has stored
 MOST_PIECES = 128  # smallest ones, in one
 _NO_PARTS = (400, 405, 411, 416, 501, *REDIRECTS)  # answers of a server that takes no parts after all
 
@@ -155,8 +156,9 @@ class WebUploadWorker(WebWorker):
     def _check_arrived(self, file: FileTransfer, fd: int) -> None:
         """Forget what has been stored where some bytes that are read back are not there any more."""
         size_bytes = file.size_bytes
-        samples = samples_of(RangeSet([(0, size_bytes)]).without(file.missing_within(0, size_bytes)))
         first = self._scheduler.first_parts(file)
+        arrived = RangeSet([(0, size_bytes)]).without(file.missing_within(0, size_bytes))
+        samples = samples_of(arrived, APART_BYTES if first else SAMPLE_BYTES)
         samples = [(max(start, end - SAMPLE_BYTES), end) for start, end in first] + samples
         found = self._are_stored(self.access.stored_as(file), fd, samples)
         if found or (found is None and first):  # what this run has sent was answered for
