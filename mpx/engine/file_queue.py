@@ -91,6 +91,11 @@ class FileQueue:
                 return None
             return self._take()
 
+    def has_waiting(self, file: FileTransfer) -> bool:
+        """Tell whether a file waits."""
+        with self._lock:
+            return file in self._waiting
+
     @property
     def waiting(self) -> tuple[int, int, int]:
         """How many files wait, their sizes added up, and how many are not settled, with these."""

@@ -116,14 +116,16 @@ class RangeScheduler:
 
     def _open_next(self) -> FileTransfer | None:
         """Take the next file from the queue, unless as many are on their way as the user allows."""
-        most = self._context.options.files
-        if most is not None:
-            self._under_way = [file for file in self._under_way if not file.is_claimed]
+        most, queue = self._context.options.files, self._context.queue
+        if most is not None:  # one that waits to be carried again is not on its way
+            self._under_way = [
+                file for file in self._under_way if not (file.is_claimed or queue.has_waiting(file))
+            ]
             if len(self._under_way) >= most:
                 return None
-        opened = self._context.queue.take_more(lambda _: True)
+        opened = queue.take_more(lambda _: True)
         while opened is not None and opened.is_claimed:  # it was given up while it waited
-            opened = self._context.queue.take_more(lambda _: True)
+            opened = queue.take_more(lambda _: True)
         if opened is not None and most is not None:
             self._under_way.append(opened)
         return opened

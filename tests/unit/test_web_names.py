@@ -52,6 +52,7 @@ def test_an_answer_about_a_name_is_told_from_those_about_others(name: str, other
         assert is_href_of(href, path)
     # A server may encode nothing, so that what another name looks like encoded is taken for this one, too.
     assert is_href_of(elsewhere, path) == (name in (other, encoded(other)))
+    assert is_href_of(path, f"/mapped{path}")  # by a proxy to a server that does not know of it
     assert not is_href_of(f"/other{path}", path)
     assert not is_href_of(folder, path)
 

@@ -48,6 +48,25 @@ def test_head_and_get_tell_different_sizes(content: bytes, other: int, tmp_path:
         assert str(len(content) + other) in outcome.text
 
 
+def test_a_server_behind_a_proxy_that_maps_a_folder_to_it(tmp_path: Path) -> None:
+    """It knows nothing of that folder."""
+
+    def mapped(exchange: Exchange) -> Answer:
+        answer = exchange.usual()
+        body = answer.body.replace(b">/folder/", b">/").replace(b">/folder<", b">/<")
+        assert exchange.asked.path == "/" or body != answer.body or answer.status == 404
+        return replace(answer, body=body)
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"PROPFIND": mapped}, {NAME: SMALL, "/folder/other": b"12345"}) as server:
+        outcome = copied(f"{server.dav}{NAME}", tmp_path / "to", retries=0)
+        assert outcome.code == 0, outcome
+        outcome = copied(tmp_path / "src", f"{server.dav}/folder/", retries=0)
+        assert outcome.code == 0, outcome
+        assert server.files["/folder/src"] == SMALL
+    assert (tmp_path / "to").read_bytes() == SMALL
+
+
 @pytest.mark.parametrize("about", ["/folder/other", "/folder", f"{NAME}/x", "/elsewhere/file", ""])
 def test_an_answer_about_another_name_is_not_believed(about: str, tmp_path: Path) -> None:
     def lies(exchange: Exchange) -> Answer:

@@ -12,12 +12,11 @@ from web.lying import LARGE, NAME, Outcome, up
 from web.scripted_http import SOON_S, Answer, Exchange, Script, ScriptedHttp
 
 import mpx
-from mpx.errors import Interrupted
 
 STORED = "files are stored in parts"
 ONE_STREAM = "one stream for each file: "
-ASKED = frozenset({"resume"})  # by hand
 OTHER = {"/folder/other": b""}
+GONE = "is sent again, in one stream: parts that were stored are not there any more"
 Spoil = Callable[[Exchange, Answer | None], Answer | None]
 
 
@@ -107,6 +106,23 @@ def test_a_server_that_fails_the_probe_gets_whole_files(kind: str, tmp_path: Pat
     assert sorted(server.files) == [NAME, "/folder/other"]
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_probe_file_that_stays_is_told(ends: bool, tmp_path: Path) -> None:
+    """Who may store may not remove, say."""
+    forbidden = of_probe(lambda _: Answer(403))
+    script: Script = {"GET": of_probe(lambda exchange: exchange.bye())} if ends else {}
+    (tmp_path / "src").write_bytes(LARGE)
+    with ScriptedHttp(Keeping().script(DELETE=forbidden, **script), OTHER) as server:
+        outcome = up(server, tmp_path / "src")
+        left = left_over(server)
+    assert outcome.code == 0, outcome
+    told = [
+        note for note in outcome.notes if "on which this was tried, stays: the server answers 403" in note
+    ]
+    assert left and len(told) == len(left)
+    assert all(any(name in note for note in told) for name in left)
+
+
 def test_what_asks_for_no_parts_makes_no_probe(tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(LARGE[:4_000_000])
     (tmp_path / "large").write_bytes(LARGE)
@@ -172,13 +188,80 @@ LOSES: dict[str, Callable[[Keeping, Exchange], Answer]] = {
 
 
 @pytest.mark.parametrize("kind", LOSES)
-def test_parts_that_are_lost_show_by_the_size(kind: str, tmp_path: Path) -> None:
+def test_parts_that_are_lost_show(kind: str, tmp_path: Path) -> None:
     keeping = Keeping()
     keeping.bend = lambda exchange: LOSES[kind](keeping, exchange)
     outcome, server = sent(keeping.script(), tmp_path)
     assert outcome.code == 0, outcome
     assert parts_sent(server) > 1
-    assert any("were stored; sent again" in note for note in outcome.notes)
+    shows = "were stored; sent again" if kind == "longer" else GONE  # by the size, or by what is read back
+    assert any(shows in note for note in outcome.notes)
+
+
+def test_a_part_that_is_taken_for_the_file_shows(tmp_path: Path) -> None:
+    """A proxy loses the header of one part; later ones give the file its size, but not its data."""
+    keeping, is_replaced, lock = Keeping(), threading.Event(), threading.Lock()
+
+    def lose(exchange: Exchange) -> Answer:
+        part, body = part_of(exchange), exchange.body()
+        assert part is not None
+        if part[1] == len(LARGE):
+            is_replaced.wait(SOON_S)
+        with lock:
+            if part[0] > 0 and part[1] < len(LARGE) and not is_replaced.is_set():
+                exchange.server.files[exchange.asked.path] = body
+                is_replaced.set()
+                return Answer(204)
+        return keeping.store(exchange, body)
+
+    keeping.bend = lose
+    outcome, _ = sent(keeping.script(), tmp_path, streams=2, timeout_s=2 * SOON_S)
+    assert (outcome.code, is_replaced.is_set()) == (0, True), outcome
+    assert any(GONE in note for note in outcome.notes)
+
+
+def test_a_server_that_shows_no_parts_is_sent_them_once(tmp_path: Path) -> None:
+    """It answers a GET for a part with the whole file."""
+
+    def whole(exchange: Exchange) -> Answer:
+        return Answer(200, {}, exchange.server.files[exchange.asked.path])
+
+    outcome, server = sent(Keeping().script(GET=whole), tmp_path)
+    assert outcome.code == 0, outcome
+    bodies = [int(each.headers["content-length"]) for each in server.asked("PUT") if PROBE not in each.path]
+    assert sum(bodies) == len(LARGE)
+
+
+def test_a_server_that_shows_some_parts_only_and_is_busy_then(tmp_path: Path) -> None:
+    """Some proxies admit so many requests a second."""
+    numbers = itertools.count()
+
+    def limited(exchange: Exchange) -> Answer:
+        return exchange.usual() if is_probe(exchange) or next(numbers) < 6 else Answer(503)
+
+    outcome, server = sent(Keeping().script(GET=limited), tmp_path, retries=0)
+    assert outcome.code == 0, outcome
+    assert next(numbers) > 7
+    assert parts_sent(server) > 1
+
+
+@pytest.mark.parametrize("files", [1, None])
+@pytest.mark.parametrize("is_first", [True, False], ids=["the empty file", "a part"])
+def test_a_server_that_leads_elsewhere_after_all(is_first: bool, files: int | None, tmp_path: Path) -> None:
+    """One of several behind one name, say: what it leads to gets the file whole."""
+    keeping, times = Keeping(), itertools.count()
+
+    def put(exchange: Exchange) -> Answer | None:
+        is_part = part_of(exchange) is not None
+        is_meant = not is_probe(exchange) and is_part != is_first and (is_part or not exchange.length)
+        if is_meant and next(times) == 0:
+            exchange.body()
+            return Answer(307, {"Location": f"{exchange.server.origin}{exchange.asked.path}"})
+        return keeping.put(exchange)
+
+    outcome, _ = sent({"PUT": put}, tmp_path, retries=0, files=files)
+    assert outcome.code == 0, outcome
+    assert next(times) > 0
 
 
 @pytest.mark.parametrize("status", [400, 405, 411, 416, 501])
@@ -293,54 +376,3 @@ def test_a_part_is_stored_before_it_was_sent(tmp_path: Path) -> None:
         return Answer(204, ends=True)
 
     assert sent(Keeping(early).script(), tmp_path, retries=0)[0].code in (0, 6)
-
-
-def test_a_copy_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "src").write_bytes(LARGE)
-    cancel = threading.Event()
-
-    def stop(progress: mpx.Progress) -> None:
-        if progress.bytes_done > len(LARGE) // 2:
-            cancel.set()
-
-    with ScriptedHttp(Keeping().script(), OTHER) as server:
-        ends = str(tmp_path / "src"), f"{server.dav}{NAME}"
-        with pytest.raises(Interrupted):
-            mpx.copy(*ends, mpx.CopyOptions(rate_bps=40e6), on_progress=stop, cancel=cancel)
-        assert len(left_over(server)) == 1
-        report = mpx.copy(*ends)
-        assert report.bytes.resumed > 0
-        assert report.bytes.resumed + report.bytes.moved == len(LARGE)
-        assert server.files[NAME] == LARGE
-        assert left_over(server) == []
-
-
-@pytest.mark.parametrize("is_gone", [True, False])
-def test_what_was_lost_of_a_copy_that_was_stopped_is_sent_again(is_gone: bool, tmp_path: Path) -> None:
-    (tmp_path / "src").write_bytes(LARGE)
-    cancel = threading.Event()
-
-    def stop(progress: mpx.Progress) -> None:
-        if progress.bytes_done > len(LARGE) // 2:
-            cancel.set()
-
-    with ScriptedHttp(Keeping().script(), OTHER) as server:
-        ends = str(tmp_path / "src"), f"{server.dav}{NAME}"
-        with pytest.raises(Interrupted):
-            mpx.copy(*ends, mpx.CopyOptions(rate_bps=40e6), on_progress=stop, cancel=cancel)
-        (name,) = left_over(server)
-        if is_gone:
-            del server.files[name]
-        else:
-            server.files[name] = server.files[name][:1000]
-        assert mpx.copy(*ends).status == "done"
-        assert server.files[NAME] == LARGE
-
-
-def test_continue_is_refused_where_no_parts_are_stored(tmp_path: Path) -> None:
-    (tmp_path / "src").write_bytes(b"small")
-    with ScriptedHttp({}, OTHER) as server:
-        outcome = up(server, tmp_path / "src", explicit=ASKED)
-        assert (outcome.code, "--continue is not possible here" in outcome.text) == (2, True)
-    with ScriptedHttp(Keeping().script(), OTHER) as server:
-        assert up(server, tmp_path / "src", explicit=ASKED).code == 0

@@ -245,6 +245,10 @@ class WebDialogue:
         self.drop(connection.origin)
         self._kept[connection.origin] = connection
 
+    def has(self, connection: HttpConnection) -> bool:
+        """Tell whether this connection is kept: nothing is under way on it, and it was not lost."""
+        return self._kept.get(connection.origin) is connection
+
     def let_go(self, origin: Origin) -> HttpConnection | None:
         """Return the connection to a server, which is not kept any longer; None where there is none."""
         return self._kept.pop(origin, None)

@@ -73,10 +73,14 @@ def listed(body: KeptBody, url: WebUrl) -> Iterator[DavEntry]:
 def only_entry(body: KeptBody, url: WebUrl) -> DavEntry | None:
     """Return what an answer tells about the URL that was asked; None where it tells more, less or of another.
 
-    Raises as `listed`.
+    A folder that a proxy maps to a server is the uppermost one there. Raises as `listed`.
     """
     entries = list(listed(body, url))
-    return entries[0] if len(entries) == 1 and is_href_of(entries[0].href, url.path) else None
+    if len(entries) != 1:
+        return None
+    (entry,) = entries
+    is_asked = is_href_of(entry.href, url.path) or (entry.is_folder and is_href_of(entry.href, "/"))
+    return entry if is_asked else None
 
 
 def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxError]]:

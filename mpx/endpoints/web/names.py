@@ -41,17 +41,8 @@ def child_name(href: str, folder_path: str, *, is_encoded: bool = True) -> str |
     leaves. Raises HrefError for all that is no name right below the folder; what is returned holds no `/` or
     NUL, and is not empty, `.` or `..`.
     """
-    path = _BEFORE_PATH.sub("", href, count=1)
-    if not path.startswith("/") and (path or not href):
-        raise _error(href, "neither a path nor a URL")
-    is_encoded = is_encoded and not _PLAIN.search(path)
-    if is_encoded and "?" in path:  # of which nobody can tell whether it is one of the name
-        raise _error(href, "with a query")
     folder = [decoded(each) for each in _segments(folder_path)]
-    found = [decoded(each) if is_encoded else each for each in _segments(path)]
-    for each in found:
-        if each in (".", "..") or "/" in each or "\0" in each:
-            raise _error(href, f"with {quoted(each[:_MOST_SHOWN])} in its path")
+    found = _segments_of(href, is_encoded=is_encoded)
     if found == folder:
         return None
     if found[: len(folder)] != folder:
@@ -62,12 +53,32 @@ def child_name(href: str, folder_path: str, *, is_encoded: bool = True) -> str |
 
 
 def is_href_of(href: str, path: str) -> bool:
-    """Tell whether an href is that of the URL that was asked, of this path; both may be encoded or not."""
+    """Tell whether an href is that of the URL that was asked, of this path; both may be encoded or not.
+
+    A server behind a proxy that maps a folder to it knows itself without that folder: `/a/b` for `/dav/a/b`.
+    """
+    asked = [decoded(each) for each in _segments(path)]
     for is_encoded in (True, False):
         with contextlib.suppress(HrefError):
-            if child_name(href, path, is_encoded=is_encoded) is None:
+            found = _segments_of(href, is_encoded=is_encoded)
+            if found == asked or (found and asked[-len(found) :] == found):
                 return True
     return False
+
+
+def _segments_of(href: str, *, is_encoded: bool) -> list[str]:
+    """Return the segments of an href, decoded; raises as child_name."""
+    path = _BEFORE_PATH.sub("", href, count=1)
+    if not path.startswith("/") and (path or not href):
+        raise _error(href, "neither a path nor a URL")
+    is_encoded = is_encoded and not _PLAIN.search(path)
+    if is_encoded and "?" in path:  # of which nobody can tell whether it is one of the name
+        raise _error(href, "with a query")
+    found = [decoded(each) if is_encoded else each for each in _segments(path)]
+    for each in found:
+        if each in (".", "..") or "/" in each or "\0" in each:
+            raise _error(href, f"with {quoted(each[:_MOST_SHOWN])} in its path")
+    return found
 
 
 def _segments(path: str) -> list[str]:

@@ -15,7 +15,7 @@ from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.dialogue import DRAINED_BYTES, WebDialogue
 from mpx.endpoints.web.file_put import part_headers
 from mpx.endpoints.web.part_stores import PartProof
-from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.endpoints.web.refusals import BUSY, MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.errors import AuthenticationError, ConnectionLost, DestinationError, TransferTimeout
@@ -27,6 +27,7 @@ PIECE_BYTES = 64
 WHOLE_BYTES, HOLE_BYTES = 3 * PIECE_BYTES, 2 * PIECE_BYTES
 CREATED = 201  # of a part: the file was not there, and nothing else is in it
 _NO_FOLDER = (*MISSING, 409)
+_PASSING = (408, *BUSY)
 _MOST_SHOWN = 80
 
 
@@ -48,7 +49,9 @@ class PartProbe:
         self._access, self._stop = access, stop
         self._has_no_folder = False
         self._is_refused = False  # the file was not made
+        self._is_passing = False  # the first failure may go right the next time
         self.is_reusable = True  # the connection that was asked over
+        self.left = ""  # the file, and why the server has not removed it
 
     def prove(self, http: HttpConnection, folder: str) -> PartProof:
         """Try it in a folder, over a connection on which nothing is under way; raises Interrupted."""
@@ -62,17 +65,23 @@ class PartProbe:
             for step, reply, content in ask(http, url, steps):
                 answered += 1
                 self.is_reusable = reply.is_reusable
-                why_not = why_not or self._judged(step, reply, content)
+                if not why_not:
+                    why_not = self._judged(step, reply, content)
+                    self._is_passing = bool(why_not) and _is_passing(reply)
+                if step.method == "DELETE":
+                    self._look_at_removal(reply, url)
                 if not reply.is_reusable or (why_not and not is_together):
                     break
         except (ConnectionLost, TransferTimeout) as error:
+            self._is_passing = self._is_passing or not why_not
             why_not, self.is_reusable = why_not or str(error), False
         if answered < len(steps):
             if not self._is_refused:
                 self._remove(url)
+            self._is_passing = self._is_passing or not why_not
             why_not = why_not or "the server ends the connection"
             self.is_reusable = self.is_reusable and not is_together
-        return PartProof(why_not, self._has_no_folder)
+        return PartProof(why_not, self._has_no_folder, self._is_passing)
 
     def _judged(self, step: _Step, reply: HttpReply, content: bytes) -> str:
         if step.method == "DELETE":
@@ -81,8 +90,7 @@ class PartProbe:
             return step.judge(reply, content)
         if step.makes:
             self._is_refused, self._has_no_folder = True, reply.status in _NO_FOLDER
-        said = shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
-        return f"the server answers {said} to a part of a file"
+        return f"{_said(reply)} to a part of a file"
 
     def _ask_together(
         self, http: HttpConnection, url: WebUrl, steps: list[_Step]
@@ -109,12 +117,26 @@ class PartProbe:
         """Remove the file over another connection; best effort."""
         dialogue = WebDialogue(self._access, self._stop, follows=False)
         try:
-            with dialogue.ask("DELETE", url):
-                pass
+            with dialogue.ask("DELETE", url) as (reply, _):
+                self._look_at_removal(reply, url)
         except (AuthenticationError, ConnectionLost, DestinationError, TransferTimeout):
             pass
         finally:
             dialogue.close()
+
+    def _look_at_removal(self, reply: HttpReply, url: WebUrl) -> None:
+        if not (self._is_refused or is_success(reply) or reply.status in MISSING):
+            self.left = f"{shown(str(url))}, on which this was tried, stays: {_said(reply)} to its removal"
+
+
+def _said(reply: HttpReply) -> str:
+    return f"the server answers {shown(f'{reply.status} {reply.reason}'.strip()[:_MOST_SHOWN])}"
+
+
+def _is_passing(reply: HttpReply) -> bool:
+    """Tell whether a refusal says nothing of parts of files: the server is busy, or has trouble."""
+    is_trouble = reply.status >= 500 and reply.status not in NOT_SUPPORTED
+    return is_trouble or reply.status in _PASSING
 
 
 def _steps() -> list[_Step]:

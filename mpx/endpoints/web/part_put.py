@@ -13,7 +13,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, FileBody
 from mpx.endpoints.web.file_put import SHORT_BYTES, STORED_BPS, UNSENT_BYTES, body_headers, part_headers
 from mpx.endpoints.web.lanes import LaneSet, WebLane
-from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.refusals import REDIRECTS, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
@@ -70,14 +70,20 @@ class PartPut:
         lane = self._lanes.get(self._access.origin)
         return bool(self._sent) and (lane is None or lane.http.incoming.look())
 
-    def make(self, file: FileTransfer) -> None:
-        """Make the file, empty, of which parts are to be stored; raises what a refusal means."""
+    def make(self, file: FileTransfer) -> bool:
+        """Make the file, empty, of which parts are to be stored; raises what a refusal means.
+
+        False where the server leads elsewhere: it was not tried there.
+        """
         url = self._access.stored_as(file)
         lane = self._lane(is_idle=True)
         lane.http.send(self._access.request("PUT", url, body_headers(0, asks_first=False)))
         reply = self._read(lane, 0)
+        if reply.status in REDIRECTS:
+            return False
         if not is_success(reply):
             raise self._refused(reply, url)
+        return True
 
     def send(self, piece: Piece, fd: int) -> None:
         """Send a part; raises as FileBody.send_part, and the piece is under way then, too."""

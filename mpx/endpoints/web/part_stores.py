@@ -16,6 +16,7 @@ class PartProof:
 
     why_not: str  # parts are not stored; empty where they are
     has_no_folder: bool = False  # there is none of that name, now
+    is_passing: bool = False  # what went wrong may go right the next time
 
 
 class PartStores:

@@ -8,6 +8,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.part_probe import PartProbe
 from mpx.endpoints.web.part_stores import PartProof
+from mpx.report import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,19 @@ class StoringParts:
         return self.access.part_stores.proof(folder, lambda: self._ask(folder), self.stop)
 
     def _ask(self, folder: str) -> PartProof:
+        found = self._tried(folder)
+        if found.is_passing:
+            found = self._tried(folder)  # else what an earlier run has stored would be given up
+        text = f"one stream for each file: {found.why_not}" if found.why_not else "files are stored in parts"
+        if not found.has_no_folder and self.access.part_stores.is_news(text):
+            self.access.note(text)
+        return found
+
+    def _tried(self, folder: str) -> PartProof:
         probe = PartProbe(self.access, self.stop)
         found = probe.prove(self.connect(), folder)
         if not probe.is_reusable:
             self.drop()
-        text = f"one stream for each file: {found.why_not}" if found.why_not else "files are stored in parts"
-        if not found.has_no_folder and self.access.part_stores.is_news(text):
-            self.access.note(text)
+        if probe.left:
+            self.access.note(probe.left, Severity.NOTICE)
         return found

@@ -1,35 +1,43 @@
 """Uploads over HTTP, one worker: whole files in one PUT each, and parts of large ones beside other workers.
 
-Parts only where a probe has shown that the server keeps the rest of a file (part_probe.py).
+Parts only where a probe has shown that the server keeps the rest of a file (part_probe.py). A proxy that
+loses the header of one part has it replace the file, and later ones give that its size: so some bytes are
+read back at the end, where no checksum is known to come.
 """
 
+import contextlib
 import os
 import posixpath
 import time
+from collections.abc import Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import FileBody
+from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.file_put import FilePut
 from mpx.endpoints.web.goodput import Goodput
 from mpx.endpoints.web.part_probe import CREATED
 from mpx.endpoints.web.part_put import PartAnswer, PartPut
-from mpx.endpoints.web.part_samples import are_stored, samples_of
+from mpx.endpoints.web.part_samples import SAMPLE_BYTES, are_stored, samples_of
+from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.storing_parts import StoringParts
 from mpx.endpoints.web.upload_scheduler import UploadScheduler
+from mpx.endpoints.web.url import WebUrl
 from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import SMALLEST_PIECE, Piece
-from mpx.engine.ranges import RangeSet
+from mpx.engine.ranges import Range, RangeSet
 from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_stream import is_made_up
-from mpx.errors import ConnectionLost, Interrupted, MpxError, NoSpace, TransferTimeout
+from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, NoSpace, TransferTimeout
 from mpx.files.local_error import local_error
 
 PIECE_S = 0.25  # a part lasts so long: what was not answered is lost with the connection
+APART_BYTES = 2 * 1024 * 1024  # at least, of samples of what this run has stored
 MOST_PIECES = 128  # smallest ones, in one
-_NO_PARTS = (400, 405, 411, 416, 501)  # answers of a server that takes no parts after all
+_NO_PARTS = (400, 405, 411, 416, 501, *REDIRECTS)  # answers of a server that takes no parts after all
 
 
 class WebUploadWorker(WebWorker):
@@ -100,13 +108,11 @@ class WebUploadWorker(WebWorker):
         try:
             if is_made_up(os.fstat(fd)):
                 file.stream()
-            if not (file.is_whole and file.size_bytes):  # else an earlier run has brought all of it
-                if self._goes_in_parts(file):
-                    self._put.was_tried = True
-                    if file.arrived_bytes:
-                        self._check_arrived(file, fd)
-                    if not file.arrived_bytes:
-                        self._parts.make(file)
+            if file.is_whole and file.size_bytes:  # in parts, by an earlier run or by this one
+                self._put.was_tried = True
+                self._check_arrived(file, fd)
+            if not (file.is_whole and file.size_bytes):
+                if self._goes_in_parts(file) and self._begins_parts(file, fd):
                     self.opened()
                     self._scheduler.put_back(file)
                     return
@@ -135,15 +141,53 @@ class WebUploadWorker(WebWorker):
             return False
         return self._storing.is_proven(posixpath.dirname(file.partial))
 
+    def _begins_parts(self, file: FileTransfer, fd: int) -> bool:
+        """Have its partial file there; False where its parts cannot be stored after all."""
+        self._put.was_tried = True
+        if file.arrived_bytes:
+            self._check_arrived(file, fd)
+        if not self._scheduler.may_divide(file):
+            return False
+        if file.arrived_bytes or self._parts.make(file):
+            return True
+        self.access.part_stores.refused(posixpath.dirname(file.partial), "the server leads elsewhere")
+        return False
+
     def _check_arrived(self, file: FileTransfer, fd: int) -> None:
-        """Forget what an earlier run has stored where that is not there any more."""
+        """Forget what has been stored where some bytes that are read back are not there any more."""
         size_bytes = file.size_bytes
-        samples = samples_of(RangeSet([(0, size_bytes)]).without(file.missing_within(0, size_bytes)))
-        url, stop = self.access.stored_as(file), self.context.failure.cancel.is_set
-        if not are_stored(self.access, url, fd, samples, stop):
-            file.forget_arrived()
-            self.context.supervisor.forgot(file)
+        first = self._scheduler.first_parts(file)
+        arrived = RangeSet([(0, size_bytes)]).without(file.missing_within(0, size_bytes))
+        samples = samples_of(arrived, APART_BYTES if first else SAMPLE_BYTES)
+        samples = [(max(start, end - SAMPLE_BYTES), end) for start, end in first] + samples
+        found = self._are_stored(self.access.stored_as(file), fd, samples)
+        if found or (found is None and first):  # what this run has sent was answered for
+            return
+        file.forget_arrived()
+        self.context.supervisor.forgot(file)
+        if not first:
             self.context.supervisor.note(f"{file.partial} is another than was recorded; starting over")
+            return
+        self._scheduler.only_whole(file, is_in_hand=True)
+        why = "parts that were stored are not there any more"
+        self.access.part_stores.refused(posixpath.dirname(file.partial), why)
+        self.context.supervisor.note(f"{file.source} is sent again, in one stream: {why}")
+
+    def _are_stored(self, url: WebUrl, fd: int, samples: Sequence[Range]) -> bool | None:
+        """Ask over this worker's connection, on which nothing is under way."""
+        origin, http = self.access.origin, self.lanes.to(self.access.origin).http
+        stop = self.context.failure.cancel.is_set
+        with contextlib.closing(
+            WebDialogue(self.access, stop, kind=DestinationError, follows=False)
+        ) as dialogue:
+            dialogue.keep(http)
+            try:
+                return are_stored(dialogue, url, fd, samples)
+            finally:
+                if dialogue.has(http):
+                    dialogue.let_go(origin)
+                else:
+                    self.lanes.drop(origin)
 
     # --- parts ---------------------------------------------------------------------------------------
 
@@ -194,8 +238,18 @@ class WebUploadWorker(WebWorker):
             file.landed(piece.start, piece.end)
             self._goodput.add(piece.end - piece.start)
             self.retry.progressed()
-            if file.claim_whole():
+            self._scheduler.stored(piece)
+            if not file.is_whole:
+                return
+            if not self._will_be_verified:
+                self._scheduler.look_at(file)
+            elif file.claim_whole():
                 self.context.supervisor.whole(file)
+
+    @property
+    def _will_be_verified(self) -> bool:
+        """Whether a checksum of all that is stored will be compared, as far as that is known."""
+        return self.access.server.is_known_to_compute or bool(self.access.options.asked_checksum)
 
     def _store_whole(self, file: FileTransfer, why: str) -> None:
         """Have a file stored in one stream, from its first byte."""
