@@ -92,6 +92,13 @@ def test_a_part_beyond_the_last(interrupted: ScriptedS3, tmp_path: Path) -> None
     assert up(interrupted, tmp_path, data).code == 0
 
 
+def test_the_file_is_short_by_now(interrupted: ScriptedS3, tmp_path: Path) -> None:
+    """It goes in one request, and nobody would hear of the parts any more, which cost money."""
+    interrupted.instead = lambda _: None
+    assert up(interrupted, tmp_path, b"short").code == 0
+    assert interrupted.count("abort") == 1 and not interrupted.count("begin")
+
+
 @pytest.mark.parametrize("more", ["", 0, "x"])
 def test_a_list_that_does_not_say_how_it_goes_on(
     interrupted: ScriptedS3, tmp_path: Path, more: object
