@@ -222,7 +222,11 @@ class S3Endpoint(WebEndpoint):
     def remove(self, name: str) -> None:
         """See Endpoint. An upload in parts is aborted; its object, or an older one, stays."""
         if is_partial_name(name):
-            if begun := self._s3.uploads.kept(name):
+            try:
+                begun = self._s3.uploads.looked_up(name)
+            except UsageError as error:
+                raise DestinationError(f"what is stored of {quoted(name)} is not known: {error}") from None
+            if begun:
                 abort(self._questions, begun)
             self._s3.uploads.ended(name)
             return
