@@ -67,6 +67,15 @@ def test_page_after_page(interrupted: ScriptedS3, tmp_path: Path) -> None:
     assert again(interrupted, tmp_path, pages) == {"3"}
 
 
+@pytest.mark.parametrize("kind", ["", "<ChecksumType>FULL_OBJECT</ChecksumType>"])
+def test_it_goes_on_with_checksums(interrupted: ScriptedS3, tmp_path: Path, kind: str) -> None:
+    """Whether or not the server lists of what they are: some take no part without one then."""
+    told = f"<ChecksumAlgorithm>CRC32</ChecksumAlgorithm>{kind}{part(1, FIRST)}{part(2, SECOND)}"
+    assert again(interrupted, tmp_path, {"0": page(told)}) == {"3"}
+    (last,) = [asked for asked in interrupted.asked if asked.what == "part"]
+    assert "x-amz-checksum-crc32" in last.headers
+
+
 @pytest.mark.parametrize(
     "told",
     [

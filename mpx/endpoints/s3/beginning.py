@@ -6,6 +6,7 @@ from mpx.endpoints.s3.completion import StoredParts, abort, parts_stored
 from mpx.endpoints.s3.parts import MOST_PART_BYTES, MOST_PARTS, PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.sending import Bytes, PartSender
+from mpx.endpoints.s3.stored_sums import is_whole_crc32
 from mpx.endpoints.s3.uploads import BegunUpload, StoredPart
 from mpx.endpoints.web.refusals import is_success
 from mpx.engine.file_transfer import FileTransfer
@@ -44,6 +45,7 @@ def new_upload(
             f"{file.named()} has more than {most}, the most in S3; copy it in several files"
         )
     access = questions.access
+    has_sums = has_sums and access.keeps_crc32
     plain = {"Content-Type": "application/octet-stream"}
     wanted = {**plain, **_WITH_CRC32} if has_sums else plain
     reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
@@ -57,8 +59,15 @@ def new_upload(
     begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
     if not access.uploads.begun(file.partial, begun):
         note(NOT_KEPT, Severity.WARNING)
-    keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
-    return PartedFile(file, begun, access.uploads, has_crc32=has_sums and keeps_crc32)
+    algorithm = reply.header("x-amz-checksum-algorithm")
+    has_crc32 = has_sums and is_whole_crc32(algorithm, reply.header("x-amz-checksum-type"))
+    if has_sums and algorithm and not has_crc32:
+        # It makes one of those of the parts, which tells nothing of the object, and some, as MinIO, then take
+        # no part without its own.
+        access.keeps_crc32 = False
+        discard(questions, file.partial, note)
+        return new_upload(questions, file, part_bytes, note, has_sums=False, source=source)
+    return PartedFile(file, begun, access.uploads, has_crc32=has_crc32)
 
 
 def discard(questions: S3Questions, partial: str, note: OnNote) -> None:
