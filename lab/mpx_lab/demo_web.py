@@ -35,6 +35,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="mpx-demo-") as name:
             folder = Path(name)
+            forget_other_sites()
             os.environ["MPX_STATE_DIR"] = str(folder / "state")
             (folder / "grid").mkdir()
             print("making a CA, a certificate for localhost and a proxy for /O=Lab/CN=Alice", flush=True)
@@ -46,12 +47,20 @@ def main() -> int:
                 make_file(folder / f"tree/{number % 5}/{number}", FILE_BYTES)
             fine = _https_and_webdav(folder, grid)
             fine = straight() and fine
-            fine = _s3(folder) and fine
+            fine = up_and_down(folder) and fine
     except MpxError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     print(f"\n{VERDICTS[fine]}")
     return 0 if fine else 1
+
+
+def forget_other_sites() -> None:
+    """Have nothing go to the servers of S3, or through the proxies, that this account uses otherwise."""
+    for name in list(os.environ):
+        if name.startswith("AWS_") or name.lower().endswith("_proxy"):
+            del os.environ[name]
+    os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
 
 
 def _https_and_webdav(folder: Path, grid: PrivateGrid) -> bool:
@@ -101,7 +110,8 @@ def straight() -> bool:
     return subprocess.run(straight, check=False).returncode == 0
 
 
-def _s3(folder: Path) -> bool:
+def up_and_down(folder: Path) -> bool:
+    """Copy a file to a bucket and back; tell whether it is the same."""
     print("\n--- S3, up in parts and down in ranges", flush=True)
     os.environ.update(S3_KEYS)
     source, back = folder / "for-s3.bin", folder / "from-s3.bin"

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry, ServerBusy, SessionsFull
+from mpx.engine.stop import Either
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused, TransferTimeout
 from mpx.files.local_error import lost_pipe
@@ -32,6 +34,17 @@ class Lost:
     progressed: bool
 
 
+class NothingLeft:
+    """Is set once others have settled every file: nobody is to wait for a busy server then."""
+
+    def __init__(self, queue: FileQueue) -> None:
+        self._queue = queue
+
+    def is_set(self) -> bool:
+        """See Settable."""
+        return self._queue.is_settled
+
+
 class SessionWorker(threading.Thread):
     """A thread with one session; a subclass implements the protocol.
 
@@ -49,7 +62,9 @@ class SessionWorker(threading.Thread):
         self.gone = False  # for now, as the server admits no further session; set by this thread
         self.is_needed = False  # nobody else is left; the carrier's decision
         self.peers: Sequence[SessionWorker] = ()  # all workers of the carrier, which has the list
-        self.retry = Retry(context.options.retries, context.failure.cancel)
+        self.retry = Retry(
+            context.options.retries, Either(context.failure.cancel, NothingLeft(context.queue))
+        )
         self.guard = threading.Lock()  # of what a subclass shares with other threads, and of `_past`
         self._past: dict[str, StreamTotals] = {}  # of streams that have ended, by path
         self._number = number

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from mpx.errors import Interrupted, MpxError
 
@@ -35,10 +36,18 @@ def unexpected(error: Exception) -> MpxError:
     return MpxError(f"unexpected: {type(error).__name__}: {error}")
 
 
+class Settable(Protocol):
+    """What can be looked at as an event can."""
+
+    def is_set(self) -> bool:
+        """Whether it is set."""
+        ...
+
+
 class Either:
     """Is set when one of two events is; for whoever waits as for a threading.Event."""
 
-    def __init__(self, one: threading.Event, other: threading.Event) -> None:
+    def __init__(self, one: threading.Event, other: Settable) -> None:
         self._one, self._other = one, other
 
     def is_set(self) -> bool:

@@ -41,3 +41,18 @@ def test_without_xrootd_it_says_so(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "left out: there is no xrootd here" in done.stdout
+
+
+def test_it_uses_no_site_of_the_user(tmp_path: Path) -> None:
+    """As the AWS tools are told of elsewhere, nor a proxy."""
+    elsewhere = {"AWS_PROFILE": "none", "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "AWS_SESSION_TOKEN": "x"}
+    words = "from mpx_lab.demo_web import *; import sys; forget_other_sites(); "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{words} raise SystemExit(not up_and_down(Path(sys.argv[1])))", tmp_path],
+        env={**os.environ, **elsewhere, "http_proxy": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

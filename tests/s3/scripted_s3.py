@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from web.servers.s3_site import S3Site
@@ -80,6 +81,7 @@ class ScriptedS3:
     objects: dict[str, bytes] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0  # that were opened
+    open: dict[int, socket.socket] = field(default_factory=dict)  # by the client's port
     _parts: dict[str, bytes] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,6 +96,13 @@ class ScriptedS3:
     def count(self, what: str) -> int:
         """How many requests of a kind came."""
         return sum(asked.what == what for asked in list(self.asked))
+
+    def end_all_but(self, asked: Asked) -> None:
+        """End all connections but that of a request, as servers do that have had none for a while."""
+        for port, connection in list(self.open.items()):
+            if port != asked.port:
+                with contextlib.suppress(OSError):  # the client has left it
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def _passed_on(self, asked: Asked) -> Answer:
         assert self.behind
@@ -234,7 +243,13 @@ def scripted_s3(behind: S3Site | None = None) -> Iterator[ScriptedS3]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+    class Listening(ThreadingHTTPServer):
+        def process_request(self, request: Any, client_address: Any) -> None:
+            """Known before any request over a later connection is answered."""
+            made.open[client_address[1]] = request
+            super().process_request(request, client_address)
+
+    with Listening(("127.0.0.1", 0), Answering) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         made.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -96,6 +96,13 @@ def test_credentials_are_renewed(checked: Bucket, monkeypatch: pytest.MonkeyPatc
     assert len(asked.read_text()) > 1
 
 
+def test_a_program_that_is_not_there(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text("[default]\ncredential_process = /none/program\n")
+    refused(mpx("list", bucket.url), 2, "the settings for S3 cannot be used", "/none/program")
+
+
 def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No resolver knows that host here, so that moto is spoken to as its own proxy."""
     Path(os.environ["AWS_CONFIG_FILE"]).write_text("[default]\ns3 =\n  addressing_style = virtual\n")

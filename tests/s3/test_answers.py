@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mpx_command import copied, mpx, refused
-from s3.scripted_s3 import Answer, Asked, ScriptedS3, error
+from s3.scripted_s3 import NAME_SPACE, Answer, Asked, ScriptedS3, error
 from sites import make
 
 LARGE = (16 << 20) + 1
@@ -125,6 +125,26 @@ def test_crc32_of_the_whole_object(server: ScriptedS3, tmp_path: Path) -> None:
     assert all("x-amz-checksum-crc32" in each.headers for each in server.asked if each.is_part)
     honest = False
     refused(mpx(*words, "--overwrite", "always"), 8, "another CRC-32")
+
+
+def wants_sums_of_parts(asked: Asked) -> Answer | None:
+    """As MinIO does once an upload was begun with checksums: they are of parts, and of the object none is."""
+    if "x-amz-checksum-algorithm" in asked.headers:
+        body = f"<R {NAME_SPACE}><UploadId>with sums</UploadId></R>".encode()
+        return 200, {"x-amz-checksum-algorithm": "CRC32"}, body
+    has_sums = asked.query.get("uploadId") == "with sums"
+    if asked.is_part and has_sums != ("x-amz-checksum-crc32" in asked.headers):
+        return error(400, "InvalidArgument", "checksum missing, or not expected")
+    return None
+
+
+def test_checksums_of_parts_alone(server: ScriptedS3, tmp_path: Path) -> None:
+    """They tell nothing of an object; MD5s do, and nothing stays of the upload that was begun with them."""
+    server.instead = wants_sums_of_parts
+    words = up(tmp_path, LARGE)[1]
+    copied(mpx(*words))
+    assert [asked.query["uploadId"] for asked in server.asked if asked.what == "abort"] == ["with sums"]
+    assert json.loads((tmp_path / "r.json").read_text())["checksum"]["result"] == "verified"
 
 
 def test_an_upload_to_a_server_that_knows_no_checksums(server: ScriptedS3, tmp_path: Path) -> None:

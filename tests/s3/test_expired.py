@@ -1,6 +1,7 @@
 """Credentials that expire while a copy runs: others are looked for where the AWS tools look for them."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,25 @@ def test_there_are_no_others(
     done = _moved(server, tmp_path, what, retries=5)
     assert done.code == 5 and "ExpiredToken" in done.text and "get others" in done.text, done
     assert server.count(what) < 5
+
+
+@pytest.mark.parametrize("says", ["echo no JSON", "rm $0", "exit 1"])
+def test_a_program_that_fails_later(
+    server: ScriptedS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str
+) -> None:
+    """It is asked anew as what it gave ends soon; the third time it is not there, or says no such thing."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    program, asked = tmp_path / "program", tmp_path / "asked"
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))
+    program.write_text(
+        f"#!/bin/sh\necho x >> {asked}\n[ $(wc -l < {asked}) -gt 2 ] && {{ {says}; exit; }}\n"
+        f'echo \'{{"Version":1,"AccessKeyId":"A","SecretAccessKey":"b","Expiration":"{until}"}}\'\n'
+    )
+    program.chmod(0o755)
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\ncredential_process = {program}\n")
+    done = down(server, tmp_path, retries=1)
+    assert done.code == 5 and "credentials for S3 cannot be had" in done.text, done
 
 
 def test_a_file_that_was_written_anew(

@@ -5,9 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from mpx_command import copied as is_copied
+from mpx_command import mpx
 from s3.lying_s3 import IN_PARTS, KEY, PART_BYTES, WHOLE_BYTES, up
 from s3.scripted_s3 import NAME_SPACE, Answer, Asked, ScriptedS3, error
 
+from mpx.endpoints.s3 import beginning
 from mpx.engine import file_transfer
 
 FAILED = error(500, "InternalError")
@@ -64,6 +67,15 @@ def test_page_after_page(interrupted: ScriptedS3, tmp_path: Path) -> None:
     assert again(interrupted, tmp_path, pages) == {"3"}
 
 
+@pytest.mark.parametrize("kind", ["", "<ChecksumType>FULL_OBJECT</ChecksumType>"])
+def test_it_goes_on_with_checksums(interrupted: ScriptedS3, tmp_path: Path, kind: str) -> None:
+    """Whether or not the server lists of what they are: some take no part without one then."""
+    told = f"<ChecksumAlgorithm>CRC32</ChecksumAlgorithm>{kind}{part(1, FIRST)}{part(2, SECOND)}"
+    assert again(interrupted, tmp_path, {"0": page(told)}) == {"3"}
+    (last,) = [asked for asked in interrupted.asked if asked.what == "part"]
+    assert "x-amz-checksum-crc32" in last.headers
+
+
 @pytest.mark.parametrize(
     "told",
     [
@@ -90,6 +102,46 @@ def test_a_part_beyond_the_last(interrupted: ScriptedS3, tmp_path: Path) -> None
     told = page(part(3, b"", etag=EMPTY), part(1, FIRST), part(2, SECOND))
     interrupted.instead = lambda asked: told if asked.what == "parts" else None
     assert up(interrupted, tmp_path, data).code == 0
+
+
+def test_the_file_is_short_by_now(interrupted: ScriptedS3, tmp_path: Path) -> None:
+    """It goes in one request, and nobody would hear of the parts any more, which cost money."""
+    interrupted.instead = lambda _: None
+    assert up(interrupted, tmp_path, b"short").code == 0
+    assert interrupted.count("abort") == 1 and not interrupted.count("begin")
+
+
+def test_parts_that_stay_are_told_of(interrupted: ScriptedS3, tmp_path: Path) -> None:
+    """Nobody hears of them again: which upload it is says how to be rid of them."""
+    interrupted.instead = lambda asked: error(403, "AccessDenied") if asked.what == "abort" else None
+    done = up(interrupted, tmp_path, IN_PARTS, resume=False)
+    assert done.code == 0 and any("the upload one to" in note and "stay" in note for note in done.notes), done
+
+
+def test_nothing_is_discarded_that_is_not_known(interrupted: ScriptedS3, tmp_path: Path) -> None:
+    """As nobody can read which upload it is."""
+    state = Path(os.environ["MPX_STATE_DIR"]) / "uploads.sqlite"
+    rows = state.read_bytes()
+    state.write_bytes(b"no database" * 1000)
+    done = mpx("unfinished", "--discard")
+    assert done.code == 4 and "uploads.sqlite" in done.err and "Traceback" not in done.err, done
+    state.write_bytes(rows)
+    interrupted.instead = lambda _: None
+    is_copied(mpx("unfinished", "--discard"))
+    assert interrupted.count("abort") == 1
+
+
+def test_more_than_fits(server: ScriptedS3, small_parts: None, tmp_path: Path, largest_part: None) -> None:
+    """Into parts as large as may be: it is refused before any byte is sent."""
+    done = up(server, tmp_path, IN_PARTS)
+    assert done.code == 4 and "the most in S3" in done.text, done
+    assert not server.count("begin") and not server.count("part")
+
+
+@pytest.fixture
+def largest_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have S3 take no parts of the size that a file would need."""
+    monkeypatch.setattr(beginning, "MOST_PART_BYTES", PART_BYTES - 1)
 
 
 @pytest.mark.parametrize("more", ["", 0, "x"])

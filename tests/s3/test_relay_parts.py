@@ -94,6 +94,18 @@ def test_a_part_is_cut_off(source: ScriptedHttp, server: ScriptedS3, small_parts
     assert passed(source, server).code == 0
 
 
+def test_an_idle_connection_ends(source: ScriptedHttp, server: ScriptedS3, small_parts: None) -> None:
+    """While the source takes its time, as a tape does: each attempt would fail by that."""
+
+    def end(asked: Asked, answer: Answer) -> Answer:
+        if asked.what == "begin":
+            server.end_all_but(asked)
+        return answer
+
+    server.after = end
+    assert passed(source, server, retries=0).code == 0
+
+
 def test_other_bytes_are_stored(source: ScriptedHttp, server: ScriptedS3, small_parts: None) -> None:
     def lie(asked: Asked, answer: Answer) -> Answer:
         return (200, {"ETag": f'"{"0" * 32}"'}, b"") if asked.what == "part" else answer

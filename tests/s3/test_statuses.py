@@ -1,6 +1,7 @@
 """What each status means, of whichever request; and that a copy goes on after those that pass."""
 
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,16 @@ def test_what_passes(server: ScriptedS3, small_parts: None, tmp_path: Path, what
     done = up(server, tmp_path, SMALL[:10] if what == "PUT" else IN_PARTS, retries=5)
     assert done.code == 0, done
     assert server.count(what) >= len(PASSING)
+
+
+def test_nobody_waits_for_what_others_have_done(server: ScriptedS3, tmp_path: Path) -> None:
+    """One stream is told to leave the server alone for long, and another one stores the file meanwhile."""
+    busy = [error(503, "SlowDown", Retry_After="280")]
+    server.instead = lambda asked: busy.pop() if asked.what == "PUT" and busy else None
+    ended: list[int] = []
+    copy = threading.Thread(
+        target=lambda: ended.append(up(server, tmp_path, SMALL, streams=2).code), daemon=True
+    )
+    copy.start()
+    copy.join(60)
+    assert ended == [0]

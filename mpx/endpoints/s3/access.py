@@ -43,6 +43,7 @@ class S3Access(WebAccess):
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
         self.speaks_dav = False
         self.replaces_unseen = s3.replaces_unseen
+        self.keeps_crc32 = True  # of all of an object, as far as is known, and not of its parts alone
         self.uploads = Uploads(self.bucket)
 
     def url_of(self, name: str) -> WebUrl:

@@ -26,6 +26,8 @@ except ImportError as missing:
         f"s3:// needs botocore ({missing}); install it with mpx, in its sources: pip install '.[s3]'"
     ) from None
 
+# What comes of settings, and of a program (credential_process) that is not there or says something else.
+_UNUSABLE = (BotoCoreError, ValueError, OSError)
 NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
 UNSIGNED_BODY = "UNSIGNED-PAYLOAD"
 HASH = "X-Amz-Content-SHA256"
@@ -58,7 +60,7 @@ class AwsSession:
             self._credentials = self._session.get_credentials() if options.signs else None
         except ProfileNotFound as error:
             raise UsageError(f"{error}: name one of ~/.aws/config with --profile") from None
-        except (BotoCoreError, ValueError) as error:
+        except _UNUSABLE as error:
             raise UsageError(f"the settings for S3 cannot be used: {error}") from None
 
     def _find_server(self) -> None:
@@ -97,7 +99,7 @@ class AwsSession:
                     or found.get_frozen_credentials() == self._credentials.get_frozen_credentials()
                 ):
                     return False
-            except (BotoCoreError, ValueError):
+            except _UNUSABLE:
                 return False
             self._credentials, self._renewed_s = found, time.monotonic()
             return True
@@ -118,7 +120,7 @@ class AwsSession:
         try:
             frozen = self._credentials.get_frozen_credentials()
             _Signature(frozen, "s3", self.region).add_auth(request)
-        except BotoCoreError as error:
+        except _UNUSABLE as error:
             raise AuthenticationError(f"the credentials for S3 cannot be had: {error}") from None
         return {**headers, **{str(name): str(value) for name, value in request.headers.items()}}
 

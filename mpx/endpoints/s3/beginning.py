@@ -3,19 +3,26 @@
 from collections.abc import Callable
 
 from mpx.endpoints.s3.completion import StoredParts, abort, parts_stored
-from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
+from mpx.endpoints.s3.parts import MOST_PART_BYTES, MOST_PARTS, PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.sending import Bytes, PartSender
+from mpx.endpoints.s3.stored_sums import is_whole_crc32
 from mpx.endpoints.s3.uploads import BegunUpload, StoredPart
 from mpx.endpoints.web.refusals import is_success
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import DestinationError
 from mpx.report import OnNote, Severity
+from mpx.text import shown
+from mpx.units import format_size
 
 _WITH_CRC32 = {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"}
 NOT_KEPT = (
     "an interrupted upload cannot be continued or discarded, as the state folder cannot be written; the "
     "server keeps its parts until a rule of the bucket removes them"
+)
+LEFT = (
+    "the parts of the upload {} to {}, of an earlier run, stay at the server until a rule of the bucket "
+    "removes them: {}"
 )
 
 
@@ -32,7 +39,13 @@ def new_upload(
 
     `has_sums`: the checksum of each part is known; `source`: the ETag of what the server copies.
     """
+    if part_bytes > MOST_PART_BYTES:  # a server would say so once it has all of the first one
+        most = format_size(MOST_PARTS * MOST_PART_BYTES)
+        raise DestinationError(
+            f"{file.named()} has more than {most}, the most in S3; copy it in several files"
+        )
     access = questions.access
+    has_sums = has_sums and access.keeps_crc32
     plain = {"Content-Type": "application/octet-stream"}
     wanted = {**plain, **_WITH_CRC32} if has_sums else plain
     reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
@@ -46,8 +59,15 @@ def new_upload(
     begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
     if not access.uploads.begun(file.partial, begun):
         note(NOT_KEPT, Severity.WARNING)
-    keeps_crc32 = reply.header("x-amz-checksum-type") == "FULL_OBJECT"
-    return PartedFile(file, begun, access.uploads, has_crc32=has_sums and keeps_crc32)
+    algorithm = reply.header("x-amz-checksum-algorithm")
+    has_crc32 = has_sums and is_whole_crc32(algorithm, reply.header("x-amz-checksum-type"))
+    if has_sums and algorithm and not has_crc32:
+        # It makes one of those of the parts, which tells nothing of the object, and some, as MinIO, then take
+        # no part without its own.
+        access.keeps_crc32 = False
+        discard(questions, file.partial, note)
+        return new_upload(questions, file, part_bytes, note, has_sums=False, source=source)
+    return PartedFile(file, begun, access.uploads, has_crc32=has_crc32)
 
 
 def discard(questions: S3Questions, partial: str, note: OnNote) -> None:
@@ -57,7 +77,8 @@ def discard(questions: S3Questions, partial: str, note: OnNote) -> None:
         try:
             abort(questions, begun)
         except DestinationError as error:
-            note(str(error), Severity.NOTICE)
+            where = shown(f"s3://{questions.access.bucket}{begun.name}")
+            note(LEFT.format(shown(begun.upload_id), where, error), Severity.WARNING)
         uploads.ended(partial)
 
 

@@ -11,6 +11,7 @@ from mpx.endpoints.s3.stored_sums import (
     crc32_of,
     crc32_text,
     is_composite,
+    is_whole_crc32,
     whole_crc32,
 )
 from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload
@@ -64,7 +65,10 @@ def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | No
             if number and size is not None:
                 found[number] = size, part.get("ETag", "")
         if page.fields.get("IsTruncated", "").strip() != "true":
-            return StoredParts(found, page.fields.get("ChecksumType", "") == "FULL_OBJECT")
+            algorithm = page.fields.get("ChecksumAlgorithm", "")
+            # Some do not list the kind: none goes on with an upload that was begun with another one.
+            kind = page.fields.get("ChecksumType", "") or ("FULL_OBJECT" if algorithm else "")
+            return StoredParts(found, is_whole_crc32(algorithm, kind))
         before, marker = marker, read_size(page.fields.get("NextPartNumberMarker", "")) or 0
         if marker <= before:
             raise ConnectionLost(f"{url.origin} does not say how a list of parts goes on")

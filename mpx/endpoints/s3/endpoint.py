@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.beginning import discard
 from mpx.endpoints.s3.capabilities import S3
 from mpx.endpoints.s3.completion import abort, complete, parts_stored
 from mpx.endpoints.s3.composed_sum import composed_sum
@@ -221,7 +222,11 @@ class S3Endpoint(WebEndpoint):
     def remove(self, name: str) -> None:
         """See Endpoint. An upload in parts is aborted; its object, or an older one, stays."""
         if is_partial_name(name):
-            if begun := self._s3.uploads.kept(name):
+            try:
+                begun = self._s3.uploads.looked_up(name)
+            except UsageError as error:
+                raise DestinationError(f"what is stored of {quoted(name)} is not known: {error}") from None
+            if begun:
                 abort(self._questions, begun)
             self._s3.uploads.ended(name)
             return
@@ -240,6 +245,8 @@ class S3Endpoint(WebEndpoint):
         ready = uploads.ready_at(file.partial)
         if ready is None:
             is_stored = uploads.stored_at(file.partial) is not None
+            if is_stored and file.was_tried:  # perhaps in parts, by an earlier run, as it was longer then
+                discard(self._questions, file.partial, note)
             uploads.forget(file.partial)
             return None if is_stored else DestinationError(f"{self._s3.url_of(file.final)} was not stored")
         try:

@@ -9,6 +9,7 @@ from mpx.engine.file_transfer import FileTransfer
 WHOLE_BYTES = 16 << 20  # a file of up to so many is sent in one request
 LEAST_PART_BYTES = 5 << 20  # S3 takes no smaller one but the last; small ones end at about the same time
 MOST_PARTS = 10_000  # S3 permits no more
+MOST_PART_BYTES = 5 << 30  # nor larger ones
 _MIB = 1 << 20
 
 

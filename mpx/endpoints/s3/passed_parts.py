@@ -102,7 +102,7 @@ class PassedParts:
             raise DestinationError(f"{self._file.named()} has more than {most}: copy it to a file first")
         query: Query = {"partNumber": number, "uploadId": self._begun.upload_id}
         url = self._access.asking(self._begun.name, query)
-        lane = self._lanes.to(url.origin)
+        lane = self._lanes.open_to(url.origin)
         if not lane.http.answered:
             pacing.limit_unsent(lane.http.socket, UNSENT_BYTES)
         lane.http.send(self._access.request("PUT", url, {"Content-Length": str(size_bytes)}))

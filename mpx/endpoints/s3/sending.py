@@ -21,7 +21,7 @@ from mpx.engine.source_change import AGAIN
 from mpx.engine.stream import BUFFER_BYTES
 from mpx.errors import ConnectionLost, IntegrityError, Interrupted, MpxError
 from mpx.files.local_error import local_error
-from mpx.net import pacing, tcp
+from mpx.net import pacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,7 @@ class PartSender:
         has become shorter.
         """
         given = {HASH: sums.sha256 or UNSIGNED_BODY, **sums.headers(has_crc32=has_crc32), **headers}
-        lane = self._lanes.to(url.origin)
-        if not tcp.is_open(lane.http.socket):  # many end when idle
-            self._lanes.drop(url.origin)
-            lane = self._lanes.to(url.origin)
+        lane = self._lanes.open_to(url.origin)
         was_used, before_bytes = lane.http.answered > 0, lane.passed_bytes
         try:
             return self._put_over(lane, url, some, given)

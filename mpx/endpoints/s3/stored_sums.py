@@ -34,6 +34,11 @@ def crc32_of(reply: HttpReply) -> str | None:
     return crc32_hex(reply.header("x-amz-checksum-crc32"))
 
 
+def is_whole_crc32(algorithm: str, kind: str) -> bool:
+    """Tell whether the checksum that a server keeps of an upload in parts is the CRC-32 of all of it."""
+    return kind.strip() == "FULL_OBJECT" and algorithm.strip().upper() in ("CRC32", "")
+
+
 def crc32_hex(text: str) -> str | None:
     """Read a CRC-32 as S3 writes it, in base64; None for what is none (a composite one ends with -N)."""
     try:

@@ -130,9 +130,15 @@ class Uploads:
         return False
 
     def kept(self, partial: str) -> BegunUpload | None:
-        """Return the upload that an earlier run, or this one, has begun."""
+        """Return the upload that an earlier run, or this one, has begun, as far as that can be known."""
+        with suppress(UsageError):
+            return self.looked_up(partial)
+        return None
+
+    def looked_up(self, partial: str) -> BegunUpload | None:
+        """As `kept`; raises UsageError where the database cannot be read."""
         query = "SELECT name, upload, part_bytes, server, source FROM begun WHERE file = ?"
-        with self._lock, suppress(UsageError), _opened(create=False) as database:
+        with self._lock, _opened(create=False) as database:
             row = database.execute(query, (self._key(partial),)).fetchone() if database else None
             if row is not None:
                 name, upload_id, part_bytes, server, source = row

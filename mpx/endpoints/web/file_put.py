@@ -93,7 +93,7 @@ class FilePut:
         self, file: FileTransfer, send: SendBody, url: WebUrl, *, asks_first: bool, is_repeatable: bool
     ) -> HttpReply:
         """Do one PUT; return the answer. Once more where a connection that was kept had ended."""
-        lane = self._lanes.to(url.origin)
+        lane = self._lanes.open_to(url.origin)
         was_used, self.was_tried = lane.http.answered > 0, True
         try:
             return self._put_over(lane, file, send, url, asks_first=asks_first)

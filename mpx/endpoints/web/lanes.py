@@ -14,6 +14,7 @@ from mpx.engine.checksum_choice import SHORT_BYTES
 from mpx.engine.path_set import DEFAULT_PATH, Side
 from mpx.engine.receiving import ReceivingCounters
 from mpx.engine.stream import StreamCounters, StreamTotals, summed
+from mpx.net import tcp
 
 _MOST_KEPT = 2
 
@@ -77,6 +78,17 @@ class LaneSet:
             if len(self._lanes) > _MOST_KEPT:
                 self.drop(each)
         return lane
+
+    def open_to(self, origin: Origin) -> WebLane:
+        """As `to`, of a lane with nothing under way: another one where the server has ended that.
+
+        Many end what is idle, as it is here while a source takes its time, also before the first request.
+        """
+        lane = self.to(origin)
+        if tcp.is_open(lane.http.socket):
+            return lane
+        self.drop(origin)
+        return self.to(origin)
 
     def has_room(self, origin: Origin) -> bool:
         """Tell whether a server can be asked without more lanes than are kept at a time."""

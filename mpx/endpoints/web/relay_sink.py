@@ -85,7 +85,7 @@ class WebRelaySink(WebRelayEnd):
 
         Raises ConnectionLost and the like.
         """
-        lane = self._lanes.to(self._access.origin)
+        lane = self._lanes.open_to(self._access.origin)
         was_used, asked = lane.http.answered > 0, 0
         stored: list[bool] = []
         try:
