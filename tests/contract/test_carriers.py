@@ -180,7 +180,9 @@ def test_a_file_of_five_gibibytes(way: Way) -> None:
     """With holes, and with bytes where offsets of 31 and 32 bits end."""
     source, destination = way.source / "file", way.destination / "file"
     if not (isinstance(source, Path) and isinstance(destination, Path)):
-        return  # moto has all of it in memory, and SeaweedFS stores no holes
+        pytest.skip("moto has all of it in memory, and SeaweedFS stores no holes")
+    if way.carrier == "third party":
+        pytest.skip("the path between the servers is slowed there")
     try:
         with source.open("wb") as file:
             file.truncate(5 * GIB + 3)
