@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from interop.trees import TREE, names
 from mpx_command import copied, mpx, refused
-from sites import Site, make, partials
+from sites import Site, make, own_site, partials
 from web.servers.nginx import nginx_site
 from web.shared_servers import SharedServers
 from web.web_command import mpx_there
 
 import mpx as api
-from mpx.errors import DestinationError, SourceError
+from mpx.errors import DestinationError, PartialFailure, SourceError
 
 SMALL_FILES = 2000
 
@@ -88,6 +88,52 @@ def test_a_name_that_a_server_cannot_rename_to_is_refused(web_site: Site, here: 
         api.copy(str(here / name), web_site.url_of(name), api.CopyOptions(in_place=True))
         assert (web_site.folder / name).read_bytes() == (here / name).read_bytes()
         (web_site.folder / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "shorter"), [("resultsé", "results"), ("caf é", "caf"), ("日本", ""), ("x ", "x"), ("a?b", "a")]
+)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_no_other_file_is_replaced_where_a_server_cuts_names_off(
+    name: str, shorter: str, in_place: bool, here: Path, web_servers: SharedServers
+) -> None:
+    make(here / name, 10)
+    with web_servers.site("xrootd") as site:
+        if shorter:
+            site.write(shorter, b"precious")
+        options = api.CopyOptions(in_place=in_place)
+        if in_place and name != "a?b":
+            api.copy(str(here / name), site.url_of(name), options)
+            assert (site.folder / name).read_bytes() == (here / name).read_bytes()
+        else:
+            with pytest.raises(DestinationError):
+                api.copy(str(here / name), site.url_of(name), options)
+            assert not (site.folder / name).exists()
+        if shorter:
+            assert (site.folder / shorter).read_bytes() == b"precious"
+
+
+def test_no_other_folder_is_made_where_a_server_cuts_names_off(
+    here: Path, web_servers: SharedServers
+) -> None:
+    make(here / "tree/sub ?x/file", 10)
+    with web_servers.site("xrootd") as site:
+        with pytest.raises(PartialFailure, match="ends before the"):
+            api.copy(str(here / "tree"), site.url_of("tree"), TREE)
+        assert names(site.folder / "tree") == []
+
+
+def test_a_name_that_is_cut_off_keeps_no_others_back(here: Path, web_servers: SharedServers) -> None:
+    """Of those that pass through this host, several at once."""
+    kept = [f"{number}" for number in range(9)]
+    for name in (*kept, "4?x"):
+        make(here / "tree" / name, 1000)
+    options = api.CopyOptions(recursive=True, checksum="none", in_place=True)
+    with web_servers.site("xrootd") as site, own_site(here) as source:
+        with pytest.raises(PartialFailure, match="ends before the"):
+            api.copy(source.url_of("tree"), site.url_of("tree"), options)
+        (here / "tree/4?x").unlink()
+        assert contents(site.folder / "tree") == contents(here / "tree")
 
 
 def test_bytes_that_are_no_utf_8(web_site: Site, here: Path) -> None:

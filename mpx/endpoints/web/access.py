@@ -87,8 +87,14 @@ class WebAccess:
         return url_of(self.origin, name, self._queries.get(name, ""))
 
     def stored_as(self, file: FileTransfer) -> WebUrl:
-        """Return the URL under which a file is stored before it has its final name."""
-        return self.url_of(file.partial)
+        """Return the URL under which a file is stored before it has its final name.
+
+        Raises DestinationError for a name that the server takes for another one.
+        """
+        url = self.url_of(file.partial)
+        if self.quirks and (error := self.quirks.why_not_named(file.partial, url)):
+            raise error
+        return url
 
     # --- what lets us in -----------------------------------------------------------------------------
 

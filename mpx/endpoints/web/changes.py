@@ -38,12 +38,17 @@ class WebChanges:
 
     def make_folders(self, names: Sequence[str]) -> list[bool | MpxError]:
         """See Endpoint."""
-        quirks = self._quirks(names)
-        return WebFolders(self._dialogue, self._stats, quirks).make(names)
+        quirks, url_of = self._quirks(names), self._dialogue.access.url_of
+        refused = {name: error for name in names if (error := quirks.why_not_named(name, url_of(name)))}
+        asked = [name for name in names if name not in refused]
+        made = iter(WebFolders(self._dialogue, self._stats, quirks).make(asked))
+        return [refused[name] if name in refused else next(made) for name in names]
 
     def remove(self, name: str) -> None:
         """See Endpoint. A server removes a folder with all that is in it, so none is asked to."""
         url = self._dialogue.access.url_of(name)
+        if error := self._quirks([name]).why_not_named(name, url):
+            raise error
         found = self._stat(name)
         if found is None:
             return

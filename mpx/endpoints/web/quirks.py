@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field
 
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.url import WebUrl
+from mpx.errors import DestinationError
 
 _PLAIN = re.compile("[A-Za-z0-9/._~-]")
 
@@ -20,7 +22,15 @@ class DavQuirks:
     dates_files: bool = False  # it gives a file the time that is the Date of the PUT
     keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
+    cuts_at: str = ""  # what in a name ends it, so that it is taken for another one
     proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
+
+    def why_not_named(self, name: str, url: WebUrl) -> DestinationError | None:
+        """Return why nothing is changed that has a name, whose URL this is; None where it may be."""
+        if not self.cuts_at or self.cuts_at not in name:
+            return None
+        what = f"this server takes that for a name which ends before the {self.cuts_at}"
+        return DestinationError(f"{url}: {what}; copy to a name without one")
 
     def unproven(self, name: str) -> set[str]:
         """Return the characters of a name that are encoded and not proven; one stands for all but ASCII."""
@@ -30,9 +40,11 @@ class DavQuirks:
 def quirks_of(reply: HttpReply) -> DavQuirks:
     """Return what is known of the server that has sent an answer."""
     server = reply.header("Server").lower()
-    if server.startswith("xrootd"):  # 5.5; no header carries control characters, nor blanks at its end
-        unfit = re.compile(r"[\x00-\x1f\x7f?]|\s\Z")
-        return DavQuirks(plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit)
+    if server.startswith("xrootd"):  # 5.5: of a Destination it cuts off what is no printable ASCII at the end
+        unfit = re.compile(r"[\x00-\x1f\x7f?]|[^\x21-\x7e]\Z")
+        return DavQuirks(
+            plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit, cuts_at="?"
+        )
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
         return DavQuirks(unfit=re.compile("[?#;]"))
     # Unless nginx stands before another server, which `keeps_times` shows:
