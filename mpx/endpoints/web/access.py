@@ -75,6 +75,7 @@ class WebAccess:
         self.speaks_dav: bool | None = True if location.scheme in ("dav", "davs") else None  # None: not known
         self.says_dav = False  # it has said so, which a URL alone does not
         self.quirks: DavQuirks | None = None  # of the server; None: it has not answered yet
+        self.slashed: set[str] = set()  # names of folders that are served with a slash at the end only
         self._moved: dict[WebUrl, tuple[WebUrl, float]] = {}  # where it leads, since when; with `_lock` held
 
     @property
@@ -84,7 +85,8 @@ class WebAccess:
 
     def url_of(self, name: str) -> WebUrl:
         """Return the URL of a name."""
-        return url_of(self.origin, name, self._queries.get(name, ""))
+        target = f"{name}/" if name in self.slashed else name
+        return url_of(self.origin, target, self._queries.get(name, ""))
 
     def stored_as(self, file: FileTransfer) -> WebUrl:
         """Return the URL under which a file is stored before it has its final name.

@@ -11,10 +11,11 @@ from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, only_entry
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.slashes import SlashedNames
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.retry import ServerBusy
-from mpx.errors import ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError
 
 _FORBIDDEN = 403
 _DRAINED_BYTES = 64 * 1024
@@ -32,7 +33,8 @@ _NOTHING_SEEN: tuple[None, None] = None, None  # ahead of a question
 class WebDescriber:
     """For one thread."""
 
-    def __init__(self, dialogue: WebDialogue) -> None:
+    def __init__(self, dialogue: WebDialogue, slashes: SlashedNames) -> None:
+        self._slashes = slashes
         self._access, self._dialogue = dialogue.access, dialogue
         self.takes_ranges = True  # until the server says that it does not
         self.begins = ""  # the file of which the first answer is to bring the beginning
@@ -49,6 +51,35 @@ class WebDescriber:
             if isinstance(found, MpxError):
                 raise found
             return found
+        spoke_dav = self._access.speaks_dav
+        found = self._asked(name)
+        return self._slashed(name, spoke_dav=spoke_dav) if found is None else found
+
+    def _slashed(self, name: str, *, spoke_dav: bool | None) -> FileInfo | None:
+        """Describe a name that is missing once more, with a slash at its end where it may be a folder so.
+
+        `spoke_dav`: whether the server speaks WebDAV, as known before it was asked about the name without.
+        """
+        if name in self._access.slashed or not self._slashes.may_hold(
+            name, is_dav=bool(self._access.speaks_dav)
+        ):
+            return None
+        self._access.speaks_dav = spoke_dav  # what refuses the name without may be another place there
+        try:
+            found = self._asked(f"{name}/")
+        except AuthenticationError:
+            return None  # who may not see that name may see others; of this one it is no failure
+        except MpxError as error:
+            if error.may_retry or not isinstance(error, self._dialogue.kind):
+                raise
+            return None  # it is missing, as it was told
+        if found is None or found.kind is not Kind.FOLDER:
+            return None
+        self._access.slashed.add(name)
+        return found
+
+    def _asked(self, name: str) -> FileInfo | None:
+        """Describe a name by what the server speaks."""
         url = self._access.url_of(name)
         if self._access.speaks_dav is None:
             if name == self.begins and (begun := self._begin(url)):
@@ -184,7 +215,7 @@ class WebDescriber:
     def _told(self, name: str, url: WebUrl, reply: HttpReply, body: bytes) -> FileInfo | MpxError | None:
         """Return what an answer tells that came with others; what it does not tell is asked alone."""
         if reply.status in MISSING:
-            return None
+            return self._slashed(name, spoke_dav=self._access.speaks_dav)
         if reply.status == _MULTI_STATUS:
             return _only(KeptBody.of(body), url)
         if is_success(reply) and not self._access.speaks_dav:

@@ -13,6 +13,7 @@ from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.digests import WebDigests
 from mpx.endpoints.web.read_back import ReadBack
 from mpx.endpoints.web.room import WebRoom
+from mpx.endpoints.web.slashes import SlashedNames
 from mpx.endpoints.web.storing_parts import StoringParts
 from mpx.endpoints.web.third_party.possible import third_party_of
 from mpx.endpoints.web.url import WebUrl
@@ -36,7 +37,7 @@ class WebEndpoint:
         self._stop = stop
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._dialogue = WebDialogue(access, stop, kind=self._refusal)
-        self._describer = WebDescriber(self._dialogue)
+        self._describer = WebDescriber(self._dialogue, SlashedNames(location.name))
         self._digests = WebDigests(self._dialogue)
         self._room = WebRoom(access, self._dialogue)
         self._foreseen = ""  # what is described first
@@ -91,7 +92,10 @@ class WebEndpoint:
             lambda: self._dialogue.drop(origin),
             self._stop or (lambda: False),
         )
-        return storing.is_proven_at_or_above(name if self._names_folder else posixpath.dirname(name))
+        # A folder that only its slash shows, where nothing is described but by HEAD: never what is above it.
+        is_written_so = not self._access.speaks_dav and self.location.name.endswith("/")
+        is_folder = self._names_folder or is_written_so
+        return storing.is_proven_at_or_above(name if is_folder else posixpath.dirname(name))
 
     def foresee(self, names: Sequence[str]) -> None:
         """See Endpoint. Of one file the beginning comes with the first answer."""

@@ -64,8 +64,8 @@ class WebFolders:
             if refusal is None:
                 return True
             status, error = refusal
-            if status == _IS_THERE and self._find(name) is not None:
-                return False  # others have made it meanwhile
+            if status == _IS_THERE and self._is_there_now(name):
+                return False
             parent = posixpath.dirname(_plain(name))
             above = self._find(parent) if parent not in ("", "/") else FileInfo(Kind.FOLDER)
             if above is not None and above.kind is not Kind.FOLDER:
@@ -83,6 +83,17 @@ class WebFolders:
             return made
         again = self._ask(name)
         return again[1] if again else True
+
+    def _is_there_now(self, name: str) -> bool:
+        """Tell whether a folder that the server does not make (405) is there, after it was not found.
+
+        Others may have made it, or it is served by its name with a slash only. A server without PROPFIND need
+        not describe folders at all, nor make them: RFC 4918 (9.3.1) has 405 mean that one is there, and where
+        it means that there is no MKCOL, a PUT may make what is above a file.
+        """
+        if self._find(name) is not None:
+            return True
+        return not self._dialogue.access.speaks_dav or self._find(_plain(name) + "/") is not None
 
     def _in_the_way(self, name: str) -> MpxError:
         url = self._dialogue.access.url_of(name)

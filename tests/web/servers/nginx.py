@@ -17,6 +17,16 @@ dav_ext_methods PROPFIND OPTIONS;
 create_full_put_path off;
 dav_access user:rw group:r all:r;
 """
+# As its documentation has it: what is below a folder is served, and its name without the slash is not.
+BELOW = """
+location /dav/ {
+root %s;
+dav_methods PUT DELETE MKCOL COPY MOVE;
+%s
+create_full_put_path on;
+}
+"""
+EXTENDED = "dav_ext_methods PROPFIND OPTIONS;"
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # nginx makes a folder for each
 
 
@@ -30,19 +40,24 @@ def nginx_site(
     connections: int = 0,
     user_certificates: bool = False,
     settings: str = "",
+    below: str | None = None,
 ) -> Iterator[WebSite]:
     """nginx while in the `with` block.
 
     `dav`: else files are only read, as http and https. `ipv6`: it listens on ::1, too. `connections`: of all
     clients together, others are answered 503; 0 is no limit. `user_certificates`: it asks for one, in TLS.
-    `settings`: more lines of its `server` block.
+    `settings`: more lines of its `server` block. `below`: not the folder is served but `dav` in it, as BELOW
+    has it, with this line (EXTENDED, or nothing: it describes files by HEAD alone).
     """
     state = folder.parent / f"{folder.name}.nginx"  # on the file system of the folder: uploads are renamed
     state.mkdir()
     port = free_ports(1)[0]
     shown = host_certificate() if tls else None
     ssl = " ssl" if shown else ""
-    lines = [f"listen 127.0.0.1:{port}{ssl};", f"root {folder};", "location / {", DAV if dav else "", "}"]
+    served = [f"root {folder};", "location / {", DAV if dav else "", "}"]
+    if below is not None:
+        served = [BELOW % (folder, below)]
+    lines = [f"listen 127.0.0.1:{port}{ssl};", *served]
     lines += [f"listen [::1]:{port}{ssl};"] if ipv6 else []
     lines += [f"limit_conn together {connections};"] if connections else []
     if shown:
