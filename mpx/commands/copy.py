@@ -25,12 +25,15 @@ _MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
 _EPILOG = """
 \b
 Examples:
-  mpx copy results.h5 ftp://dtn.example.org/data/
-  mpx copy -r ftp://dtn.example.org/data/run7 run7
+  mpx copy results.h5 dtn.example.org:data/
+  mpx copy https://archive.example.org/genomes/hg38.fa.gz .
+  mpx copy -r run7 davs://se.example.org:1094/vo/run7
+  mpx copy -r s3://bucket/run7 run7
+  mpx copy -r gsiftp://a.example.org/run7 gsiftp://b.example.org/run7
   mpx copy --rate 800Mbit/s --report r.json big.dat ftp://me@host:2811/~/
 
-The password of a user comes from MPX_PASSWORD or ~/.netrc. The same SRC and DST again continue an
-interrupted copy.
+The password of a user comes from MPX_PASSWORD or ~/.netrc. Tokens, keys and proxies for each kind of
+server: docs/sites.md. The same SRC and DST again continue an interrupted copy.
 
 Exit codes: 0 done, 1 unexpected, 2 usage or impossible option, 3 source not found or not readable,
 4 destination refused or locked, 5 not authenticated, 6 cannot reach, 7 timed out, 8 checksum mismatch
@@ -78,11 +81,14 @@ def copy_command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Copy files, and with -r folders, between this host and a GridFTP server, or within this host.
+    """Copy files, and with -r folders, between this host and servers, between servers, or within this host.
 
-    SRC and DST are plain names, file: URLs or ftp://HOST[:PORT]/NAME. One file goes to DST, or into
-    it if DST ends in / or is a folder; one folder (-r) becomes DST: what is in it goes into DST. Several
-    sources go into DST under their own names.
+    SRC and DST are plain names, file: URLs, [USER@]HOST:NAME for ssh://, or URLs: https://HOST[:PORT]/NAME
+    (http, davs and dav for WebDAV, gsiftp and ftp for GridFTP and FTP, ssh, which uses SFTP where there is
+    no mpx, and mpx for mpx serve are written alike) and s3://BUCKET/KEY.
+
+    One file goes to DST, or into it if DST ends in / or is a folder; one folder (-r) becomes DST: what is in
+    it goes into DST. Several sources go into DST under their own names.
     """
     explicit = {
         name for name in given if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT

@@ -15,7 +15,7 @@ _DASH = "-"
 _EPILOG = """
 \b
 Examples:
-  mpx copy --report r.json big.dat ftp://dtn.example.org/data/
+  mpx copy --report r.json big.dat davs://se.example.org/data/
   mpx explain r.json
   mpx explain r.json --html r.html
 

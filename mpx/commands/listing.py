@@ -30,7 +30,11 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
 @with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)
 def list_command(url: str, long: bool, **given: Any) -> None:
-    """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names."""
+    """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names.
+
+    URL is written as SRC of mpx copy: davs://, dav://, s3://, gsiftp://, ftp://, ssh://, mpx://, or a name of
+    this host. https:// and http:// have listings where the server speaks WebDAV.
+    """
     location = parse_location(url).absolute()
     options = CopyOptions(**{name: value for name, value in given.items() if value is not None})
     if not capabilities_of(location).through_ssh:

@@ -29,7 +29,8 @@ _FORMATS = (".png", ".svg", ".pdf")
 _EPILOG = """
 \b
 Examples:
-  mpx probe ftp://dtn.example.org/
+  mpx probe https://archive.example.org
+  mpx probe davs://se.example.org:1094
   mpx probe --window 1min --json dtn.example.org:2811
   mpx probe --mode active ftp://dtn.example.org/
   mpx probe --plot rtt.png 192.0.2.7:22
@@ -107,8 +108,9 @@ def probe_command(
 ) -> None:
     """Measure the round-trip time to a host, and tell what shares the path and what a copy would do about it.
 
-    TARGET is a URL, HOST or HOST:PORT. Nothing is stored there, and without --mode active nothing is logged
-    in to but mpx:// (with its token).
+    TARGET is a URL (https, http, davs, dav, gsiftp, ftp, mpx), HOST (port 2811) or HOST:PORT, as HOST:22 for
+    ssh; for s3:// give its endpoint, https://HOST. Nothing is stored there, and without --mode active nothing
+    is logged in to but mpx:// (with its token).
     """
     context = click.get_current_context()
     given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT

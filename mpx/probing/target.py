@@ -10,6 +10,7 @@ from mpx.net.tcp import Address, show
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
 _SCHEME = re.compile(rf"({'|'.join(WITH_HOSTS)})://", re.IGNORECASE)
+_S3 = re.compile("s3://", re.IGNORECASE)
 _SSH_PORT = 22
 
 
@@ -27,6 +28,11 @@ def parse_target(text: str) -> Address:
                 "of ssh have them, and handshakes with its sshd are timed"
             )
         return _reachable(location.host), location.port
+    if _S3.match(text):
+        raise UsageError(
+            f"{text!r} names a bucket, not a host; write https://HOST of the endpoint that has it, as "
+            "https://s3.example.org"
+        )
     if _ipv6(text):
         return _reachable(text), FTP_PORT
     found = _HOST_AND_PORT.fullmatch(text)
@@ -35,8 +41,8 @@ def parse_target(text: str) -> Address:
         raise UsageError(f"{text!r} has no port that can be probed: ports are 1 to 65535")
     if not found or (found.group(1) and not _ipv6(found.group(1))):
         raise UsageError(
-            f"{text!r} is not a probe target; write ftp://HOST[:PORT]/, mpx://HOST[:PORT]/, HOST or "
-            "HOST:PORT, an IPv6 address with a port as [2001:db8::7]:2811"
+            f"{text!r} is not a probe target; write https://HOST[:PORT]/ (or davs://, gsiftp://, ftp://, "
+            "mpx://), HOST or HOST:PORT, an IPv6 address with a port as [2001:db8::7]:2811"
         )
     return _reachable(found.group(1) or found.group(2)), port
 

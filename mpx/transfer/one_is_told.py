@@ -86,8 +86,8 @@ def _ways(asked: str, ends: Ends) -> tuple[str, ...]:
 
 
 def _told(third_party: str, ends: Ends) -> str:
-    """Return who would be told, for a message."""
-    hosts = {PULL: ends.far.location.host, PUSH: ends.near.location.host}
+    """Return who would be told, for a message: with ports, as one host may have several servers."""
+    hosts = {PULL: ends.far.location.authority, PUSH: ends.near.location.authority}
     return " or ".join(dict.fromkeys(hosts[way] for way in _WAYS[third_party]))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mpx.choices import NONE
 from mpx.engine.capabilities import Question
-from mpx.engine.checksum_choice import SHORT_BYTES, ChecksumChoice
+from mpx.engine.checksum_choice import FOR_SHORT, SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
 from mpx.errors import NoChecksum, UsageError
 from mpx.files.partial_names import partial_name
@@ -62,9 +62,25 @@ def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: 
             "give --checksum none to copy unverified"
         )
     if not choice.verifies and options.checksum != NONE:
-        report.note(NO_CHECKSUMS, Severity.WARNING)
+        report.note(_no_checksums(servers), Severity.WARNING)
     report.algorithm = choice.best(None)
     return choice
+
+
+def _no_checksums(servers: Sequence[Endpoint]) -> str:
+    """Return the line that nothing can be compared; of two servers it says which is to blame."""
+    if len(servers) == 1:
+        return NO_CHECKSUMS
+    lacking = [
+        each.location.authority or "this host"
+        for each in servers
+        if not set(FOR_SHORT) & set(each.find_out(Question.CHECKSUMS).checksums)
+    ]
+    if not lacking:
+        return "unverified: the two servers compute no checksum in common"
+    return (
+        f"unverified: {' and '.join(lacking)} {'computes' if len(lacking) == 1 else 'compute'} no checksums"
+    )
 
 
 def _who_lacks(algorithm: str, servers: Sequence[Endpoint]) -> str:

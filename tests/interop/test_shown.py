@@ -24,7 +24,8 @@ def test_no_word_at_all_is_answered_with_the_help() -> None:
 def test_the_help_of_copy_goes_a_long_way() -> None:
     said = " ".join(mpx("copy", "--help").out.split())
     for word in (
-        "mpx copy results.h5 ftp://", "MPX_PASSWORD", "10 some files of several failed", "docs/user-guide.md",
+        "https://HOST[:PORT]/NAME", "davs and dav", "gsiftp and ftp", "ssh, which uses SFTP", "s3://BUCKET/KEY",
+        "mpx copy -r run7 davs://", "MPX_PASSWORD", "10 some files of several failed", "docs/user-guide.md",
         "[default: continue]", "as 800Mbit/s", "as 4MiB",
     ):  # fmt: skip
         assert word in said, word

@@ -51,9 +51,9 @@ def test_without_signing(seaweedfs: S3Site, monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     copied(mpx("copy", f"{public.url}key", tmp_path / "key", "--no-sign-request"))
     assert (tmp_path / "key").read_bytes() == b"data"
-    refused(
-        mpx("copy", f"{private.url}key", tmp_path / "x", "--no-sign-request"), 3, "AccessDenied", "--profile"
-    )
+    ended = mpx("copy", f"{private.url}key", tmp_path / "x", "--no-sign-request")
+    refused(ended, 3, "AccessDenied", "--profile", "leave out --no-sign-request")
+    assert "open to all" not in ended.err
 
 
 def test_a_bucket_that_is_not_there(any_bucket: Bucket, tmp_path: Path) -> None:

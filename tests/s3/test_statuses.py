@@ -60,6 +60,14 @@ def test_what_is_read_is_refused(server: ScriptedS3, tmp_path: Path, what: str, 
         assert why in done.text or status in (404, 416), (status, done)
 
 
+@pytest.mark.parametrize("signs", [True, False])
+def test_who_does_not_sign_is_not_told_not_to(server: ScriptedS3, tmp_path: Path, *, signs: bool) -> None:
+    server.instead = answered("GET", error(403, "AccessDenied"))
+    done = down(server, tmp_path, retries=0, sign_request=signs)
+    assert done.code == 3 and "open to all" not in done.text
+    assert ("run aws configure" in done.text, "leave out --no-sign-request" in done.text) == (not signs,) * 2
+
+
 @pytest.mark.parametrize(
     ("what", "is_told"), [("PUT", True), ("PUT", False), ("begin", True), ("part", True), ("complete", True)]
 )

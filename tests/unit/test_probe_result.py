@@ -246,6 +246,8 @@ def test_a_picture_that_cannot_be(tmp_path: Path) -> None:
         ("::ffff:192.0.2.7", "192.0.2.7", 2811),
         ("[::ffff:192.0.2.7]:21", "192.0.2.7", 21),
         ("GSIFTP://dtn.example.org/data", "dtn.example.org", 2811),
+        ("https://archive.example.org", "archive.example.org", 443),
+        ("davs://se.example.org:1094/vo", "se.example.org", 1094),
     ],
 )
 def test_targets(text: str, host: str, port: int) -> None:
@@ -264,6 +266,16 @@ def test_targets(text: str, host: str, port: int) -> None:
 def test_what_is_no_target(text: str) -> None:
     with pytest.raises(mpx.UsageError):
         parse_target(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("/data", ("https://HOST", "davs://", "mpx://")), ("S3://bucket/key", ("a bucket", "https://HOST"))],
+)
+def test_what_to_probe_instead(text: str, advice: tuple[str, ...]) -> None:
+    with pytest.raises(mpx.UsageError) as raised:
+        parse_target(text)
+    assert [each for each in advice if each not in str(raised.value)] == []
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,15 @@ def test_a_tree_passes_through_this_host(pair: Pair) -> None:
     assert pair.copy("tree", options).files.skipped == report.files.moved
 
 
+@between(("nginx", "apache"), ("nginx", "mpx"), ("mpx", "nginx"))
+def test_what_is_unverified_names_who_computes_no_checksums(pair: Pair) -> None:
+    make(pair.source.folder / "file", 1000)
+    sites = zip((pair.destination, pair.source), reversed(pair.kinds), strict=True)
+    to_blame = [site.url.split("/")[2] for site, kind in sites if kind != "mpx"]
+    compute = "computes" if len(to_blame) == 1 else "compute"
+    assert f"unverified: {' and '.join(to_blame)} {compute} no checksums" in pair.copy("file").notes
+
+
 @between(("nginx", "apache"), ("apache", "mpx"), ("stock", "nginx"))
 def test_many_small_files(pair: Pair) -> None:
     for i in range(300):

@@ -82,8 +82,9 @@ class S3Access(WebAccess):
         return origin == self.origin and self._aws.has_credentials
 
     def how_to_log_in(self, origin: Origin) -> str:  # noqa: ARG002  it is the same for all
-        """See WebAccess."""
-        return HOW_TO_LOG_IN
+        """See WebAccess. Who has no credentials and asks all the same was told not to sign."""
+        told = "" if self._aws.has_credentials else ", and leave out --no-sign-request"
+        return f"{HOW_TO_LOG_IN}{told}"
 
     @property
     def token_expires_s(self) -> float | None:

@@ -108,7 +108,7 @@ class AwsSession:
         """Return the headers with what signs them; raises AuthenticationError for what cannot be renewed."""
         if self._credentials is None:
             if self._options.signs:
-                raise AuthenticationError(f"there are no credentials for S3; {HOW_TO_LOG_IN}")
+                raise AuthenticationError(f"there are no credentials for S3; {HOW_TO_LOG_IN}; {OR_UNSIGNED}")
             return dict(headers)
         parts = {
             name: value
@@ -131,10 +131,8 @@ def _service_loader(data_path: str | None) -> Loader:
     return create_loader(data_path)
 
 
-HOW_TO_LOG_IN = (
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws configure, or name a --profile; give "
-    "--no-sign-request for a bucket that is open to all"
-)
+HOW_TO_LOG_IN = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws configure, or name a --profile"
+OR_UNSIGNED = "give --no-sign-request for a bucket that is open to all"
 
 
 class _Signature(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
