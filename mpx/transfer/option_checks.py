@@ -78,9 +78,8 @@ def _no_checksums(servers: Sequence[Endpoint]) -> str:
     ]
     if not lacking:
         return "unverified: the two servers compute no checksum in common"
-    return (
-        f"unverified: {' and '.join(lacking)} {'computes' if len(lacking) == 1 else 'compute'} no checksums"
-    )
+    compute = "computes" if len(lacking) == 1 else "compute"
+    return f"unverified: {' and '.join(lacking)} {compute} no checksums"
 
 
 def _who_lacks(algorithm: str, servers: Sequence[Endpoint]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from interop.trees import names
 from sites import grid_site, make
 from web.servers.moto import moto_site
+from web.servers.nginx import nginx_site
 from web.servers.s3_site import KEY_ID, REGION, SECRET, S3Site
 from web.servers.seaweedfs import seaweedfs_site
 from web.servers.xrootd import XrootdSite
@@ -76,6 +77,22 @@ def test_storage_of_wlcg(here: Path, web_servers: SharedServers) -> None:
         make(here / "run7/new", 5)
         run(up, place)
         assert (site.folder / "vo/results/run7/new").read_bytes() == (here / "run7/new").read_bytes()
+
+
+def test_an_nginx_of_ones_own(here: Path, tmp_path: Path) -> None:
+    """As the page configures it; and what it says that is lost there."""
+    said = re.search(r"An nginx of your own.*?```\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert said
+    (tmp_path / "served").mkdir()
+    make_tree(here / "run7")
+    make(here / "run7/.hidden", 5)
+    with nginx_site(tmp_path / "served", tls=True, dav_settings=said[1]) as site:
+        for words in (("run7", f"{site.url}below/run7"), (f"{site.url}below/run7", "back")):
+            ended = mpx_there("copy", "-r", "--ca", str(site.ca), *words)
+            assert ended.code == 0, ended.err
+        assert names(site.folder / "below/run7") == names(here / "run7")
+    (here / "run7/.hidden").unlink()
+    assert same(here / "back", here / "run7")
 
 
 def test_an_archive(here: Path, web_servers: SharedServers) -> None:

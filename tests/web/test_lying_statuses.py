@@ -57,6 +57,7 @@ def test_an_upload_is_refused_before_the_body(status: int, tmp_path: Path) -> No
 
     outcome, server = uploaded(tmp_path, {"PUT": refuses}, len(LARGE), retries=0)
     assert outcome.code == UP[status], outcome
+    assert ("see the server's log, and whether it has room" in outcome.text) == (status == 500)
     assert NAME not in server.files
     assert str(status) in outcome.text
 

@@ -22,6 +22,7 @@ NOT_SUPPORTED = (405, 501)
 REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
 _MOST_SHOWN = 200
+_FAILS = "if it does so each time, see the server's log, and whether it has room and may write there"
 _NO_ROOM = (507, 509)
 
 
@@ -75,5 +76,5 @@ def refused(
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if status >= 500 and status not in NOT_SUPPORTED:
-        return ConnectionLost(tried)
+        return ConnectionLost(f"{tried}; {_FAILS}" if kind is DestinationError and status == 500 else tried)
     return kind(tried)

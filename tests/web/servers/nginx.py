@@ -36,6 +36,7 @@ def nginx_site(
     *,
     tls: bool = False,
     dav: bool = True,
+    dav_settings: str = DAV,
     ipv6: bool = False,
     connections: int = 0,
     user_certificates: bool = False,
@@ -44,17 +45,18 @@ def nginx_site(
 ) -> Iterator[WebSite]:
     """nginx while in the `with` block.
 
-    `dav`: else files are only read, as http and https. `ipv6`: it listens on ::1, too. `connections`: of all
-    clients together, others are answered 503; 0 is no limit. `user_certificates`: it asks for one, in TLS.
-    `settings`: more lines of its `server` block. `below`: not the folder is served but `dav` in it, as BELOW
-    has it, with this line (EXTENDED, or nothing: it describes files by HEAD alone).
+    `dav`: else files are only read, as http and https; `dav_settings`: how they are written. `ipv6`: it
+    listens on ::1, too. `connections`: of all clients together, others are answered 503; 0 is no limit.
+    `user_certificates`: it asks for one, in TLS. `settings`: more lines of its `server` block. `below`: not
+    the folder is served but `dav` in it, as BELOW has it, with this line (EXTENDED, or nothing: it describes
+    files by HEAD alone).
     """
     state = folder.parent / f"{folder.name}.nginx"  # on the file system of the folder: uploads are renamed
     state.mkdir()
     port = free_ports(1)[0]
     shown = host_certificate() if tls else None
     ssl = " ssl" if shown else ""
-    served = [f"root {folder};", "location / {", DAV if dav else "", "}"]
+    served = [f"root {folder};", "location / {", dav_settings if dav else "", "}"]
     if below is not None:
         served = [BELOW % (folder, below)]
     lines = [f"listen 127.0.0.1:{port}{ssl};", *served]
