@@ -33,6 +33,17 @@ class ServerBusy(ConnectionLost):
         self.wait_s = wait_s
 
 
+class StoringFailed(ConnectionLost):
+    """The server fails to store something, and does not say why: it may pass, or not."""
+
+    def at_last(self, times: int) -> "StoringFailed":
+        """Return what is told after so many attempts, the last one among them."""
+        often = f", {times} times in turn" if times > 1 else ""
+        return StoringFailed(
+            f"{self}{often}; see the server's log, and whether it has room and may write there"
+        )
+
+
 def wait_s(failures: int) -> float:
     """Return how many seconds to wait, given the number of failures before the latest one."""
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures, MOST_DOUBLED))

@@ -62,6 +62,13 @@ def test_an_upload_is_refused_before_the_body(status: int, tmp_path: Path) -> No
     assert str(status) in outcome.text
 
 
+def test_a_server_that_always_fails_to_store(tmp_path: Path) -> None:
+    """The last message says how often that was, and what to look at; those before it do not."""
+    outcome, _ = uploaded(tmp_path, {"PUT": lambda _: Answer(500, ends=True)}, 5, retries=2)
+    assert outcome.code == 6 and ", 3 times in turn; see the server's log" in outcome.text, outcome
+    assert not [note for note in outcome.notes if "in turn" in note]
+
+
 def within(status: int, how: str) -> Scripted:
     """Refuse in the middle of a body."""
 

@@ -5,7 +5,7 @@ import time
 from mpx.endpoints.web.headers import retry_after
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
-from mpx.engine.retry import ServerBusy
+from mpx.engine.retry import ServerBusy, StoringFailed
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -22,7 +22,6 @@ NOT_SUPPORTED = (405, 501)
 REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
 _MOST_SHOWN = 200
-_FAILS = "if it does so each time, see the server's log, and whether it has room and may write there"
 _NO_ROOM = (507, 509)
 
 
@@ -76,5 +75,5 @@ def refused(
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if status >= 500 and status not in NOT_SUPPORTED:
-        return ConnectionLost(f"{tried}; {_FAILS}" if kind is DestinationError and status == 500 else tried)
+        return StoringFailed(tried) if kind is DestinationError and status == 500 else ConnectionLost(tried)
     return kind(tried)
