@@ -209,7 +209,10 @@ def test_a_stopped_copy_goes_on(way: Way) -> None:
 
     with pytest.raises(Interrupted):
         way.copy("file", SLOW, on_progress=stop, cancel=cancel)
-    assert not (way.destination / "file").exists()
+    if way.carrier in STORED_AT_ONCE and (way.destination / "file").exists():  # the stop came too late
+        assert (way.destination / "file").read_bytes() == content
+    else:
+        assert not (way.destination / "file").exists()
     report = way.copy("file")
     assert (way.destination / "file").read_bytes() == content
     assert [entry.name for entry in way.destination.iterdir()] == ["file"]
