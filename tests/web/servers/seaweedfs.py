@@ -27,7 +27,7 @@ def seaweedfs_site(state: Path) -> Iterator[S3Site]:
         for place, part in enumerate(_PARTS)
         for word in (f"-{part}.port={first + 2 * place}", f"-{part}.port.grpc={first + 2 * place + 1}")
     ]
-    small = ["-master.volumeSizeLimitMB=256", "-volume.max=0", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+    small = ["-master.volumeSizeLimitMB=32", "-volume.max=0", "-s3.port.iceberg=0", "-s3.port.lance=0"]
     quiet = ["-master.telemetry=false", "-master.electionTimeout=1s", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
     command = [
         find_peer("weed"),
