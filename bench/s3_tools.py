@@ -4,19 +4,12 @@ import contextlib
 import json
 import shutil
 import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import web_tools
 from install_peers import find_peer
-from mpx_lab import namespace
-from mpx_lab.cleanup import end
 from mpx_lab.lab_host import LabHost
-
-from mpx.errors import MpxError
 
 MPX, RCLONE, RCLONE_16, RCLONE_32, AWS, AWS_16 = (
     "mpx",
@@ -27,7 +20,6 @@ MPX, RCLONE, RCLONE_16, RCLONE_32, AWS, AWS_16 = (
     "aws, 16 requests",
 )
 BUCKET = "bench"
-STARTS_S = 60.0
 _PORT, _REGION, _KEY_ID, _SECRET = 8333, "us-east-1", "benchkey", "benchsecret"
 # A simulated machine maps each page by itself, and its host permits a process 65,530 maps.
 _SMALL_HEAP = {"GOGC": "40"}
@@ -59,29 +51,11 @@ def seaweedfs(host: LabHost, folder: Path) -> Iterator[str]:
         "-volume.max=0",
     ]
     url = f"http://{address}:{_PORT}"
-    options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": state}
-    with host.popen(words, env={**web_tools.environment(), **_SMALL_HEAP}, **options) as process:
-        try:
-            namespace.inside(host.netns, lambda: _await_answer(url))
-            first = ["copyto", str(keys), f":s3:{BUCKET}/first"]  # which makes a bucket, and room on disk
-            host.run([*rclone(state), *first], env=environment(url, state), check=True)
-            yield url
-        finally:
-            end([process.pid], 5.0)
-
-
-def _await_answer(url: str) -> None:
-    until_s = time.monotonic() + STARTS_S
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=1.0).close()
-            return
-        except urllib.error.HTTPError:
-            return  # it wants a signature
-        except OSError as error:
-            if time.monotonic() > until_s:
-                raise MpxError(f"SeaweedFS does not answer at {url}: {error}") from None
-            time.sleep(0.2)
+    variables = {**web_tools.environment(), **_SMALL_HEAP}
+    with web_tools.serving(host, words, url, env=variables, cwd=state):
+        first = ["copyto", str(keys), f":s3:{BUCKET}/first"]  # which makes a bucket, and room on disk
+        host.run([*rclone(state), *first], env=environment(url, state), check=True)
+        yield url
 
 
 def installed(tools: Sequence[str]) -> list[str]:

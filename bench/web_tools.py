@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from install_peers import find_peer
 from mpx_lab import namespace
@@ -27,7 +29,7 @@ MPX, MPX_FAST, ARIA2_16, ARIA2, CURL, RCLONE, RCLONE_32 = (
     "rclone",
     "rclone --transfers 32",
 )
-STARTS_S = 20.0
+STARTS_S, LOOK_S = 60.0, 0.2
 _DAV_MODULE = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
 _CONFIGURATION = """
 daemon off; worker_processes 2; pid {state}/pid; user root;
@@ -73,12 +75,8 @@ def nginx(host: LabHost, folder: Path, served: Path) -> Iterator[str]:
     text = _CONFIGURATION.format(state=state, served=served, address=address, module=_DAV_MODULE)
     (state / "nginx.conf").write_text(text)
     words = [find_peer("nginx"), "-e", "stderr", "-p", str(state), "-c", str(state / "nginx.conf")]
-    with host.popen(words, stderr=subprocess.DEVNULL) as process:
-        try:
-            namespace.inside(host.netns, lambda: _await_answer(f"http://{address}/"))
-            yield f"http://{address}"
-        finally:
-            end([process.pid], 5.0)
+    with serving(host, words, f"http://{address}") as url:
+        yield url
 
 
 @contextlib.contextmanager
@@ -95,17 +93,25 @@ def apache(host: LabHost, folder: Path, served: Path) -> Iterator[str]:
     text = _APACHE.format(state=state, served=served, address=address, modules=modules, user=user)
     (state / "apache.conf").write_text(text)
     words = [find_peer("apache2"), "-D", "FOREGROUND", "-f", str(state / "apache.conf")]
-    with host.popen(words, stderr=subprocess.DEVNULL) as process:
-        try:
-            namespace.inside(host.netns, lambda: _await_answer(f"http://{address}/"))
-            yield f"http://{address}"
-        finally:
-            end([process.pid], 5.0)
+    with serving(host, words, f"http://{address}") as url:
+        yield url
 
 
 SERVERS = MappingProxyType({NGINX: nginx, APACHE: apache})
 # Where it serves: Apache stores no parts of files, and has no locks, in the files that a simulated host sees
 WORK_FOLDERS = MappingProxyType({NGINX: "/tmp", APACHE: "/dev/shm"})
+
+
+@contextlib.contextmanager
+def serving(host: LabHost, words: Sequence[str], url: str, **how: Any) -> Iterator[str]:
+    """Run a server on a host, from when it answers; yields its URL. `how`: see subprocess.Popen."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with host.popen(words, **quiet, **how) as process:
+        try:
+            namespace.inside(host.netns, lambda: _await_answer(f"{url}/"))
+            yield url
+        finally:
+            end([process.pid], 5.0)
 
 
 def _await_answer(url: str) -> None:
@@ -114,9 +120,12 @@ def _await_answer(url: str) -> None:
         try:
             urllib.request.urlopen(urllib.request.Request(url, method="OPTIONS"), timeout=1.0).close()
             return
+        except urllib.error.HTTPError:
+            return  # it wants a login, or says that there is nothing
         except OSError as error:
             if time.monotonic() > until_s:
                 raise MpxError(f"the server does not answer at {url}: {error}") from None
+            time.sleep(LOOK_S)  # a port has no event for who will listen there
 
 
 def fetch(tool: str, url: str, target: Path, state: Path) -> list[str]:

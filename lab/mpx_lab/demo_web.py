@@ -72,7 +72,7 @@ def _https_and_webdav(folder: Path, grid: PrivateGrid) -> bool:
         with subprocess.Popen([*MPX, "copy", *words]) as killed:
             until_s = time.monotonic() + WITHIN_S
             while _arrived_bytes(folder) < SIZE_BYTES // 3 and time.monotonic() < until_s:
-                time.sleep(LOOK_S)
+                time.sleep(LOOK_S)  # a file has no event for what it has grown to
             killed.kill()
         print("killed (SIGKILL); what is there is known:", flush=True)
         mpx("unfinished")

@@ -133,7 +133,7 @@ def _running(command: Sequence[str], port: int, log: Path) -> Iterator[None]:
             while not _answers(port):
                 if server.poll() is not None or time.monotonic() > until_s:
                     raise UsageError(f"{command[0]} does not start: {log.read_text()[-1000:].strip()}")
-                time.sleep(LOOK_S)
+                time.sleep(LOOK_S)  # a port has no event for who will listen there
             yield
         finally:
             server.kill()

@@ -1,49 +1,38 @@
 """What a copy asks for: round trips that it does without, as small files and starts consist of them."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mpx_command import copied, mpx
-from s3.scripted_s3 import Answer, Asked, ScriptedS3, scripted_s3
+from s3.scripted_s3 import Answer, Asked, ScriptedS3
 from sites import make
 
 from mpx.endpoints.s3.parts import WHOLE_BYTES
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
-    with scripted_s3() as made:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHETEST")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        yield made
-
-
-def test_an_upload_begins_after_two_round_trips(server: ScriptedS3, tmp_path: Path) -> None:
+def test_an_upload_begins_after_two_round_trips(scripted: ScriptedS3, tmp_path: Path) -> None:
     """Object and folder are asked about once, and at once; then the upload is begun."""
     source = make(tmp_path / "source", WHOLE_BYTES + 1)
     copied(mpx("copy", source, "s3://bucket/key"))
-    first_part = next(number for number, asked in enumerate(server.asked) if asked.is_part)
-    before = [(asked.method, asked.key) for asked in server.asked[:first_part]]
+    first_part = next(number for number, asked in enumerate(scripted.asked) if asked.is_part)
+    before = [(asked.method, asked.key) for asked in scripted.asked[:first_part]]
     assert before == [("HEAD", "key"), ("GET", ""), ("POST", "key")]
-    assert server.objects["key"] == source.read_bytes()
+    assert scripted.objects["key"] == source.read_bytes()
 
 
-def test_an_upload_begins_over_the_connection_of_its_parts(server: ScriptedS3, tmp_path: Path) -> None:
+def test_an_upload_begins_over_the_connection_of_its_parts(scripted: ScriptedS3, tmp_path: Path) -> None:
     source = make(tmp_path / "source", WHOLE_BYTES + 1)
     copied(mpx("copy", source, "s3://bucket/key", "--streams", "1"))
-    began = next(asked for asked in server.asked if "uploads" in asked.query)
-    assert {asked.port for asked in server.asked if asked.is_part} == {began.port}
+    began = next(asked for asked in scripted.asked if "uploads" in asked.query)
+    assert {asked.port for asked in scripted.asked if asked.is_part} == {began.port}
 
 
 @pytest.mark.parametrize("encryption", ["", "aws:kms"])
-def test_answers_with_data_tell_the_checksum(server: ScriptedS3, tmp_path: Path, encryption: str) -> None:
+def test_answers_with_data_tell_the_checksum(scripted: ScriptedS3, tmp_path: Path, encryption: str) -> None:
     """Where an ETag is that of something else nobody takes it for the MD5, and the server is asked."""
     keys = [f"object{number}" for number in range(5)]
-    server.objects |= {key: key.encode() for key in keys}
+    scripted.objects |= {key: key.encode() for key in keys}
 
     def encrypted(asked: Asked, answer: Answer) -> Answer:
         status, _, body = answer
@@ -51,11 +40,11 @@ def test_answers_with_data_tell_the_checksum(server: ScriptedS3, tmp_path: Path,
             return answer
         return status, {"ETag": f'"{"0" * 32}"', "x-amz-server-side-encryption": encryption}, body
 
-    server.after = encrypted
+    scripted.after = encrypted
     sources = [f"s3://bucket/{key}" for key in keys]
     copied(mpx("copy", *sources, f"{tmp_path}/", "--report", tmp_path / "r.json"))
     assert [(tmp_path / key).read_text() for key in keys] == keys
-    asked = [each for each in server.asked if "x-amz-checksum-mode" in each.headers]
+    asked = [each for each in scripted.asked if "x-amz-checksum-mode" in each.headers]
     sums = json.loads((tmp_path / "r.json").read_text())["checksum"]["bytes"]
     if encryption:
         assert asked and "md5" not in sums
@@ -63,13 +52,13 @@ def test_answers_with_data_tell_the_checksum(server: ScriptedS3, tmp_path: Path,
         assert not asked and sums == {"md5": sum(map(len, keys))}
 
 
-def test_what_changed_on_its_way_is_noticed(server: ScriptedS3, tmp_path: Path) -> None:
-    server.objects["key"] = b"what is stored"
+def test_what_changed_on_its_way_is_noticed(scripted: ScriptedS3, tmp_path: Path) -> None:
+    scripted.objects["key"] = b"what is stored"
 
     def bent(asked: Asked, answer: Answer) -> Answer:
         status, headers, _ = answer
         return (status, headers, b"what is bent!!") if asked.method == "GET" and asked.key else answer
 
-    server.after = bent
+    scripted.after = bent
     done = mpx("copy", "s3://bucket/key", tmp_path / "key", "--retries", "0")
     assert done.code == 8, done

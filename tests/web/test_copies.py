@@ -1,6 +1,7 @@
 """Trees, lists of files and odd names to and from web servers, and what is told of them."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from web.shared_servers import SharedServers
 from web.web_command import mpx_there
 
 import mpx as api
+from mpx.endpoints.web.changes import FOLDER_TIMES
 from mpx.errors import DestinationError, PartialFailure, SourceError
 
 SMALL_FILES = 2000
@@ -147,6 +149,21 @@ def test_bytes_that_are_no_utf_8(web_site: Site, here: Path) -> None:
     assert (web_site.folder / name).read_bytes() == (here / name).read_bytes()
     api.copy(web_site.url_of(name), str(here / "down"))
     assert (here / "down").read_bytes() == (here / name).read_bytes()
+
+
+@pytest.mark.parametrize("age_s", [0, 1_000_000], ids=["new", "old"])
+def test_times_are_not_said_to_be_lost_where_they_are_kept(
+    age_s: int, here: Path, web_servers: SharedServers
+) -> None:
+    """A new file has about its time anyway, so that it does not show whether the server gives it."""
+    source = make(here / "tree/file", 10)
+    os.utime(source, (time.time() - age_s, time.time() - age_s))
+    with web_servers.site("nginx") as site:
+        report = api.copy(str(here / "tree"), site.url_of("tree"), TREE)
+        there = (site.folder / "tree/file").stat()
+    assert abs(there.st_mtime - source.stat().st_mtime) < 60
+    said = [str(note) for note in report.notes if "modification times" in str(note)]
+    assert said == [str(FOLDER_TIMES)]
 
 
 def test_a_file_replaces_another_and_never_a_folder(web_site: Site, here: Path) -> None:

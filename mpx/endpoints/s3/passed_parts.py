@@ -12,7 +12,7 @@ from mpx.endpoints.s3.refusals import LARGEST_ERROR_BYTES, NO_UPLOAD, S3Error
 from mpx.endpoints.s3.sending import Sums
 from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload, StoredPart
 from mpx.endpoints.web.body import BodyCut
-from mpx.endpoints.web.file_put import STORED_BPS, UNSENT_BYTES
+from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
@@ -20,7 +20,6 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.engine import checksum
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import ConnectionLost, DestinationError, MpxError
-from mpx.net import pacing
 from mpx.units import format_size
 
 
@@ -103,8 +102,6 @@ class PassedParts:
         query: Query = {"partNumber": number, "uploadId": self._begun.upload_id}
         url = self._access.asking(self._begun.name, query)
         lane = self._lanes.open_to(url.origin)
-        if not lane.http.answered:
-            pacing.limit_unsent(lane.http.socket, UNSENT_BYTES)
         lane.http.send(self._access.request("PUT", url, {"Content-Length": str(size_bytes)}))
         return _OpenPart(lane, url, number, size_bytes)
 

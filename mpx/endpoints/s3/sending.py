@@ -10,8 +10,8 @@ from mpx.endpoints.s3 import refusals
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.aws_session import HASH, UNSIGNED_BODY
 from mpx.endpoints.s3.stored_sums import crc32_of, crc32_text, md5_of
-from mpx.endpoints.web.file_put import STORED_BPS, UNSENT_BYTES
-from mpx.endpoints.web.lanes import LaneSet, WebLane
+from mpx.endpoints.web.file_put import STORED_BPS
+from mpx.endpoints.web.lanes import UNSENT_BYTES, LaneSet, WebLane
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
@@ -21,7 +21,6 @@ from mpx.engine.source_change import AGAIN
 from mpx.engine.stream import BUFFER_BYTES
 from mpx.errors import ConnectionLost, IntegrityError, Interrupted, MpxError
 from mpx.files.local_error import local_error
-from mpx.net import pacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,6 @@ class PartSender:
         self, lane: WebLane, url: WebUrl, some: Bytes, headers: Mapping[str, str]
     ) -> tuple[HttpReply, bytes]:
         http = lane.http
-        pacing.limit_unsent(http.socket, UNSENT_BYTES)  # it may have been another's, who asked over it
         length = {"Content-Length": str(some.size_bytes)}
         http.send(self._access.request("PUT", url, {**length, **headers}))
         try:

@@ -64,7 +64,7 @@ class WebChanges:
         quirks = self._quirks([file.final for file in moved])
         errors = WebMoves(self._dialogue, self._stats, quirks).move(moved)
         self._look_at_times([file for file in files if file not in errors])
-        self.note_unkept(files, note, keeps_times=self.keeps_times)
+        self.note_unkept(files, note, gives_times=self.gives_times)
         return [errors.get(file) for file in files]
 
     @property
@@ -72,6 +72,12 @@ class WebChanges:
         """Whether files were seen to have the times that they were stored with."""
         quirks = self._dialogue.access.quirks
         return quirks is not None and quirks.keeps_times is True
+
+    @property
+    def gives_times(self) -> bool:
+        """Whether files have the times that they were stored with, as far as nothing else was seen."""
+        quirks = self._dialogue.access.quirks
+        return quirks is not None and quirks.dates_files and quirks.keeps_times is not False
 
     def _look_at_times(self, files: Sequence[Commit]) -> None:
         """Find out whether a server that gives files their times does so, by the first that is older."""
@@ -87,11 +93,11 @@ class WebChanges:
             return
 
     @staticmethod
-    def note_unkept(files: Sequence[Commit | Stamp], note: OnNote, *, keeps_times: bool = False) -> None:
+    def note_unkept(files: Sequence[Commit | Stamp], note: OnNote, *, gives_times: bool = False) -> None:
         """Say what cannot be kept of what files and folders are to have."""
         if any(file.mode is not None for file in files):
             note(MODES)
-        if any(file.modified_s is not None for file in files) and not keeps_times:
+        if any(file.modified_s is not None for file in files) and not gives_times:
             note(TIMES)
 
     def can_rename(self, name: str) -> bool:

@@ -180,9 +180,10 @@ class WebEndpoint:
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint. None can be set of folders."""
-        if self._changes.keeps_times and any(folder.modified_s is not None for folder in folders):
+        gives_times = self._changes.gives_times
+        if gives_times and any(folder.modified_s is not None for folder in folders):
             note(FOLDER_TIMES)
-        WebChanges.note_unkept(folders, note, keeps_times=self._changes.keeps_times)
+        WebChanges.note_unkept(folders, note, gives_times=gives_times)
 
     # --- checking ------------------------------------------------------------------------------------
 

@@ -17,12 +17,10 @@ from mpx.endpoints.web.reply import EXPECT_CONTINUE, HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import ConnectionLost, DestinationError, MpxError, TransferTimeout
-from mpx.net import pacing
 
 SHORT_BYTES = 64 * 1024  # what is sent at once; less than a connection takes that has just begun
 CONTINUE_S = 1.0  # after which a server that says nothing gets the data all the same (RFC 9110, 10.1.1)
 STORED_BPS = 160e6  # how fast a server stores what it has, at least: its answer has as much more time
-UNSENT_BYTES = 512 * 1024  # that the kernel may hold, so that goodput counts what has arrived
 _EXPECTATION_FAILED, _LENGTH_REQUIRED = 417, 411
 
 SendBody = Callable[[Body], None]  # sends all of a file but the end of its body
@@ -111,8 +109,6 @@ class FilePut:
     ) -> HttpReply:
         http = lane.http
         self._before_bytes = lane.passed_bytes
-        if not http.answered:
-            pacing.limit_unsent(http.socket, UNSENT_BYTES)
         size_bytes = None if file.is_streamed else file.size_bytes
         self.is_under_way = True
         headers = body_headers(size_bytes, asks_first=asks_first)

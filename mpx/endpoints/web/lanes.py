@@ -14,8 +14,9 @@ from mpx.engine.checksum_choice import SHORT_BYTES
 from mpx.engine.path_set import DEFAULT_PATH, Side
 from mpx.engine.receiving import ReceivingCounters
 from mpx.engine.stream import StreamCounters, StreamTotals, summed
-from mpx.net import tcp
+from mpx.net import pacing, tcp
 
+UNSENT_BYTES = 512 * 1024  # that the kernel may hold, so that goodput counts what has arrived
 _MOST_KEPT = 2
 
 
@@ -68,9 +69,7 @@ class LaneSet:
                     stop=self._context.failure.cancel.is_set,
                 )
             self.connected_s = http.connected_s
-            lane = ReceivingLane(http) if self._side == "sink" else WebLane(http)
-            with self._guard:
-                self._lanes[origin] = lane
+            lane = self._take(http)
         else:
             with self._guard:
                 self._lanes[origin] = self._lanes.pop(origin)
@@ -109,8 +108,16 @@ class LaneSet:
         """Take a connection over that was opened by others."""
         self.drop(http.origin)
         self.connected_s = http.connected_s
+        self._take(http)
+
+    def _take(self, http: HttpConnection) -> WebLane:
+        """Have a connection be a lane; others may have asked something over it before."""
+        if self._side == "source":
+            pacing.limit_unsent(http.socket, UNSENT_BYTES)
+        lane = ReceivingLane(http) if self._side == "sink" else WebLane(http)
         with self._guard:
-            self._lanes[http.origin] = ReceivingLane(http) if self._side == "sink" else WebLane(http)
+            self._lanes[http.origin] = lane
+        return lane
 
     def has(self, origin: Origin) -> bool:
         """Tell whether there is a lane to a server."""

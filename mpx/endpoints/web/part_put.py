@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, FileBody
-from mpx.endpoints.web.file_put import SHORT_BYTES, STORED_BPS, UNSENT_BYTES, body_headers, part_headers
+from mpx.endpoints.web.file_put import SHORT_BYTES, STORED_BPS, body_headers, part_headers
 from mpx.endpoints.web.lanes import LaneSet, WebLane
 from mpx.endpoints.web.refusals import REDIRECTS, is_success
 from mpx.endpoints.web.reply import HttpReply
@@ -127,7 +127,6 @@ class PartPut:
             self._lanes.drop(origin)
         lane = self._lanes.to(origin)
         if not lane.http.answered:
-            pacing.limit_unsent(lane.http.socket, UNSENT_BYTES)
             pacing.pace(lane.http.socket)
             self._left = None
         return lane

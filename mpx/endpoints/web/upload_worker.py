@@ -100,10 +100,8 @@ class WebUploadWorker(WebWorker):
 
     def _carry(self, file: FileTransfer) -> None:
         """Store a file whole, or have all workers store its parts."""
-        try:
-            fd = file.open(file.source, os.O_RDONLY)
-        except OSError as error:
-            self._scheduler.give_up(file, local_error(error, file.source, writing=False))
+        fd = self._open(file)
+        if fd is None:
             return
         try:
             if is_made_up(os.fstat(fd)):
@@ -134,6 +132,14 @@ class WebUploadWorker(WebWorker):
             file.close()
         if file.claim_whole():
             self.context.supervisor.whole(file)
+
+    def _open(self, file: FileTransfer) -> int | None:
+        """Open a source; None for one that cannot be, which is given up."""
+        try:
+            return file.open(file.source, os.O_RDONLY)
+        except OSError as error:
+            self._scheduler.give_up(file, local_error(error, file.source, writing=False))
+            return None
 
     def _goes_in_parts(self, file: FileTransfer) -> bool:
         is_fit = not (file.is_streamed or file.is_small or file.partial == file.final)
@@ -193,10 +199,8 @@ class WebUploadWorker(WebWorker):
 
     def _send_part(self, piece: Piece) -> None:
         file = piece.file
-        try:
-            fd = file.open(file.source, os.O_RDONLY)
-        except OSError as error:
-            self._scheduler.give_up(file, local_error(error, file.source, writing=False))
+        fd = self._open(file)
+        if fd is None:
             return
         try:
             self._parts.send(piece, fd)
