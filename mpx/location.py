@@ -17,8 +17,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):", re.IGNORECASE)
 _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
 WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
-WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *WEB_PORTS)  # schemes whose URLs name a host
-_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *WEB_PORTS)
+ROOT_PORTS = {"root": 1094, "roots": 1094}
+_USUAL_PORTS = {**WEB_PORTS, **ROOT_PORTS}
+WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *_USUAL_PORTS)  # schemes whose URLs name a host
+_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *_USUAL_PORTS)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
 _SCHEMES = (*_SERVERS, "file")
 _SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
@@ -48,9 +50,9 @@ class Location:
 
     @property
     def authority(self) -> str:
-        """Host and port; the usual port of the web is left out."""
+        """Host and port; a usual port is left out, but that of FTP."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}" if self.port and self.port != WEB_PORTS.get(self.scheme) else host
+        return f"{host}:{self.port}" if self.port and self.port != _USUAL_PORTS.get(self.scheme) else host
 
     @property
     def endpoint(self) -> tuple[str, str, str, int]:
@@ -149,7 +151,7 @@ def _server(text: str, scheme: str) -> Location:
         path = question + query
     try:
         parts = urlsplit(f"ftp://{authority}")
-        host, port = parts.hostname or "", parts.port or WEB_PORTS.get(scheme, FTP_PORT)
+        host, port = parts.hostname or "", parts.port or _USUAL_PORTS.get(scheme, FTP_PORT)
     except ValueError as error:
         raise UsageError(f"{text}: {error}; write {scheme}://HOST:PORT/NAME") from None
     if not host or re.search(r"[?#\s\x00-\x1f]", authority):
@@ -158,6 +160,8 @@ def _server(text: str, scheme: str) -> Location:
         raise UsageError(f"mpx://{host}: a token says who you are; leave what stands before @ out of the URL")
     if scheme in WEB_PORTS:
         return _of_the_web(Location(scheme, "/", host, port, _user(parts.username)), path)
+    if scheme in ROOT_PORTS:
+        return _of_xrootd(Location(scheme, "/", host, port, _user(parts.username)), path)
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
@@ -191,6 +195,14 @@ def _of_the_web(server: Location, path: str) -> Location:
     if re.search(r"[^\x21-\x7e]", query):
         raise UsageError(f"{server}: write blanks and letters beyond ASCII in the query as %20 and the like")
     return replace(server, name=name, query=query)
+
+
+def _of_xrootd(server: Location, path: str) -> Location:
+    """Read what stands behind the host of a root:// URL: `/name` as XRootD writes it, or `name`."""
+    name = unquote("/" + path.removeprefix("/"), errors="surrogateescape")
+    if "\0" in name or "\r" in name or "\n" in name:
+        raise UsageError(f"{server}: the name contains a NUL byte or the end of a line; no file there has it")
+    return replace(server, name=name)
 
 
 def _of_s3(text: str) -> Location:

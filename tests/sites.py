@@ -16,8 +16,9 @@ from grids import as_user, shared_grid
 from interop.sshd import HOST, private_sshd
 from interop.stock_server import StockServer
 
-from mpx.endpoints.sftp.endpoint import SftpEndpoint
-from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.lane_pool import LanePool
+from mpx.endpoints.sftp.lanes import LaneOptions
+from mpx.endpoints.sftp.ssh_files import SshFilesEndpoint
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.engine.endpoint import Endpoint
 from mpx.location import parse_location
@@ -182,7 +183,7 @@ def sftp_site(folder: Path) -> Iterator[Site]:
         with contextlib.closing(SshLogin(location)) as login, contextlib.closing(LanePool(login)) as pool:
             options = LaneOptions(20.0, 20.0, lambda: False)
             site = Site(folder, url, checksums=("sha256",), carries_lines=True)
-            site.reopen = lambda writing: SftpEndpoint(location, pool, options, writing=writing)
+            site.reopen = lambda writing: SshFilesEndpoint(location, pool, options, writing=writing)
             try:
                 yield site
             finally:

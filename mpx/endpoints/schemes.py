@@ -10,10 +10,17 @@ from mpx.endpoints.ftp import capabilities as ftp
 from mpx.endpoints.local import capabilities as local
 from mpx.endpoints.s3 import capabilities as s3
 from mpx.endpoints.web import capabilities as web
+from mpx.endpoints.xrootd import capabilities as xrootd
 from mpx.engine.capabilities import Capabilities
 from mpx.location import Location
 
-SCHEMES: Mapping[str, Capabilities] = {**web.SCHEMES, **s3.SCHEMES, **ftp.SCHEMES, **local.SCHEMES}
+SCHEMES: Mapping[str, Capabilities] = {
+    **web.SCHEMES,
+    **s3.SCHEMES,
+    **xrootd.SCHEMES,
+    **ftp.SCHEMES,
+    **local.SCHEMES,
+}
 
 
 def capabilities_of(location: Location) -> Capabilities:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from mpx.choices import PULL
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
+from mpx.endpoints.schemes import capabilities_of
+from mpx.engine.capabilities import PartsUp
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.shared_connections import SharedConnections
 from mpx.location import WEB_PORTS, Location
@@ -150,8 +152,14 @@ def carrier_for(
     if shared is not None:
         from mpx.endpoints.sftp.carrier import SftpCarrier
 
-        sessions = context.options.max_sessions
-        return SftpCarrier(as_lanes(shared), lane_options(options), context, upload=upload, sessions=sessions)
+        return SftpCarrier(
+            as_lanes(shared),
+            lane_options(options),
+            context,
+            upload=upload,
+            sessions=context.options.max_sessions,
+            whole_files=upload and capabilities_of(far).parts_up is PartsUp.NONE,
+        )
     if not mode_e:
         from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier
 

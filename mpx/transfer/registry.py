@@ -22,14 +22,15 @@ from mpx.engine.shared_connections import SharedConnections
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
-from mpx.location import WEB_PORTS, Location
+from mpx.location import ROOT_PORTS, WEB_PORTS, Location
 from mpx.options import CopyOptions
 from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.s3.access import S3Access
-    from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+    from mpx.endpoints.sftp.lane_pool import LanePool
+    from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
     from mpx.endpoints.web.access import WebAccess
 
 BY_HTTP = (*WEB_PORTS, "s3")  # schemes
@@ -102,6 +103,8 @@ def shared_connections(
 
     `queries`: of URLs, by name; `bound`: see session_options.
     """
+    if location.scheme in ROOT_PORTS:
+        return _xrootd_lanes(location, options, note)
     if location.scheme not in BY_HTTP:
         return None
     from mpx.endpoints.web.access import WebAccess
@@ -140,11 +143,27 @@ def shared_connections(
     return WebAccess(location, web, queries, note)
 
 
+def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Lanes":
+    from mpx.endpoints.sftp.program_lanes import ProgramLanes
+    from mpx.endpoints.web.bearer_tokens import BearerTokens
+    from mpx.endpoints.xrootd.process import XrootdOptions, XrootdProcess
+
+    told = XrootdOptions(
+        options.connect_timeout_s,
+        options.timeout_s,
+        options.ca,
+        options.certificate,
+        options.key,
+    )
+    tokens = BearerTokens(options.token_files)
+    return ProgramLanes(location.host, lambda: XrootdProcess(location, told, tokens), note)
+
+
 def log_in_to_probe(
     location: Location, options: CopyOptions, pool: SessionPool
 ) -> Callable[[SessionOptions], ClientSession] | None:
     """Return what opens a session for probes, where that is not in the clear."""
-    if location.scheme in ("file", "ftp", *BY_HTTP):
+    if location.scheme in ("file", "ftp", *BY_HTTP, *ROOT_PORTS):
         return None
     ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options, pool)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
@@ -194,16 +213,20 @@ def endpoint_at(
         from mpx.endpoints.web.endpoint import WebEndpoint
 
         return WebEndpoint(location, as_web(shared), writing=writing, stop=session.stop)
-    if shared is not None:
-        from mpx.endpoints.sftp.endpoint import SftpEndpoint
+    if location.scheme in ROOT_PORTS:
+        from mpx.endpoints.xrootd.endpoint import XrootdEndpoint
 
-        return SftpEndpoint(location, as_lanes(shared), lane_options(session), writing=writing)
+        return XrootdEndpoint(location, as_lanes(shared), lane_options(session), writing=writing)
+    if shared is not None:
+        from mpx.endpoints.sftp.ssh_files import SshFilesEndpoint
+
+        return SshFilesEndpoint(location, as_pool(shared), lane_options(session), writing=writing)
     return GridFtpEndpoint(location, session, writing=writing, note=note)
 
 
 def lane_options(session: SessionOptions) -> "LaneOptions":
     """Return how sessions of SFTP are opened."""
-    from mpx.endpoints.sftp.lane_pool import LaneOptions
+    from mpx.endpoints.sftp.lanes import LaneOptions
 
     return LaneOptions(
         session.connect_timeout_s,
@@ -230,8 +253,15 @@ def as_s3(shared: SharedConnections | None) -> "S3Access":
     return shared
 
 
-def as_lanes(shared: SharedConnections | None) -> "LanePool":
-    """Return the sessions of SFTP with a host."""
+def as_lanes(shared: SharedConnections | None) -> "Lanes":
+    """Return the sessions of SFTP with a host, or with programs of ours."""
+    from mpx.endpoints.sftp.program_lanes import ProgramLanes
+
+    return shared if isinstance(shared, ProgramLanes) else as_pool(shared)
+
+
+def as_pool(shared: SharedConnections | None) -> "LanePool":
+    """Return the sessions of SFTP with a host that an ssh leads to."""
     from mpx.endpoints.sftp.lane_pool import LanePool
 
     assert isinstance(shared, LanePool)

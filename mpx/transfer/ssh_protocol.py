@@ -116,7 +116,8 @@ def _sftp_lanes(
 ) -> "LanePool":
     """Return sessions of SFTP; raises why there are none."""
     from mpx.endpoints.ftp.ssh.answer import NoServer
-    from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+    from mpx.endpoints.sftp.lane_pool import LanePool
+    from mpx.endpoints.sftp.lanes import LaneOptions
     from mpx.endpoints.ssh.process import CommandEnded
 
     lanes = LanePool(login, note)

@@ -13,10 +13,11 @@ from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import mpx, running
 from sites import make
 
-from mpx.endpoints.sftp.endpoint import SftpEndpoint
-from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.lane_pool import LanePool
+from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.sftp.refusals import is_ok
 from mpx.endpoints.sftp.session import Request, SftpSession
+from mpx.endpoints.sftp.ssh_files import SshFilesEndpoint
 from mpx.endpoints.sftp.wire import FSYNC, Reply
 from mpx.endpoints.ssh.login import SshLogin
 from mpx.endpoints.ssh.process import SshProcess
@@ -282,7 +283,7 @@ def test_a_server_that_admits_few_open_files(
         login = stack.enter_context(contextlib.closing(SshLogin(location)))
         pool = stack.enter_context(contextlib.closing(LanePool(login)))
         options = LaneOptions(20.0, 20.0, lambda: False)
-        end = stack.enter_context(contextlib.closing(SftpEndpoint(location, pool, options, writing=True)))
+        end = stack.enter_context(contextlib.closing(SshFilesEndpoint(location, pool, options, writing=True)))
         notes: list[str] = []
         synced = count_synced(monkeypatch)
         for _ in range(3):

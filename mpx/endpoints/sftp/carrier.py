@@ -1,6 +1,6 @@
 """The carrier of SFTP: how many sessions of a copy work at once."""
 
-from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
 from mpx.endpoints.sftp.worker import SMALLEST_PIECE, SftpWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import RangeScheduler
@@ -12,12 +12,21 @@ class SftpCarrier(WorkerCarrier):
     """Between local files and those of an SFTP server. A stream is a session of its own."""
 
     def __init__(
-        self, pool: LanePool, options: LaneOptions, context: CarrierContext, *, upload: bool, sessions: int
+        self,
+        pool: Lanes,
+        options: LaneOptions,
+        context: CarrierContext,
+        *,
+        upload: bool,
+        sessions: int,
+        whole_files: bool = False,
     ) -> None:
+        """`sessions`: at most. `whole_files`: each is moved by one of them, from its first byte on."""
         super().__init__(context)
         scheduler = RangeScheduler(context, SMALLEST_PIECE)
         self._lanes = [
-            SftpWorker(i, pool, options, context, scheduler, upload=upload) for i in range(sessions)
+            SftpWorker(i, pool, options, context, scheduler, upload=upload, whole_files=whole_files)
+            for i in range(sessions)
         ]
         self._workers = self._lanes
 
@@ -34,5 +43,5 @@ class SftpCarrier(WorkerCarrier):
             worker.target = 1 if i < streams else 0
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
-        """See Carrier. The connections are those of ssh."""
-        raise UsageError(f"ssh moves the data, so that {name!r} cannot be chosen for them")
+        """See Carrier. The connections are not ours."""
+        raise UsageError(f"another program moves the data, so that {name!r} cannot be chosen for them")

@@ -1,21 +1,18 @@
-"""The files of a host that is reached by SFTP, as an endpoint."""
+"""Files that are reached by SFTP, as an endpoint: whoever serves it, see SshFilesEndpoint and others."""
 
 import posixpath
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from mpx.endpoints.sftp import wire
-from mpx.endpoints.sftp.capabilities import SFTP
 from mpx.endpoints.sftp.commit import SftpCommit
 from mpx.endpoints.sftp.describe import info_of
-from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
 from mpx.endpoints.sftp.listing import Listing
 from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
-from mpx.endpoints.sftp.remote_sums import RemoteSums
 from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Names, PacketKind, Reply
-from mpx.endpoints.tickets import without_tickets
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, MpxError, SourceError, UsageError
@@ -28,16 +25,15 @@ ROOM_S = 1.0  # that an answer counts: who lists many small files asks every few
 MOST_LINKS = 40  # that are followed one after the other
 
 
-class SftpEndpoint:
+class SftpEndpoint(ABC):
     """Takes a session of the pool when first used."""
 
-    def __init__(self, location: Location, pool: LanePool, options: LaneOptions, *, writing: bool) -> None:
+    def __init__(self, location: Location, lanes: Lanes, options: LaneOptions, *, writing: bool) -> None:
         self.location = location
-        self._pool = pool
+        self._lanes = lanes
         self._options = options
         self._refusal: type[MpxError] = DestinationError if writing else SourceError
         self._session: SftpSession | None = None
-        self._sums = RemoteSums(pool, options, self.let_go)
         self._listing: Listing | None = None  # under way
         self._room: tuple[tuple[str | None, float], int | None] = (None, 0.0), None  # of a folder, when told
 
@@ -48,7 +44,7 @@ class SftpEndpoint:
             self._session.close()
             self._session = None
         if self._session is None:
-            self._session = self._pool.open(self._options)
+            self._session = self._lanes.open(self._options)
         return self._session
 
     def _ask(self, requests: Sequence[Request]) -> list[Reply]:
@@ -66,19 +62,15 @@ class SftpEndpoint:
     protection = Protection()
 
     @property
+    @abstractmethod
     def capabilities(self) -> Capabilities:
         """See Endpoint."""
-        host = self.location.host
-        why = f"{host} has no mpx, and ssh moves the data; give --bootstrap too"
-        return replace(SFTP, third_party=without_tickets(host), why_program=why)
 
+    @abstractmethod
     def find_out(self, *questions: Question) -> Capabilities:
-        """See Endpoint. Checksums are those that the account there has a program for."""
-        if Question.CHECKSUMS in questions and not self._sums.is_there:
-            return replace(self.capabilities, checksums=(), part_checksums=())
-        return self.capabilities
+        """See Endpoint."""
 
-    def foresee(self, names: Sequence[str]) -> None:
+    def foresee(self, names: Sequence[str]) -> None:  # noqa: B027  nothing is to be done
         """See Endpoint. A question costs no more than a round trip, as the session is there."""
 
     def check_name(self, name: str) -> None:
@@ -94,6 +86,8 @@ class SftpEndpoint:
         except BaseException:
             self.close()
             raise
+
+    info_of = staticmethod(info_of)  # what is told of a name
 
     # --- describing ----------------------------------------------------------------------------------
 
@@ -117,7 +111,7 @@ class SftpEndpoint:
         found: list[FileInfo | MpxError | None] = []
         for name, reply in zip(names, replies, strict=True):
             if isinstance(reply, Described):
-                found.append(info_of(reply.attributes))
+                found.append(self.info_of(reply.attributes, ""))
             else:
                 found.append(None if is_missing(reply) else self._refused(reply, "describe", name))
         links = [i for i, info in enumerate(found) if isinstance(info, FileInfo) and info.kind is Kind.LINK]
@@ -125,7 +119,7 @@ class SftpEndpoint:
         for i, target in zip(links, targets, strict=True):
             described = replies[i]
             if isinstance(target, Names) and target.entries and isinstance(described, Described):
-                found[i] = info_of(described.attributes, wire.decoded(target.entries[0].name))
+                found[i] = self.info_of(described.attributes, wire.decoded(target.entries[0].name))
         return found
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
@@ -135,7 +129,9 @@ class SftpEndpoint:
 
     def entries(self, name: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """See Endpoint."""
-        listing = Listing(self._ask, name or ".", lambda reply: self._refused(reply, "list", name))
+        listing = Listing(
+            self._ask, name or ".", lambda reply: self._refused(reply, "list", name), self.info_of
+        )
         self._listing = listing
         yield from listing.found()
         self._listing = None
@@ -227,13 +223,11 @@ class SftpEndpoint:
 
     # --- checking ------------------------------------------------------------------------------------
 
+    @abstractmethod
     def checksums(
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
         """See Endpoint."""
-        if algorithm != RemoteSums.ALGORITHM:
-            return [RemoteSums.none(self.location.host, self._refusal) for _ in parts]
-        return self._sums.of(parts, self._refusal, stop)
 
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint. Asks the nearest folder that exists, if the server tells of any; not each time."""
@@ -262,7 +256,7 @@ class SftpEndpoint:
 
     def pause(self) -> None:
         """See Endpoint."""
-        if self._pool.is_wanted:
+        if self._lanes.is_wanted:
             self.let_go()
 
     def let_go(self) -> None:
@@ -271,7 +265,7 @@ class SftpEndpoint:
             self._listing.read_ahead()
         session, self._session = self._session, None
         if session is not None:
-            self._pool.give_back(session)
+            self._lanes.give_back(session)
 
     def close(self) -> None:
         """See Endpoint."""

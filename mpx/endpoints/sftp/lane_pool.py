@@ -11,10 +11,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from mpx.endpoints.sftp import sums_script
+from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.sftp.session import SftpSession
 from mpx.endpoints.sftp.sums_shell import SumsShell
 from mpx.endpoints.ssh.command_line import of_subsystem
@@ -35,29 +36,14 @@ Lane = SftpSession | SumsShell
 OneLane = TypeVar("OneLane", SftpSession, SumsShell)
 
 
-@dataclass(frozen=True, slots=True)
-class LaneOptions:
-    """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn.
-
-    `while_waiting`, for a turn, is called now and then. `moves_data`: so that a connection of its own is
-    worth a login.
-    """
-
-    connect_timeout_s: float
-    timeout_s: float
-    stop: Callable[[], bool]
-    waits_for_turn: bool = True
-    moves_data: bool = False
-    while_waiting: Callable[[], None] = lambda: None
-
-
 class LanePool(TurnsForSessions[Lane, Lane]):
     """For any thread. `note` takes a line for the report."""
 
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
         super().__init__(note)
         self.login = login
-        self.begins_in = ""  # see SftpSession; each begins in the same folder
+        self.name = login.name
+        self.begins_in = ""  # each begins in the same folder
         self._alone_from_s = 0.0  # when a connection of its own is tried again
         self._first_login = threading.Lock()  # held while it is made, so that the user is asked once
         self._trying_alone = threading.Lock()  # held while it is not known whether a login asks for anything

@@ -24,6 +24,7 @@ from mpx.text import quoted
 
 AT_ONCE = 8  # questions for more; OpenSSH answers each with a hundred names
 
+InfoOf = Callable[[Attributes, str], FileInfo]  # the second is where a link leads
 Found = tuple[str, FileInfo | MpxError]
 
 
@@ -35,11 +36,12 @@ class Listing:
         ask: Callable[[Sequence[Request]], list[Reply]],
         folder: str,
         error_of: Callable[[Reply], MpxError],
+        info_of: InfoOf = info_of,
     ) -> None:
-        """Open the folder; raises what `error_of` makes of a refusal."""
+        """Open the folder; raises what `error_of` makes of a refusal. `info_of`: what attributes mean."""
         self._ask = ask
         self._folder = folder
-        self._error_of = error_of
+        self._error_of, self._info_of = error_of, info_of
         self._some = 1
         self._is_ended = False
         self._ahead: deque[list[Found]] = deque()
@@ -90,7 +92,8 @@ class Listing:
             reply = told.get(each.name)
             if reply is None or not is_missing(reply):
                 infos[each.name] = reply.attributes if isinstance(reply, Described) else each.attributes
-        links = [name for name, attributes in infos.items() if info_of(attributes).kind is Kind.LINK]
+        listed = {name: self._info_of(attributes, "") for name, attributes in infos.items()}
+        links = [name for name, info in listed.items() if info.kind is Kind.LINK]
         leads = self._ask([request(PacketKind.READLINK, self._field(name)) for name in links])
         targets = {
             name: wire.decoded(reply.entries[0].name)
@@ -98,7 +101,7 @@ class Listing:
             if isinstance(reply, Names) and reply.entries
         }
         for name, attributes in infos.items():
-            yield wire.decoded(name), info_of(attributes, targets.get(name, ""))
+            yield wire.decoded(name), self._info_of(attributes, targets.get(name, ""))
 
     def _field(self, name: bytes) -> bytes:
         return wire.text(wire.encoded(self._folder).rstrip(b"/") + b"/" + name)

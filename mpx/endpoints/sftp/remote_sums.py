@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import sums_script, wire
-from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.lane_pool import LanePool
+from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.sftp.sums_shell import SumsShell
 from mpx.endpoints.ssh.process import CommandEnded
 from mpx.engine.endpoint import Part
@@ -58,7 +59,7 @@ class RemoteSums:
 
         Raises ConnectionLost, TransferTimeout and AuthenticationError where the shell is lost, Interrupted.
         """
-        host = self._pool.login.name
+        host = self._pool.name
         if self._is_there is False:
             return [self.none(host, refusal) for _ in parts]
         try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mpx.endpoints.child_process import ChildProcess
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.inbox import Inbox
 from mpx.endpoints.sftp.wire import (
@@ -26,7 +27,6 @@ from mpx.endpoints.sftp.wire import (
     Status,
     WireError,
 )
-from mpx.endpoints.ssh.process import SshProcess
 from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.text import quoted
 
@@ -52,7 +52,7 @@ _ANSWERS: dict[PacketKind, type[Reply]] = {
     PacketKind.LSTAT: Described,
     PacketKind.FSTAT: Described,
 }
-_TELLING = (wire.LIMITS, wire.STATVFS)  # extensions that are answered by more than a status
+_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM)  # extensions that are answered by more than a status
 
 Then = Callable[[Reply], None]
 
@@ -77,9 +77,9 @@ def extended(extension: str, *fields: bytes) -> Request:
 
 
 class SftpSession:
-    """A session through an ssh that was started for it."""
+    """A session through an ssh, or with a program of ours, that was started for it."""
 
-    def __init__(self, process: SshProcess, timeout_s: float, stop: Callable[[], bool]) -> None:
+    def __init__(self, process: ChildProcess, timeout_s: float, stop: Callable[[], bool]) -> None:
         """`timeout_s`: for how long nothing may move; `stop` is asked while waiting (Interrupted)."""
         self.host = process.host
         self.stop = stop
@@ -105,7 +105,7 @@ class SftpSession:
     def begin(self, wait_s: float) -> None:
         """Begin the dialogue, within so many seconds, as somebody may have to type a password.
 
-        Raises as SshProcess.peek, and ConnectionLost for what is no SFTP.
+        Raises as ChildProcess.peek, and ConnectionLost for what is no SFTP.
         """
         until_s = time.monotonic() + wait_s
         self._process.send(wire.init())
@@ -125,7 +125,7 @@ class SftpSession:
                 self._exchange(STOP_INTERVAL_S)
         if version[0].number < wire.VERSION:
             raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
-        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
+        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS, wire.CHECKSUM)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
         limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []

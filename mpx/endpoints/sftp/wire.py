@@ -19,7 +19,14 @@ POSIX_RENAME = "posix-rename@openssh.com"
 FSYNC = "fsync@openssh.com"
 LIMITS = "limits@openssh.com"
 STATVFS = "statvfs@openssh.com"
-_OF_EXTENSION = {POSIX_RENAME: b"1", FSYNC: b"1", LIMITS: b"1", STATVFS: b"2"}  # as they are announced
+CHECKSUM = "checksum@mpx"  # of a whole file, by name and algorithm: of servers that are programs of ours
+_OF_EXTENSION = {
+    POSIX_RENAME: b"1",
+    FSYNC: b"1",
+    LIMITS: b"1",
+    STATVFS: b"2",
+    CHECKSUM: b"1",
+}  # as they are announced
 
 _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
 _HEADER = struct.Struct(">IBI")
@@ -248,7 +255,7 @@ def decoded(value: bytes) -> str:
 # --- reading ---------------------------------------------------------------------------------------
 
 
-class _Fields:
+class PacketFields:
     """Takes one field after the other from the body of a packet; raises WireError where there is none."""
 
     def __init__(self, body: memoryview) -> None:
@@ -257,9 +264,11 @@ class _Fields:
 
     @property
     def is_at_end(self) -> bool:
+        """Whether no field is left."""
         return self._position == len(self._body)
 
     def take(self, size_bytes: int) -> memoryview:
+        """Take so many bytes."""
         end = self._position + size_bytes
         if end > len(self._body):
             raise WireError("a packet ends within a field")
@@ -268,17 +277,21 @@ class _Fields:
         return piece
 
     def u32(self) -> int:
+        """Take an integer of 32 bits."""
         value: int = _U32.unpack(self.take(4))[0]
         return value
 
     def u64(self) -> int:
+        """Take an integer of 64 bits."""
         value: int = _U64.unpack(self.take(8))[0]
         return value
 
     def text(self) -> memoryview:
+        """Take a text."""
         return self.take(self.u32())
 
     def attributes(self) -> Attributes:
+        """Take attributes."""
         flags = self.u32()
         size_bytes = self.u64() if flags & _HAS_SIZE else None
         if flags & _HAS_IDS:
@@ -294,11 +307,13 @@ class _Fields:
         return Attributes(size_bytes, mode, modified_s)
 
     def entry(self) -> FolderEntry:
+        """Take a name in a folder."""
         found = bytes(self.text())
         self.text()  # a line for people
         return FolderEntry(found, self.attributes())
 
     def names(self) -> Iterator[FolderEntry]:
+        """Take a count, and so many names."""
         count = self.u32()
         if count > MOST_ENTRIES:
             raise WireError(f"a packet claims to have {count} names")
@@ -306,6 +321,7 @@ class _Fields:
             yield self.entry()
 
     def status(self) -> Status:
+        """Take an outcome."""
         code = self.u32()
         # Some old servers leave the words out.
         return Status(code, "" if self.is_at_end else bytes(self.text()).decode("utf-8", "replace"))
@@ -317,7 +333,7 @@ def parse_reply(packet: memoryview) -> tuple[int, Reply]:
         _, done, code = _DONE.unpack_from(packet)
         if code == Code.OK:
             return done, _IS_DONE
-    fields = _Fields(packet)
+    fields = PacketFields(packet)
     kind, number = fields.take(1)[0], fields.u32()
     if kind == PacketKind.DATA:
         return number, Data(fields.text())
@@ -336,7 +352,7 @@ def parse_reply(packet: memoryview) -> tuple[int, Reply]:
 
 def parse_version(packet: memoryview) -> Version:
     """Read the answer to `init`, without its length."""
-    fields = _Fields(packet)
+    fields = PacketFields(packet)
     if fields.take(1)[0] != PacketKind.VERSION:
         raise WireError("something else than its version")
     number, extensions = fields.u32(), {}
@@ -353,13 +369,13 @@ def offers(version: Version, extended: str) -> bool:
 
 def parse_limits(content: bytes) -> ServerLimits:
     """Read the answer to LIMITS."""
-    fields = _Fields(memoryview(content))
+    fields = PacketFields(memoryview(content))
     return ServerLimits(fields.u64(), fields.u64(), fields.u64(), fields.u64())
 
 
 def parse_room(content: bytes) -> FileSystemRoom:
     """Read the answer to STATVFS."""
-    fields = _Fields(memoryview(content))
+    fields = PacketFields(memoryview(content))
     fields.u64()
     unit_bytes, blocks = fields.u64(), fields.u64()
     fields.u64()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
-from mpx.endpoints.sftp.lane_pool import LaneOptions, LanePool
+from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
 from mpx.endpoints.sftp.session import (
     HANDLES_LEFT,
     MOST_UNTOLD,
@@ -37,18 +37,19 @@ class SftpWorker(SessionWorker):
     def __init__(
         self,
         number: int,
-        pool: LanePool,
+        pool: Lanes,
         options: LaneOptions,
         context: CarrierContext,
         scheduler: RangeScheduler,
         *,
         upload: bool,
+        whole_files: bool,
     ) -> None:
-        super().__init__("sftp", number, pool.login.name, context)
+        super().__init__("sftp", number, pool.name, context)
         self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
         self._session: SftpSession | None = None  # replaced by this thread; others only cut it
         # This thread's own:
-        self._pool = pool
+        self._pool, self._whole_files = pool, whole_files
         self._options = LaneOptions(
             options.connect_timeout_s,
             options.timeout_s,
@@ -56,7 +57,7 @@ class SftpWorker(SessionWorker):
             waits_for_turn=number == 0,
             moves_data=number > 0,  # the first begins at once, in the connection that is there
         )
-        self._moving = Moving(context, scheduler, pool.login.name, LEAST_WINDOW_BYTES)
+        self._moving = Moving(context, scheduler, pool.name, LEAST_WINDOW_BYTES)
         self._mover: Mover = Upload(self._moving) if upload else Download(self._moving)
         self._jobs: list[Job] = []
         self._most_files = MOST_FILES
@@ -118,7 +119,8 @@ class SftpWorker(SessionWorker):
             return
         todo_bytes = sum(job.todo_bytes for job in self._jobs if job.todo)
         while self.target and todo_bytes < self._moving.window_bytes and len(self._jobs) < most:
-            piece = self._moving.scheduler.take(self._piece_bytes)
+            scheduler = self._moving.scheduler
+            piece = scheduler.take_file() if self._whole_files else scheduler.take(self._piece_bytes)
             if piece is None:
                 return
             self._give(session, piece)

@@ -114,6 +114,9 @@ xrd.port {port}
 xrd.protocol http:{port} libXrdHttp.so
 xrd.tls {state}/host.pem {state}/host.key
 xrd.tlsca certdir {state}/trusted
+xrootd.tls capable all
+xrootd.seclib libXrdSec.so
+sec.protocol ztn
 {f"xrootd.chksum {checksums}" if checksums else ""}
 http.cadir {state}/trusted
 http.cert {state}/host.pem

@@ -1,0 +1,36 @@
+"""The program that has XRootD's client library: `python -m mpx.endpoints.xrootd root://HOST:PORT`.
+
+It serves SFTP on its standard input, which is a socket, to the mpx that started it. Credentials and settings
+come by the environment, as the library takes them.
+"""
+
+import os
+import socket
+import sys
+from typing import NoReturn
+
+from mpx.endpoints.sftp.served.server import StorageServer
+from mpx.endpoints.xrootd.exits import NO_LIBRARY
+
+MOST_OPEN = 256
+
+
+def end(code: int, why: str) -> NoReturn:
+    """End at once, from any thread, with a line for who reads what we say."""
+    os.write(2, f"{why}\n".encode("utf-8", "replace"))
+    os._exit(code)
+
+
+def main() -> None:
+    """Serve until whoever started us has gone."""
+    try:
+        from mpx.endpoints.xrootd.storage import XrootdStorage
+    except ImportError as error:
+        end(NO_LIBRARY, str(error))
+    with socket.socket(fileno=os.dup(0)) as connection:
+        StorageServer(XrootdStorage(sys.argv[1], end), connection, MOST_OPEN).serve()
+    os._exit(0)  # threads of the library may still wait for what nobody needs
+
+
+if __name__ == "__main__":
+    main()

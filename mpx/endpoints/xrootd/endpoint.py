@@ -1,0 +1,78 @@
+"""The files of a server of XRootD, as an endpoint: a program of ours serves them by SFTP."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.describe import info_of
+from mpx.endpoints.sftp.endpoint import SftpEndpoint
+from mpx.endpoints.sftp.refusals import is_missing
+from mpx.endpoints.sftp.session import extended
+from mpx.endpoints.sftp.wire import Attributes, Extended, Reply
+from mpx.endpoints.xrootd.capabilities import CHECKSUMS, XROOTD
+from mpx.endpoints.xrootd.meaning import parse_sum
+from mpx.engine.capabilities import Capabilities, Question
+from mpx.engine.endpoint import FileInfo, Part
+from mpx.errors import NoChecksum, UsageError
+from mpx.text import quoted
+
+SUMS_AT_ONCE = 2  # who asks for more than a server computes at once waits for half a minute, or is refused
+
+
+class XrootdEndpoint(SftpEndpoint):
+    """See SftpEndpoint."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Endpoint."""
+        return XROOTD
+
+    def find_out(self, *questions: Question) -> Capabilities:  # noqa: ARG002  a file shows which there are
+        """See Endpoint."""
+        return XROOTD
+
+    @staticmethod
+    def info_of(attributes: Attributes, link_target: str = "") -> FileInfo:
+        """Return what is told of a name: XRootD tells no modes."""
+        return replace(info_of(attributes, link_target), mode=None)
+
+    def check_name(self, name: str) -> None:
+        """See Endpoint."""
+        super().check_name(name)
+        if "?" in name:
+            raise UsageError(
+                f"the name {quoted(name)} has a ?, behind which XRootD takes what follows for no part of it; "
+                "rename it"
+            )
+
+    def checksums(
+        self,
+        algorithm: str,
+        parts: Sequence[Part],
+        stop: Callable[[], bool],  # noqa: ARG002  the session asks it
+    ) -> list[str | Exception]:
+        """See Endpoint. Of whole files; the server reads each for it."""
+        if algorithm not in CHECKSUMS:
+            return [NoChecksum(self._refusal(f"{self.location.host} computes no {algorithm}")) for _ in parts]
+        whole = [part for part in parts if part.is_whole]
+        fields = wire.text(algorithm.encode())
+        asked = [extended(wire.CHECKSUM, wire.name(part.name), fields) for part in whole]
+        replies: list[Reply] = []
+        for first in range(0, len(asked), SUMS_AT_ONCE):
+            replies += self._ask(asked[first : first + SUMS_AT_ONCE])
+        found = dict(zip(whole, replies, strict=True))
+        return [
+            self._sum(algorithm, part, found[part])
+            if part in found
+            else NoChecksum(self._refusal(f"{self.location.host} computes none of parts of files"))
+            for part in parts
+        ]
+
+    def _sum(self, algorithm: str, part: Part, reply: Reply) -> str | Exception:
+        if isinstance(reply, Extended):
+            found = parse_sum(reply.content, algorithm)
+            if found:
+                return found
+            return NoChecksum(self._refusal(f"{self.location.host} tells another checksum than {algorithm}"))
+        refusal = self._refused(reply, f"compute the {algorithm} of", part.name)
+        return refusal if is_missing(reply) else NoChecksum(refusal)

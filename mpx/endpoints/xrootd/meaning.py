@@ -1,0 +1,48 @@
+"""What XRootD's client library tells, in the words of SFTP. Pure.
+
+XRootD's codes: XProtocol (kXR_...), and those of the client itself (XrdCl::err...).
+"""
+
+import stat
+
+from mpx.endpoints.sftp.wire import Attributes, Code, Status
+
+IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
+ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
+AUTHENTICATION = 204  # of the client: no login was accepted
+
+_CODES = {
+    3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
+    3011: Code.NO_SUCH_FILE,  # kXR_NotFound
+    3013: Code.OP_UNSUPPORTED,  # kXR_Unsupported
+}
+
+
+def attributes(size_bytes: int, flags: int, modified_s: int) -> Attributes:
+    """Return what is told of a name. XRootD tells no modes but whether it can be written."""
+    beside = stat.S_IFCHR if flags & IS_OTHER else stat.S_IFREG
+    return Attributes(size_bytes, stat.S_IFDIR if flags & IS_DIR else beside, modified_s)
+
+
+def refusal(errno: int, message: str) -> Status:
+    """Return what it means that a server refuses something."""
+    return Status(_CODES.get(errno, Code.FAILURE), told(message))
+
+
+def told(message: str) -> str:
+    """Return what the library says, without `[ERROR] Server responded with an error: [3011]` before it."""
+    text = " ".join(message.split())
+    for frame in ("[ERROR] Server responded with an error:", "[ERROR]", "[FATAL]"):
+        text = text.removeprefix(frame).strip()
+    if text.startswith("[3") and "] " in text:
+        text = text.partition("] ")[2]
+    return text
+
+
+def parse_sum(content: bytes, algorithm: str) -> str:
+    """Read the answer to who asks for a checksum, `adler32 0a1b2c3d`; empty where it is of another kind."""
+    name, _, digits = content.decode("ascii", "replace").strip().partition(" ")
+    value = digits.strip().lower()
+    length = {"adler32": 8, "md5": 32}.get(algorithm, 0)
+    is_hexadecimal = bool(value) and not value.strip("0123456789abcdef")
+    return value.zfill(length) if name.lower() == algorithm and is_hexadecimal else ""

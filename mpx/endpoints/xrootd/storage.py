@@ -1,0 +1,304 @@
+"""A server of XRootD as a storage that is served by SFTP: each request is one of its, none is waited for."""
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from XRootD import client
+from XRootD.client.flags import AccessMode, DirListFlags, MkDirFlags, OpenFlags, QueryCode
+
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.served.replies import one_name
+from mpx.endpoints.sftp.served.requests import Asked
+from mpx.endpoints.sftp.served.server import Answer
+from mpx.endpoints.sftp.wire import (
+    CHECKSUM,
+    Attributes,
+    Code,
+    Data,
+    Described,
+    Extended,
+    FolderEntry,
+    Handle,
+    Names,
+    Open,
+    PacketKind,
+    Reply,
+    Status,
+)
+from mpx.endpoints.xrootd import meaning
+from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
+from mpx.endpoints.xrootd.open_file import OpenFile
+
+NAMES_AT_ONCE = 500
+DONE = Status(Code.OK)
+_UNKNOWN = Status(Code.FAILURE, "no such handle")
+_FILE_MODE = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
+_FOLDER_MODE = _FILE_MODE | AccessMode.UX | AccessMode.GX | AccessMode.OX
+
+
+class XrootdStorage:
+    """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
+
+    extensions: Mapping[str, str] = MappingProxyType({wire.POSIX_RENAME: "1", CHECKSUM: "1"})
+
+    def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
+        """`url`: `root://host:port`. `lost`: see exits.py."""
+        self._url = url
+        self._lost = lost
+        self._server = client.FileSystem(url)
+        self._files: dict[bytes, OpenFile] = {}
+        self._listings: dict[bytes, list[FolderEntry]] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # held to use what is open: answers come from threads of the library
+
+    def ask(self, asked: Asked, answer: Answer, /) -> None:
+        """See Storage."""
+        if asked.extension:
+            self._ask_extension(asked, answer)
+            return
+        does = {
+            PacketKind.STAT: self._stat,
+            PacketKind.LSTAT: self._stat,  # it has no links
+            PacketKind.OPEN: self._open,
+            PacketKind.CLOSE: self._close,
+            PacketKind.READ: self._read,
+            PacketKind.WRITE: self._write,
+            PacketKind.OPENDIR: self._list,
+            PacketKind.READDIR: self._next_names,
+            PacketKind.MKDIR: self._make_folder,
+            PacketKind.REMOVE: self._remove,
+            PacketKind.RMDIR: self._remove_folder,
+            PacketKind.RENAME: self._rename,
+            PacketKind.SETSTAT: self._set,
+            PacketKind.FSETSTAT: self._set_open,
+            PacketKind.REALPATH: self._real_path,
+        }.get(asked.kind)
+        if does is None:
+            answer(Status(Code.OP_UNSUPPORTED, "XRootD has no such request"))
+        else:
+            does(asked, answer)
+
+    def close(self) -> None:
+        """See Storage."""
+        with self._lock:
+            files, self._files = list(self._files.values()), {}
+        for each in files:
+            each.file.close()
+
+    # --- names -----------------------------------------------------------------------------------------
+
+    def _stat(self, asked: Asked, answer: Answer) -> None:
+        self._start(
+            self._server.stat, answer, lambda found: Described(_attributes(found)), _text(asked.subject)
+        )
+
+    def _list(self, asked: Asked, answer: Answer) -> None:
+        def listed(found: Any) -> Handle:
+            entries = [
+                FolderEntry(
+                    entry.name.encode("utf-8", "surrogateescape"),
+                    _attributes(entry.statinfo) if entry.statinfo else Attributes(),
+                )
+                for entry in found
+            ]
+            return Handle(self._keep(self._listings, entries))
+
+        self._start(self._server.dirlist, answer, listed, _text(asked.subject), DirListFlags.STAT)
+
+    def _next_names(self, asked: Asked, answer: Answer) -> None:
+        with self._lock:
+            left = self._listings.get(asked.subject)
+            if left is None:
+                answer(_UNKNOWN)
+                return
+            some = left[:NAMES_AT_ONCE]
+            del left[:NAMES_AT_ONCE]
+        answer(Names(tuple(some)) if some else Status(Code.EOF))
+
+    def _make_folder(self, asked: Asked, answer: Answer) -> None:
+        self._start(self._server.mkdir, answer, _done, _text(asked.subject), MkDirFlags.NONE, _FOLDER_MODE)
+
+    def _remove(self, asked: Asked, answer: Answer) -> None:
+        self._start(self._server.rm, answer, _done, _text(asked.subject))
+
+    def _remove_folder(self, asked: Asked, answer: Answer) -> None:
+        self._start(self._server.rmdir, answer, _done, _text(asked.subject))
+
+    def _rename(self, asked: Asked, answer: Answer) -> None:
+        self._start(self._server.mv, answer, _done, _text(asked.subject), _text(asked.other))
+
+    def _set(self, asked: Asked, answer: Answer) -> None:
+        """Set what can be set of a name: neither times nor modes are kept by all that serve root://."""
+        size_bytes, mode = asked.attributes.size_bytes, asked.attributes.mode
+        if asked.attributes.modified_s is not None:
+            answer(Status(Code.OP_UNSUPPORTED, "XRootD sets no times"))
+        elif size_bytes is not None:
+            self._start(self._server.truncate, answer, _done, _text(asked.subject), size_bytes)
+        elif mode is not None:
+            self._start(self._server.chmod, answer, _done, _text(asked.subject), _access(mode))
+        else:
+            answer(DONE)
+
+    @staticmethod
+    def _real_path(asked: Asked, answer: Answer) -> None:
+        name = asked.subject
+        answer(one_name(name if name.startswith(b"/") else b"/" + name.removeprefix(b".")))
+
+    def _ask_extension(self, asked: Asked, answer: Answer) -> None:
+        if asked.extension == wire.POSIX_RENAME:
+            self._rename(asked, answer)
+            return
+        asks = f"{_text(asked.subject)}?cks.type={_text(asked.other)}"
+        self._start(self._server.query, answer, _sum, QueryCode.CHECKSUM, asks)
+
+    # --- files -----------------------------------------------------------------------------------------
+
+    def _open(self, asked: Asked, answer: Answer) -> None:
+        flags, url = asked.flags, f"{self._url}{_text(asked.subject)}"
+        if not flags & Open.WRITE:
+            self._begin(url, OpenFlags.READ, answer, None)
+        elif flags & Open.TRUNCATE:
+            self._begin(url, OpenFlags.DELETE, answer, None)
+        elif flags & Open.CREATE:
+            self._begin(url, OpenFlags.UPDATE, answer, OpenFlags.NEW)
+        else:
+            self._begin(url, OpenFlags.UPDATE, answer, None)
+
+    def _begin(self, url: str, flags: int, answer: Answer, where_missing: int | None) -> None:
+        """Open a file; where it does not exist, once more with other flags."""
+        file = client.File()
+
+        def opened(status: Any, _found: Any, _hosts: Any) -> None:
+            if status.ok:
+                answer(Handle(self._keep(self._files, OpenFile(file))))
+                return
+            reply = self._refused(status)
+            if where_missing is not None and reply.code == Code.NO_SUCH_FILE:
+                self._begin(url, where_missing, answer, None)
+            else:
+                answer(reply)
+
+        self._check(file.open(url, flags, _FILE_MODE, callback=opened), answer)
+
+    def _close(self, asked: Asked, answer: Answer) -> None:
+        with self._lock:
+            opened = self._files.pop(asked.subject, None)
+            was_listing = self._listings.pop(asked.subject, None) is not None
+        if opened is None:
+            answer(DONE if was_listing else _UNKNOWN)
+        else:
+            opened.alone(partial(self._start, opened.file.close, answer, _done))
+
+    def _read(self, asked: Asked, answer: Answer) -> None:
+        opened = self._opened(asked, answer)
+        if opened is None:
+            return
+        does, then = opened.file.read, _after(opened, answer)
+        opened.beside(lambda: self._start(does, then, _data, asked.offset, asked.size_bytes))
+
+    def _write(self, asked: Asked, answer: Answer) -> None:
+        opened, data = self._opened(asked, answer), bytes(asked.data)
+        if opened is None:
+            return
+        if not data:
+            answer(DONE)
+            return
+        # The library keeps no reference to what it sends, so the answer does.
+        does, then, stored = opened.file.write, _after(opened, answer), partial(_stored, data)
+        opened.beside(lambda: self._start(does, then, stored, data, asked.offset, len(data)))
+
+    def _set_open(self, asked: Asked, answer: Answer) -> None:
+        """Cut an open file; nothing else is asked of one."""
+        opened, size_bytes = self._opened(asked, answer), asked.attributes.size_bytes
+        if opened is None:
+            return
+        if size_bytes is None:
+            answer(Status(Code.OP_UNSUPPORTED, "only sizes of open files are set"))
+            return
+        does, then = opened.file.truncate, _after(opened, answer)
+        opened.alone(lambda: self._start(does, then, _done, size_bytes))
+
+    def _opened(self, asked: Asked, answer: Answer) -> OpenFile | None:
+        """Return the file of a handle; answers where there is none."""
+        with self._lock:
+            found = self._files.get(asked.subject)
+        if found is None:
+            answer(_UNKNOWN)
+        return found
+
+    # --- asking ----------------------------------------------------------------------------------------
+
+    def _keep(self, held: dict[bytes, Any], value: Any) -> bytes:
+        handle = str(next(self._numbers)).encode()
+        with self._lock:
+            held[handle] = value
+        return handle
+
+    def _start(
+        self, does: Callable[..., Any], answer: Answer, then: Callable[[Any], Any], *words: Any
+    ) -> None:
+        """Have the library do something, and answer when it has done it."""
+
+        def done(status: Any, found: Any, _hosts: Sequence[Any] | None) -> None:
+            answer(then(found) if status.ok else self._refused(status))
+
+        self._check(does(*words, callback=done), answer)
+
+    def _check(self, status: Any, answer: Answer) -> None:
+        """Answer at once what the library does not even begin."""
+        if not status.ok:
+            answer(self._refused(status))
+
+    def _refused(self, status: Any) -> Status:
+        """Return what a refusal means; does not return where there is no server any more."""
+        if status.code == meaning.ERROR_RESPONSE:
+            return meaning.refusal(status.errno, status.message)
+        code = NO_LOGIN if status.code == meaning.AUTHENTICATION else GONE
+        return self._lost(code, meaning.told(status.message))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _attributes(found: Any) -> Attributes:
+    return meaning.attributes(found.size, found.flags, found.modtime)
+
+
+def _access(mode: int) -> int:
+    """Return a mode in the bits of the protocol, which are in the same order."""
+    return mode & 0o777
+
+
+def _described(found: Any) -> Described:
+    return Described(_attributes(found))
+
+
+def _done(_found: Any) -> Status:
+    return DONE
+
+
+def _data(found: bytes) -> Data | Status:
+    return Data(memoryview(found)) if found else Status(Code.EOF)
+
+
+def _stored(_data: bytes, _found: Any) -> Status:
+    return DONE
+
+
+def _after(opened: OpenFile, answer: Answer) -> Answer:
+    """Return what answers, and lets what waits for that begin."""
+
+    def answered(reply: Reply) -> None:
+        answer(reply)
+        opened.answered()
+
+    return answered
+
+
+def _sum(found: bytes) -> Extended:
+    return Extended(found.rstrip(b"\0\n"))
