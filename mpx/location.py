@@ -45,6 +45,8 @@ class Location:
             return self.name
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
         path = self.name if self.name.startswith("/") else f"/~/{self.name}"
+        if self.scheme in ROOT_PORTS:
+            path = f"/{path}"  # as XRootD's own tools have it
         query = f"?{shown_query(self.query)}" if self.query else ""
         return f"{self.scheme}://{user}{self.authority}{quote(path, errors='surrogateescape')}{query}"
 

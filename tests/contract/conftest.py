@@ -12,7 +12,7 @@ from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
-THAT_CHANGE = (*SITES, *WITH_DAV)
+THAT_CHANGE = (*SITES, *WITH_DAV, "root")
 
 
 OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]

@@ -39,6 +39,7 @@ OVER_HTTP = {  # the server of each, see shared_servers.py
     "HTTPS": "nginx",
     "Apache": "apache",
     "XRootD": "xrootd",
+    "Root": "root",  # the same, by its own protocol
     "WsgiDAV": "wsgidav",
     "Archive": "https archive",
 }

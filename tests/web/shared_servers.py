@@ -31,6 +31,8 @@ SERVERS: dict[str, MakeServer] = {
     "xrootd": xrootd_site,
     "https archive": partial(nginx_site, tls=True, dav=False),
 }
+# Further ways to the same servers, which share them:
+OTHER_WAYS = {"root": "xrootd"}
 # What they can and cannot do, see Site.
 LIKE_ALL: dict[str, Any] = {
     "checksums": (),
@@ -60,6 +62,16 @@ LIMITS: dict[str, dict[str, Any]] = {
         # What follows a question mark is not of the name; listings cut long names off.
         "cannot_name": frozenset({"*?[x]", "x" * 255}),
         "cannot_rename": frozenset({"ends in a blank "}),
+    },
+    "root": {
+        "checksums": ("adler32", "md5"),
+        "sums_parts": False,
+        "stores_any_bytes": False,
+        "refuses_loops": True,
+        "replaces_links": False,
+        "makes_parents": True,
+        # What follows a question mark is not of the name; listings cut long names off.
+        "cannot_name": frozenset({"*?[x]", "x" * 255}),
     },
     "https archive": {"knows_long": False, "refuses_loops": True},
 }
@@ -92,14 +104,15 @@ class SharedServers:
     @contextlib.contextmanager
     def site(self, name: str) -> Iterator[Site]:
         """A new folder of that server, which a user with its credentials works in; see in_its_world."""
-        server = self.get(name)
+        server = self.get(OTHER_WAYS.get(name, name))
+        by_root = server.root_url if name == "root" and isinstance(server, XrootdSite) else ""
         self._count += 1
         folder = server.folder / f"of test {self._count}"
         folder.mkdir()
-        site = Site(folder, f"{server.url}of%20test%20{self._count}/", owner=server.owner)
+        site = Site(folder, f"{by_root or server.url}of%20test%20{self._count}/", owner=server.owner)
         site = replace(site, carries_lines=True, **{**LIKE_ALL, **LIMITS.get(name, {})})
         site.hand_over()
-        with in_its_world(server):
+        with in_its_world(server, by_root=bool(by_root)):
             try:
                 yield site
             finally:
@@ -108,12 +121,14 @@ class SharedServers:
 
 
 @contextlib.contextmanager
-def in_its_world(server: WebSite) -> Iterator[None]:
+def in_its_world(server: WebSite, *, by_root: bool = False) -> Iterator[None]:
     """Have the environment and the network in which a user reaches a server."""
     given = {"SSL_CERT_FILE": str(server.ca)} if server.ca else {}
     with contextlib.ExitStack() as held:
         if isinstance(server, XrootdSite):
             given["BEARER_TOKEN"] = server.issuer.token()
+            if by_root:
+                given["X509_CERT_DIR"] = str(server.trusted)
             held.enter_context(within(server.namespace))
         held.enter_context(with_environment(given))
         yield

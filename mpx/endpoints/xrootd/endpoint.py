@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.describe import info_of
@@ -12,11 +13,9 @@ from mpx.endpoints.sftp.wire import Attributes, Extended, Reply
 from mpx.endpoints.xrootd.capabilities import CHECKSUMS, XROOTD
 from mpx.endpoints.xrootd.meaning import parse_sum
 from mpx.engine.capabilities import Capabilities, Question
-from mpx.engine.endpoint import FileInfo, Part
-from mpx.errors import NoChecksum, UsageError
+from mpx.engine.endpoint import FileInfo, Kind, Part
+from mpx.errors import MpxError, NoChecksum, UsageError
 from mpx.text import quoted
-
-SUMS_AT_ONCE = 2  # who asks for more than a server computes at once waits for half a minute, or is refused
 
 
 class XrootdEndpoint(SftpEndpoint):
@@ -45,6 +44,25 @@ class XrootdEndpoint(SftpEndpoint):
                 "rename it"
             )
 
+    def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
+        """See Endpoint. XRootD says of a folder that is there that it was made, so it is looked for first."""
+        there = dict(zip(names, self.stats(names), strict=True))
+        missing = [name for name in names if there[name] is None]
+        made = dict(zip(missing, super().make_folders(missing, replace_links=replace_links), strict=True))
+        results: list[bool | MpxError] = []
+        parents: set[str] = set()  # which it makes, too
+        for name in names:
+            found = there[name]
+            if isinstance(found, FileInfo) and found.kind is not Kind.FOLDER:
+                host = self.location.host
+                results.append(self._refusal(f"{host} cannot make the folder {name}: a file has that name"))
+            elif isinstance(found, MpxError):
+                results.append(found)
+            else:
+                results.append(name not in parents and made.get(name, False))
+                parents.update(map(str, PurePosixPath(name).parents))
+        return results
+
     def checksums(
         self,
         algorithm: str,
@@ -57,9 +75,8 @@ class XrootdEndpoint(SftpEndpoint):
         whole = [part for part in parts if part.is_whole]
         fields = wire.text(algorithm.encode())
         asked = [extended(wire.CHECKSUM, wire.name(part.name), fields) for part in whole]
-        replies: list[Reply] = []
-        for first in range(0, len(asked), SUMS_AT_ONCE):
-            replies += self._ask(asked[first : first + SUMS_AT_ONCE])
+        # One by one: who asks for more than a server computes at once waits for half a minute, or for ever.
+        replies = [reply for each in asked for reply in self._ask([each])]
         found = dict(zip(whole, replies, strict=True))
         return [
             self._sum(algorithm, part, found[part])

@@ -10,6 +10,7 @@ from mpx.endpoints.sftp.wire import Attributes, Code, Status
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
 ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
 AUTHENTICATION = 204  # of the client: no login was accepted
+FILE_SYSTEM = 3005  # kXR_FSError
 
 _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
@@ -25,8 +26,10 @@ def attributes(size_bytes: int, flags: int, modified_s: int) -> Attributes:
 
 
 def refusal(errno: int, message: str) -> Status:
-    """Return what it means that a server refuses something."""
-    return Status(_CODES.get(errno, Code.FAILURE), told(message))
+    """Return what it means that a server refuses something. What is below a file does not exist."""
+    is_below_file = errno == FILE_SYSTEM and "not a directory" in message
+    code = Code.NO_SUCH_FILE if is_below_file else _CODES.get(errno, Code.FAILURE)
+    return Status(code, told(message))
 
 
 def told(message: str) -> str:

@@ -74,7 +74,7 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
         "XRD_CONNECTIONRETRY": "1",  # who tries again is the copy
         "XRD_REQUESTTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_STREAMTIMEOUT": str(max(1, round(options.timeout_s))),
-        "XRD_SUBSTREAMSPERCHANNEL": str(_SUBSTREAMS + 1),
+        "XRD_SUBSTREAMSPERCHANNEL": "1",
     }
     if token:
         told["BEARER_TOKEN"] = token

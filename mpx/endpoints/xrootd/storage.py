@@ -132,16 +132,12 @@ class XrootdStorage:
         self._start(self._server.mv, answer, _done, _text(asked.subject), _text(asked.other))
 
     def _set(self, asked: Asked, answer: Answer) -> None:
-        """Set what can be set of a name: neither times nor modes are kept by all that serve root://."""
-        size_bytes, mode = asked.attributes.size_bytes, asked.attributes.mode
-        if asked.attributes.modified_s is not None:
-            answer(Status(Code.OP_UNSUPPORTED, "XRootD sets no times"))
-        elif size_bytes is not None:
-            self._start(self._server.truncate, answer, _done, _text(asked.subject), size_bytes)
-        elif mode is not None:
-            self._start(self._server.chmod, answer, _done, _text(asked.subject), _access(mode))
+        """Set the size of a file; its time and mode are the server's to choose."""
+        size_bytes = asked.attributes.size_bytes
+        if size_bytes is None:
+            answer(Status(Code.OP_UNSUPPORTED, "XRootD sets neither times nor modes"))
         else:
-            answer(DONE)
+            self._start(self._server.truncate, answer, _done, _text(asked.subject), size_bytes)
 
     @staticmethod
     def _real_path(asked: Asked, answer: Answer) -> None:
@@ -267,11 +263,6 @@ def _text(name: bytes) -> str:
 
 def _attributes(found: Any) -> Attributes:
     return meaning.attributes(found.size, found.flags, found.modtime)
-
-
-def _access(mode: int) -> int:
-    """Return a mode in the bits of the protocol, which are in the same order."""
-    return mode & 0o777
 
 
 def _described(found: Any) -> Described:

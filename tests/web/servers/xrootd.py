@@ -1,5 +1,7 @@
 """XRootD as sites of WLCG run it: https with tokens, macaroons, proxies, checksums and third-party copies.
 
+Its own protocol, root://, is served at the same port.
+
 It listens on all addresses, so it runs in a network of its own, which a test enters by `within`.
 """
 
@@ -36,6 +38,12 @@ class XrootdSite(WebSite):
     namespace: Path
     issuer: TokenIssuer
     proxy: Path  # of the user: who shows it may do everything
+    trusted: Path  # folder of CAs, as the grid has them
+
+    @property
+    def root_url(self) -> str:
+        """The same by XRootD's own protocol, in TLS: there a token lets in, and nothing else."""
+        return f"roots://localhost:{self.port}//"
 
     def start(self) -> None:
         """As any other; from whichever network."""
@@ -80,6 +88,7 @@ def xrootd_site(
             namespace=namespace,
             issuer=issuer,
             proxy=shown.grid.proxy,
+            trusted=state / "trusted",
         )
         held.enter_context(site.running())
         yield site
