@@ -257,10 +257,13 @@ class Copy:
         Raises what ends the whole copy.
         """
         counts_on = self.options.overwrite != "always"
-        self.journal = Journal(self.report.source, self.report.destination, counts_on=counts_on)
+        server = ends.server_url
+        self.journal = Journal(
+            self.report.source, self.report.destination, server=server, counts_on=counts_on
+        )
         # What is uploaded never begins anew.
         committed = CommittedNames(are_kept=ends.far_is_source or ends.is_between_servers)
-        records = Records(self.report, self.journal, SentNotes(self.destination), committed)
+        records = Records(self.report, self.journal, SentNotes(self.destination, server), committed)
         infos = [info for _, _, info in pairs]
         transport = self.when_not_busy(partial(to_stored_parts, transport, ends, infos))
         while True:

@@ -60,6 +60,12 @@ class S3Access(WebAccess):
         url = self.url_of(name)
         return WebUrl(url.origin, f"{url.target}?{'&'.join(pairs)}")
 
+    @property
+    def server_url(self) -> str:
+        """See SharedConnections. Empty for AWS, where the name of a bucket says which one it is."""
+        origin, before = _endpoint(self._aws)
+        return "" if _AWS.search(origin.host) else f"{origin}{before}"
+
     def stored_as(self, file: FileTransfer) -> WebUrl:
         """See WebAccess. An object appears once it is whole, and an older one stays until then."""
         return self.url_of(file.final)
@@ -127,6 +133,14 @@ class S3Access(WebAccess):
 
 def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:
     """Return the server of a bucket, and the beginning of the paths there."""
+    endpoint, before = _endpoint(aws)
+    if not _is_in_host_name(bucket, endpoint.host, aws, is_secure=endpoint.is_secure):
+        return endpoint, f"{before}/{bucket}"
+    return replace(endpoint, host=f"{bucket}.{endpoint.host}"), before
+
+
+def _endpoint(aws: AwsSession) -> tuple[Origin, str]:
+    """Return the server of all buckets, and the beginning of the paths there; raises UsageError."""
     parts = urlsplit(aws.endpoint_url)
     try:
         host, port = parts.hostname or "", parts.port or _USUAL_PORTS[parts.scheme]
@@ -136,11 +150,7 @@ def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:
         raise UsageError(
             "--endpoint-url (AWS_ENDPOINT_URL) is not the URL of a server; write https://HOST:PORT"
         )
-    before = parts.path.rstrip("/")
-    is_secure = parts.scheme == "https"
-    if not _is_in_host_name(bucket, host, aws, is_secure=is_secure):
-        return Origin(is_secure, host, port), f"{before}/{bucket}"
-    return Origin(is_secure, f"{bucket}.{host}", port), before
+    return Origin(parts.scheme == "https", host, port), parts.path.rstrip("/")
 
 
 def _is_in_host_name(bucket: str, host: str, aws: AwsSession, *, is_secure: bool) -> bool:

@@ -44,6 +44,7 @@ class WebAccess:
     """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
 
     takes_turns = False  # a server that refuses some connections says so by 503
+    server_url = ""  # locations name it
 
     def __init__(
         self,
