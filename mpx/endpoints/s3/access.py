@@ -43,6 +43,7 @@ class S3Access(WebAccess):
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
         self.speaks_dav = False
         self.replaces_unseen = s3.replaces_unseen
+        self._always = {"x-amz-request-payer": s3.payer} if s3.payer else {}  # headers
         self.keeps_crc32 = True  # of all of an object, as far as is known, and not of its parts alone
         self.uploads = Uploads(self.bucket)
 
@@ -74,7 +75,7 @@ class S3Access(WebAccess):
         """See WebAccess. Who knows a body before gives its hash; another server is shown nothing."""
         if url.origin != self.origin:
             return WebRequest(method, url, headers)
-        given = dict(headers)
+        given = {**self._always, **headers}
         body_hash = given.pop(HASH, UNSIGNED_BODY if method == "PUT" else NOTHING)
         signed = self._aws.signed(method, f"{url.origin}{url.target}", given, body_hash)
         return WebRequest(method, url, signed)

@@ -11,4 +11,5 @@ class S3Options:
     region: str | None = None
     endpoint_url: str | None = None
     signs: bool = True
+    payer: str | None = None  # who pays, as the bucket wants to be told: "requester"
     replaces_unseen: bool = False  # objects of which nobody may tell us whether they are there
