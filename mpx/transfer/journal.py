@@ -1,7 +1,7 @@
 """What has arrived of an unfinished copy, kept on disk so that the next run continues it.
 
-One journal for each pair of source and destination (and server, where s3:// is one of them), in the user's state directory
-($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
+One journal for each pair of source and destination (and server, where s3:// is one of them), in the user's
+state directory ($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
 
     KEY.journal    lines of JSON, appended to while a copy runs, and written anew once they are many
     LOCK.lock      there, and held (flock), while a copy to that destination runs
