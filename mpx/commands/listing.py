@@ -161,8 +161,8 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
         try:
             destination = parse_location(leftover.destination)
             partial = [file.partial for file in files]
-            known = replace(options, endpoint_url=leftover.server) if leftover.server else options
-            with opened_endpoint(destination, known, writing=True, names=partial) as endpoint:
+            there = replace(options, endpoint_url=leftover.server) if leftover.server else options
+            with opened_endpoint(destination, there, writing=True, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

@@ -125,7 +125,7 @@ def test_discarding_aborts(interrupted: Bucket, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_same_url_at_another_server_is_another_copy(interrupted: Bucket, source: Path) -> None:
-    """Neither continues or forgets the upload of the other; `elsewhere` is the same server by another name."""
+    """Neither continues or forgets the upload of the other; here it is one server by another name."""
     bucket, elsewhere = interrupted, interrupted.site.url.replace("localhost", "127.0.0.1")
     copied(mpx("copy", source, f"{bucket.url}key", "--endpoint-url", elsewhere))
     assert len(bucket.uploads()) == 1

@@ -44,7 +44,6 @@ class WebAccess:
     """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
 
     takes_turns = False  # a server that refuses some connections says so by 503
-    server_url = ""  # locations name it
 
     def __init__(
         self,
@@ -160,6 +159,11 @@ class WebAccess:
         if origin != self.origin and self.has_credentials(self.origin):
             return f"it was not shown your credentials; name {origin.host} with --send-token-to if it may be"
         return self.tokens.how_to_give_one(self.origin.host)
+
+    @property
+    def server_url(self) -> str:
+        """See SharedConnections. Locations name it."""
+        return ""
 
     @property
     def token_expires_s(self) -> float | None:
