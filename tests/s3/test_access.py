@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mpx_command import copied, mpx, refused
 from s3.buckets import Bucket, buckets_of
+from s3.scripted_s3 import ScriptedS3
 from sites import make
 from web.servers.nginx import nginx_site
 from web.servers.s3_site import KEY_ID, SECRET, S3Site
@@ -19,6 +20,7 @@ from mpx.endpoints.web.options import WebOptions
 from mpx.engine.endpoint import Part
 from mpx.errors import Interrupted
 from mpx.location import Location
+from mpx.probing.target import parse_target
 
 TOKEN = "a-session-token-that-nobody-prints"
 
@@ -133,6 +135,20 @@ def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPat
 def test_where_a_bucket_is(bucket: str, options: S3Options, url: str) -> None:
     access = S3Access(Location("s3", "/", bucket), WebOptions(), options)
     assert str(access.url_of("/a b")) == url
+
+
+def test_where_a_bucket_is_probed(scripted: ScriptedS3) -> None:
+    """By handshakes with its server: none is asked for anything, and no credentials are needed."""
+    assert parse_target("s3://data", "eu-west-1", "https://s3.eu-west-1.amazonaws.com") == (
+        "data.s3.eu-west-1.amazonaws.com",
+        443,
+    )
+    done = mpx("probe", "S3://bucket/key", "--window", "1s", environment={"AWS_ACCESS_KEY_ID": ""})
+    assert done.code == 0 and f"at {scripted.url.removeprefix('http://')}" in done.out, done
+    done = mpx("probe", "s3://bucket", "--window", "1s", "--endpoint-url", "http://127.0.0.1:1")
+    assert done.code in (0, 6) and "127.0.0.1:1" in done.out + done.err, done
+    assert not scripted.asked
+    refused(mpx("probe", "https://127.0.0.1:1", "--region", "x"), 2, "--region is for s3://")
 
 
 def test_checksums_are_not_asked_for_once_the_copy_is_stopped() -> None:
