@@ -8,6 +8,7 @@ from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
 from mpx.endpoints.s3 import refusals
+from mpx.endpoints.s3.asked_uploads import AskedUploads
 from mpx.endpoints.s3.aws_session import HASH, HOW_TO_LOG_IN, NOTHING, UNSIGNED_BODY, AwsSession
 from mpx.endpoints.s3.options import S3Options
 from mpx.endpoints.s3.stored_sums import md5_of
@@ -29,7 +30,7 @@ _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-
 
 
 class S3Access(WebAccess):
-    """For any thread. `uploads`: what of them is begun and not ended."""
+    """For any thread. `uploads`: what of them is begun and not ended; `asked`: what may have begun."""
 
     def __init__(
         self, location: Location, options: WebOptions, s3: S3Options, note: OnNote = no_note
@@ -46,6 +47,7 @@ class S3Access(WebAccess):
         self._always = {"x-amz-request-payer": s3.payer} if s3.payer else {}  # headers
         self.keeps_crc32 = True  # of all of an object, as far as is known, and not of its parts alone
         self.uploads = Uploads(self.bucket)
+        self.asked = AskedUploads(self.bucket)
 
     def url_of(self, name: str) -> WebUrl:
         """See WebAccess. A name is a slash and a key."""

@@ -10,7 +10,7 @@ from mpx.endpoints.s3.stored_sums import is_whole_crc32
 from mpx.endpoints.s3.uploads import BegunUpload, StoredPart
 from mpx.endpoints.web.refusals import is_success
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import DestinationError
+from mpx.errors import ConnectionLost, DestinationError
 from mpx.report import OnNote, Severity
 from mpx.text import shown
 from mpx.units import format_size
@@ -48,17 +48,18 @@ def new_upload(
     has_sums = has_sums and access.keeps_crc32
     plain = {"Content-Type": "application/octet-stream"}
     wanted = {**plain, **_WITH_CRC32} if has_sums else plain
-    reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
-    if reply.status in (400, 501) and has_sums:  # it knows no checksums
-        reply, content, url = questions.ask("POST", file.final, {"uploads": None}, plain)
-    if not is_success(reply):
-        raise questions.refused(reply, content, url, "store")
-    upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
-    if not upload_id:
-        raise DestinationError(f"{url}: the server does not say how the upload that it has begun is called")
-    begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
-    if not access.uploads.begun(file.partial, begun):
-        note(NOT_KEPT, Severity.WARNING)
+    with access.asked.asking(file.partial, str(access.origin)):
+        reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
+        if reply.status in (400, 501) and has_sums:  # it knows no checksums
+            reply, content, url = questions.ask("POST", file.final, {"uploads": None}, plain)
+        if not is_success(reply):
+            raise questions.refused(reply, content, url, "store")
+        upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
+        if not upload_id:
+            raise ConnectionLost(f"{url}: the server does not say how the upload that it has begun is called")
+        begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
+        if not access.uploads.begun(file.partial, begun):
+            note(NOT_KEPT, Severity.WARNING)
     algorithm = reply.header("x-amz-checksum-algorithm")
     has_crc32 = has_sums and is_whole_crc32(algorithm, reply.header("x-amz-checksum-type"))
     if has_sums and algorithm and not has_crc32:

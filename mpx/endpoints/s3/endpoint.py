@@ -13,6 +13,7 @@ from mpx.endpoints.s3.listing import FOLDER, ask_object_and_folder, children, ha
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import S3Error
 from mpx.endpoints.s3.stored_sums import stored_sum
+from mpx.endpoints.s3.unheard_uploads import abort_unheard
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.headers import HeaderError, content_range
@@ -250,6 +251,7 @@ class S3Endpoint(WebEndpoint):
             uploads.forget(file.partial)
             return None if is_stored else DestinationError(f"{self._s3.url_of(file.final)} was not stored")
         try:
+            abort_unheard(self._questions, file.partial, ready.begun, note)
             complete(self._questions, ready, note)
         except MpxError as error:
             return error
