@@ -160,6 +160,27 @@ def test_an_upload_to_a_server_that_knows_no_checksums(server: ScriptedS3, tmp_p
     assert server.objects["key"] == source.read_bytes()
 
 
+def test_a_clock_that_is_right_is_not_blamed(server: ScriptedS3, tmp_path: Path) -> None:
+    """As where a proxy keeps a request for long."""
+    server.instead = lambda _: error(403, "RequestTimeTooSkewed")
+    refused(mpx(*up(tmp_path)[1]), 5, "RequestTimeTooSkewed", "compare the clock of this host")
+
+
+def test_an_error_within_a_success_stores_nothing(server: ScriptedS3, tmp_path: Path) -> None:
+    """Also of an object that goes in one request, and that nobody compares."""
+    server.instead = lambda asked: error(200, "AccessDenied") if asked.method == "PUT" else None
+    refused(mpx(*up(tmp_path)[1], "--checksum", "none"), 4, "AccessDenied")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_may_say_so_in_words_of_its_own(
+    server: ScriptedS3, tmp_path: Path, status: int
+) -> None:
+    busy = [error(status, "PleaseReduceYourRate", Retry_After="0")]
+    server.instead = lambda asked: busy.pop() if asked.method == "PUT" and busy else None
+    copied(mpx(*up(tmp_path)[1]))
+
+
 def test_data_that_change_on_their_way_are_sent_again(server: ScriptedS3, tmp_path: Path) -> None:
     damaged = [error(400, "BadDigest")]
     server.instead = lambda asked: damaged.pop() if asked.is_part and damaged else None
