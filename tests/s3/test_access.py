@@ -105,6 +105,47 @@ def test_a_program_that_is_not_there(bucket: Bucket, monkeypatch: pytest.MonkeyP
     refused(mpx("list", bucket.url), 2, "the settings for S3 cannot be used", "/none/program")
 
 
+SSO = "sso_start_url = https://x.example/\nsso_region = us-east-1\nsso_account_id = 1\nsso_role_name = r\n"
+ROLE = "role_arn = arn:aws:iam::123456789012:role/r\nsource_profile = base\n[profile base]\n"
+KEYS = "aws_access_key_id = A\naws_secret_access_key = b\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "why"),
+    [
+        (SSO, 5, "run aws sso login"),
+        (f"credential_process = echo {SECRET}\n", 2, "what credential_process prints is not JSON"),
+        (
+            f"mfa_serial = arn:aws:iam::1:mfa/u\n{ROLE}{KEYS}",
+            5,
+            "the credentials for S3 cannot be had",
+        ),
+    ],
+    ids=["sso", "program", "asked for a code"],
+)
+def test_credentials_that_cannot_be_had(
+    scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, why: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\n{settings}")
+    home = Path(os.environ["AWS_CONFIG_FILE"]).parent
+    done = mpx("list", "s3://bucket/", environment={"HOME": str(home)})
+    refused(done, code, why)
+    assert SECRET not in done.err
+
+
+def test_credentials_with_a_line_end_in_them(scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file that was edited elsewhere has them: they would end a header."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"):
+        with monkeypatch.context() as changed:
+            changed.setenv(name, f"{SECRET}\r\nX-Other: 1")
+            done = mpx("list", "s3://bucket/")
+        refused(done, 5, "a line end or another control character", name)
+        assert SECRET not in done.err
+    assert not scripted.asked
+
+
 def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No resolver knows that host here, so that moto is spoken to as its own proxy."""
     Path(os.environ["AWS_CONFIG_FILE"]).write_text("[default]\ns3 =\n  addressing_style = virtual\n")
@@ -200,6 +241,8 @@ def test_without_botocore(tmp_path: Path) -> None:
     [
         (("s3://Bad_bucket!/x", "y"), "not the name of a bucket"),
         (("s3:///x", "y"), "not the name of a bucket"),
+        (("x", "s3://arn:aws:s3:us-east-1:1:accesspoint/ap/x"), "the alias of the access point"),
+        (("x", "s3://data--use1-az4--x-s3/x", "--endpoint-url", "https://s3.amazonaws.com"), "S3 Express"),
         (("x", "s3://bucket/x", "--in-place"), "--in-place is not possible here"),
         (("x", "s3://bucket/x", "--endpoint-url", "localhost"), "endpoint"),
         (("x", "s3://bucket/x", "--endpoint-url", "ftp://localhost"), "--endpoint-url"),

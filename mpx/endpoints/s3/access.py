@@ -25,6 +25,7 @@ from mpx.location import Location
 from mpx.report import OnNote, no_note
 
 _USUAL_PORTS = {"https": 443, "http": 80}
+_DIRECTORY = "--x-s3"  # what names of directory buckets end with
 _AWS = re.compile(r"\.amazonaws\.com(\.cn)?\Z")
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
@@ -39,6 +40,11 @@ class S3Access(WebAccess):
         self.bucket = location.host
         self._aws = AwsSession(s3)
         self._server: tuple[Origin, str] = _server(self.bucket, self._aws)  # and what stands before keys
+        if self.bucket.endswith(_DIRECTORY) and _AWS.search(self._server[0].host):
+            raise UsageError(
+                f"{self.bucket} is a directory bucket (S3 Express), which has logins of its own that mpx "
+                "does not know; use a bucket of the usual kind"
+            )
         self._moving = threading.Lock()  # to another region
         ca = options.ca or self._aws.ca
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
