@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mpx_command import copied, mpx, refused
 from s3.buckets import Bucket, buckets_of
-from s3.scripted_s3 import ScriptedS3
+from s3.scripted_s3 import ScriptedS3, scripted_s3
 from sites import make
 from web.servers.nginx import nginx_site
 from web.servers.s3_site import KEY_ID, SECRET, S3Site
@@ -133,6 +133,20 @@ def test_credentials_that_cannot_be_had(
     done = mpx("list", "s3://bucket/", environment={"HOME": str(home)})
     assert done.code == code and why in done.err, done
     assert SECRET not in done.err and "Traceback" not in done.err
+
+
+def test_what_hands_out_credentials_is_asked_once(
+    scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloud's service for its hosts, say: where it is not reached, each time takes seconds."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+    with scripted_s3() as service:
+        service.instead = lambda _: (404, {}, b"")
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url)
+        refused(mpx("list", "s3://bucket/"), 5, "there are no credentials for S3")
+        assert sum(asked.target.endswith("/api/token") for asked in service.asked) == 1
 
 
 def test_credentials_with_a_line_end_in_them(scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ class AwsSession:
         return told
 
     def _find_server(self) -> None:
-        config = None if self._options.signs else Config(signature_version=UNSIGNED)
+        config = Config(signature_version=UNSIGNED)  # else it looks for credentials, which may take seconds
         client = self._session.create_client(
             "s3", self.region, endpoint_url=self._options.endpoint_url, config=config
         )
