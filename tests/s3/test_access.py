@@ -151,11 +151,12 @@ def test_what_hands_out_credentials_is_asked_once(
 
 def test_credentials_with_a_line_end_in_them(scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a file that was edited elsewhere has them: they would end a header."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "\u65e5")  # which is not sent
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"):
         with monkeypatch.context() as changed:
             changed.setenv(name, f"{SECRET}\r\nX-Other: 1")
             done = mpx("list", "s3://bucket/")
-        refused(done, 5, "a line end or another control character", name)
+        refused(done, 5, "a line end or another unfit character", name)
         assert SECRET not in done.err
     assert not scripted.asked
 
@@ -190,6 +191,40 @@ def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPat
 def test_where_a_bucket_is(bucket: str, options: S3Options, url: str) -> None:
     access = S3Access(Location("s3", "/", bucket), WebOptions(), options)
     assert str(access.url_of("/a b")) == url
+
+
+ACCELERATED = "s3 =\n  use_accelerate_endpoint = true\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ("", "data.s3.us-east-1.amazonaws.com"),
+        ("use_fips_endpoint = true\n", "data.s3-fips.us-east-1.amazonaws.com"),
+        ("use_dualstack_endpoint = true\n", "data.s3.dualstack.us-east-1.amazonaws.com"),
+        (ACCELERATED, "data.s3-accelerate.amazonaws.com"),
+        (f"use_dualstack_endpoint = true\n{ACCELERATED}", "data.s3-accelerate.dualstack.amazonaws.com"),
+        (f"endpoint_url = https://s3.example.org\n{ACCELERATED}", "s3.example.org"),
+    ],
+)
+def test_which_servers_of_aws_are_used(settings: str, host: str) -> None:
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\nregion = us-east-1\n{settings}")
+    access = S3Access(Location("s3", "/", "data"), WebOptions(), S3Options())
+    assert access.origin.host == host
+    assert access.server_url == ("https://s3.example.org" if host == "s3.example.org" else "")
+
+
+def test_a_proxy_that_is_not_there(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told from the server, without its password."""
+    monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:1")
+    done = mpx("list", bucket.url)
+    refused(done, 6, "127.0.0.1:1", f"the proxy that the environment names for localhost:{bucket.site.port}")
+    assert SECRET not in done.err
+
+
+def test_cas_that_the_settings_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/none")
+    refused(mpx("list", bucket.url), 2, "/none, named by AWS_CA_BUNDLE")
 
 
 def test_where_a_bucket_is_probed(scripted: ScriptedS3) -> None:

@@ -1,6 +1,7 @@
 """What all connections of a copy with one bucket share: where it is, and how requests are signed."""
 
 import ipaddress
+import os
 import re
 import threading
 from collections.abc import Mapping
@@ -47,6 +48,8 @@ class S3Access(WebAccess):
             )
         self._moving = threading.Lock()  # to another region
         ca = options.ca or self._aws.ca
+        if not options.ca and ca and not os.path.exists(ca):
+            raise UsageError(f"{ca}, named by AWS_CA_BUNDLE or ca_bundle, does not exist; name a file of CAs")
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
         self.speaks_dav = False
         self.replaces_unseen = s3.replaces_unseen

@@ -31,7 +31,8 @@ except ImportError as missing:
 # What comes of settings, of a program (credential_process) that is not there or says something else, and of a
 # question for a code (MFA) that nobody is there to answer.
 _UNUSABLE = (BotoCoreError, ValueError, OSError, EOFError)
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+_UNFIT = re.compile(r"[^\x21-\x7e]")  # for keys and tokens
+_OF_AWS = re.compile(r"https://s3[.a-z0-9-]*\.amazonaws\.com\Z")
 NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
 UNSIGNED_BODY = "UNSIGNED-PAYLOAD"
 HASH = "X-Amz-Content-SHA256"
@@ -80,13 +81,17 @@ class AwsSession:
         return told
 
     def _find_server(self) -> None:
-        config = Config(signature_version=UNSIGNED)  # else it looks for credentials, which may take seconds
+        # Unsigned: else it looks for credentials, which may take seconds.
+        config = Config(signature_version=UNSIGNED, s3={"us_east_1_regional_endpoint": "regional"})
         client = self._session.create_client(
             "s3", self.region, endpoint_url=self._options.endpoint_url, config=config
         )
         self.endpoint_url = str(client.meta.endpoint_url)
         styles = client.meta.config.s3 or {}
         self.style = str(styles.get("addressing_style") or "auto")
+        if styles.get("use_accelerate_endpoint") and _OF_AWS.match(self.endpoint_url):
+            both = ".dualstack" if styles.get("use_dualstack_endpoint") else ""
+            self.endpoint_url = f"https://s3-accelerate{both}.amazonaws.com"
 
     def use_region(self, region: str) -> None:
         """Ask for this region from now on."""
@@ -140,9 +145,9 @@ class AwsSession:
             raise AuthenticationError(
                 f"the credentials for S3 cannot be had: {self._reason(error)}"
             ) from None
-        if _CONTROLS.search(f"{frozen.access_key}{frozen.token or ''}"):  # they would be headers of their own
+        if _UNFIT.search(f"{frozen.access_key}{frozen.token or ''}"):  # they would be headers of their own
             raise AuthenticationError(
-                "the credentials for S3 have a line end or another control character in them; check the file "
+                "the credentials for S3 hold a blank, a line end or another unfit character; check the file "
                 "or variable (AWS_ACCESS_KEY_ID, AWS_SESSION_TOKEN) that they come from"
             )
         return {**headers, **{str(name): str(value) for name, value in request.headers.items()}}
