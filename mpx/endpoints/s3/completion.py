@@ -41,16 +41,25 @@ def abort(questions: S3Questions, begun: BegunUpload) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredParts:
-    """What a server tells of an upload: size and ETag of each part by its number."""
+class ListedPart:
+    """A part as a server lists it; `crc32`: in hex, None where none is told."""
 
-    parts: dict[int, tuple[int, str]]
+    size_bytes: int
+    etag: str
+    crc32: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParts:
+    """What a server tells of an upload: its parts by their numbers."""
+
+    parts: dict[int, ListedPart]
     has_crc32: bool  # the server keeps that of the whole object
 
 
 def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | None:
     """Return the parts that are stored; None where there is no such upload."""
-    found: dict[int, tuple[int, str]] = {}
+    found: dict[int, ListedPart] = {}
     marker = 0
     while True:
         query: Query = {"uploadId": begun.upload_id, "part-number-marker": marker}
@@ -63,7 +72,8 @@ def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | No
         for part in page.named("Part"):
             number, size = read_size(part.get("PartNumber", "")), read_size(part.get("Size", ""))
             if number and size is not None:
-                found[number] = size, part.get("ETag", "")
+                crc32 = crc32_hex(part.get("ChecksumCRC32", ""))
+                found[number] = ListedPart(size, part.get("ETag", ""), crc32)
         if page.fields.get("IsTruncated", "").strip() != "true":
             algorithm = page.fields.get("ChecksumAlgorithm", "")
             # Some do not list the kind: none goes on with an upload that was begun with another one.
