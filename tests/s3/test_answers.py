@@ -210,6 +210,14 @@ def test_an_older_object_is_not_taken_for_what_was_completed(server: ScriptedS3,
     refused(mpx(*up(tmp_path, LARGE)[1]), 4, "NoSuchUpload")
 
 
+def test_a_completion_is_answered_by_something_else(server: ScriptedS3, tmp_path: Path) -> None:
+    """By a page of a proxy that has not passed it on, say."""
+    server.instead = lambda asked: (200, {}, b"<html>welcome</html>") if asked.is_completion else None
+    refused(mpx(*up(tmp_path, LARGE)[1], "--retries", "0"), 6, "does not say what it has stored")
+    server.instead = lambda _: None
+    copied(mpx(*up(tmp_path, LARGE)[1]))
+
+
 def test_the_answer_to_a_completion_is_lost(server: ScriptedS3, tmp_path: Path) -> None:
     """The object is there all the same: its ETag is that of the parts."""
     etags: list[str] = []

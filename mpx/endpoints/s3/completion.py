@@ -107,6 +107,8 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     etag = told.get("ETag", "").strip().strip('"')
     told_crc32 = crc32_hex(told.get("ChecksumCRC32", ""))
     where = f"s3://{questions.access.bucket}{begun.name}"
+    if not (etag or told_crc32):  # as what stands between us may say: nothing is known to be stored
+        raise ConnectionLost(f"{url}: the server does not say what it has stored")
     if ready.has_crc32 and told_crc32:
         if told_crc32 != crc32_hex(crc32):
             raise IntegrityError(f"{where} was stored with another CRC-32 than what was sent; copy it again")
