@@ -68,6 +68,14 @@ def test_it_is_aborted(empty: ScriptedS3, tmp_path: Path) -> None:
     assert any("whose answer was lost, is aborted" in note for note in done.notes)
 
 
+def test_it_is_discarded_with_the_one_that_followed(empty: ScriptedS3, tmp_path: Path) -> None:
+    listing, failed = Listing(), error(500, "InternalError")
+    empty.instead = lambda asked: failed if asked.query.get("partNumber") == "2" else listing(asked)
+    assert up(empty, tmp_path, IN_PARTS, retries=1).code == 6 and not listing.aborted
+    is_copied(mpx("unfinished", "--discard"))
+    assert sorted(listing.aborted) == ["lost", "one"]
+
+
 @pytest.mark.parametrize(
     "listing",
     [

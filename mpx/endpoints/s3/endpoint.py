@@ -228,6 +228,7 @@ class S3Endpoint(WebEndpoint):
             except UsageError as error:
                 raise DestinationError(f"what is stored of {quoted(name)} is not known: {error}") from None
             if begun:
+                abort_unheard(self._questions, name, begun, self._s3.note)
                 abort(self._questions, begun)
             self._s3.uploads.ended(name)
             return
