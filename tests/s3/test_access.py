@@ -115,13 +115,14 @@ KEYS = "aws_access_key_id = A\naws_secret_access_key = b\n"
     [
         (SSO, 5, "run aws sso login"),
         (f"credential_process = echo {SECRET}\n", 2, "what credential_process prints is not JSON"),
+        ("credential_process = echo []\n", 2, "the settings for S3 cannot be used"),
         (
             f"mfa_serial = arn:aws:iam::1:mfa/u\n{ROLE}{KEYS}",
             5,
             "nobody is there to type it",
         ),
     ],
-    ids=["sso", "program", "asked for a code"],
+    ids=["sso", "program", "other program", "asked for a code"],
 )
 def test_credentials_that_cannot_be_had(
     scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, why: str
@@ -133,6 +134,19 @@ def test_credentials_that_cannot_be_had(
     done = mpx("list", "s3://bucket/", environment={"HOME": str(home)})
     assert done.code == code and why in done.err, done
     assert SECRET not in done.err and "Traceback" not in done.err
+
+
+def test_a_role_that_is_refused(scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the service that hands out credentials for it."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\n{ROLE}{KEYS}")
+    with scripted_s3() as service:
+        denied = "<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not for you</Message></Error>"
+        service.instead = lambda _: (403, {}, f"<ErrorResponse>{denied}</ErrorResponse>".encode())
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", service.url)
+        refused(mpx("list", "s3://bucket/"), 5, "cannot be had", "AccessDenied", "not for you")
+    assert not scripted.asked
 
 
 def test_what_hands_out_credentials_is_asked_once(

@@ -26,6 +26,7 @@ from mpx.location import Location
 from mpx.report import OnNote, no_note
 
 _USUAL_PORTS = {"https": 443, "http": 80}
+_REGION = re.compile("[a-z][a-z0-9-]{0,30}[a-z0-9]")
 _DIRECTORY = "--x-s3"  # what names of directory buckets end with
 _AWS = re.compile(r"\.amazonaws\.com(\.cn)?\Z")
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
@@ -134,7 +135,7 @@ class S3Access(WebAccess):
         """Take the region that an answer names for that of the bucket; tell whether it is another one."""
         region = reply.header("x-amz-bucket-region") or refusals.S3Error(body).region
         with self._moving:
-            if not re.fullmatch(r"[a-z0-9-]{1,32}", region) or region == self._aws.region:
+            if not _REGION.fullmatch(region) or region == self._aws.region:
                 return False
             self.note(f"the bucket {self.bucket} is in the region {region}, which is used")
             self._aws.use_region(region)

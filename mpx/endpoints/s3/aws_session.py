@@ -21,7 +21,7 @@ try:
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ProfileNotFound, SSOError, TokenRetrievalError
+    from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound, SSOError, TokenRetrievalError
     from botocore.loaders import Loader, create_loader
 except ImportError as missing:
     raise UsageError(
@@ -29,8 +29,8 @@ except ImportError as missing:
     ) from None
 
 # What comes of settings, of a program (credential_process) that is not there or says something else, and of a
-# question for a code (MFA) that nobody is there to answer.
-_UNUSABLE = (BotoCoreError, ValueError, OSError, EOFError)
+# question for a code (MFA) that nobody is there to answer. botocore stumbles over JSON of another form.
+_UNUSABLE = (BotoCoreError, ClientError, ValueError, OSError, EOFError, AttributeError, KeyError, TypeError)
 _UNFIT = re.compile(r"[^\x21-\x7e]")  # for keys and tokens
 _OF_AWS = re.compile(r"https://s3[.a-z0-9-]*\.amazonaws\.com\Z")
 NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
