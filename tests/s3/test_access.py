@@ -116,18 +116,21 @@ KEYS = "aws_access_key_id = A\naws_secret_access_key = b\n"
         (SSO, 5, "run aws sso login"),
         (f"credential_process = echo {SECRET}\n", 2, "what credential_process prints is not JSON"),
         ("credential_process = echo []\n", 2, "the settings for S3 cannot be used"),
+        ("credential_process =\n", 2, "the settings for S3 cannot be used"),
+        ("s3 = what\n", 2, "the settings for S3 cannot be used"),
+        ("endpoint_url = http://127.0.0.1:1/\u65e5/a b\n", 2, "is not the URL of a server"),
         (
             f"mfa_serial = arn:aws:iam::1:mfa/u\n{ROLE}{KEYS}",
             5,
             "nobody is there to type it",
         ),
     ],
-    ids=["sso", "program", "other program", "asked for a code"],
+    ids=["sso", "program", "other program", "no program", "no section", "endpoint", "asked for a code"],
 )
 def test_credentials_that_cannot_be_had(
     scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, why: str
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name)
     Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\n{settings}")
     home = Path(os.environ["AWS_CONFIG_FILE"]).parent

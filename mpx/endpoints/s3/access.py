@@ -26,6 +26,7 @@ from mpx.location import Location
 from mpx.report import OnNote, no_note
 
 _USUAL_PORTS = {"https": 443, "http": 80}
+_NOT_IN_URLS = re.compile(r"[^\x21-\x7e]")
 _REGION = re.compile("[a-z][a-z0-9-]{0,30}[a-z0-9]")
 _DIRECTORY = "--x-s3"  # what names of directory buckets end with
 _AWS = re.compile(r"\.amazonaws\.com(\.cn)?\Z")
@@ -159,7 +160,8 @@ def _endpoint(aws: AwsSession) -> tuple[Origin, str]:
         host, port = parts.hostname or "", parts.port or _USUAL_PORTS[parts.scheme]
     except (ValueError, KeyError):
         host, port = "", 0
-    if not host or parts.query or parts.fragment or parts.username is not None:
+    is_whole = host and not (parts.query or parts.fragment or parts.username is not None)
+    if not is_whole or _NOT_IN_URLS.search(parts.path):
         raise UsageError(
             "--endpoint-url (AWS_ENDPOINT_URL) is not the URL of a server; write https://HOST:PORT"
         )

@@ -28,9 +28,11 @@ except ImportError as missing:
         f"s3:// needs botocore ({missing}); install it with mpx, in its sources: pip install '.[s3]'"
     ) from None
 
+# botocore stumbles over JSON and settings of another form than it expects.
+_STUMBLES = (ValueError, AttributeError, LookupError, TypeError)
 # What comes of settings, of a program (credential_process) that is not there or says something else, and of a
-# question for a code (MFA) that nobody is there to answer. botocore stumbles over JSON of another form.
-_UNUSABLE = (BotoCoreError, ClientError, ValueError, OSError, EOFError, AttributeError, KeyError, TypeError)
+# question for a code (MFA) that nobody is there to answer.
+_UNUSABLE = (BotoCoreError, ClientError, OSError, EOFError, *_STUMBLES)
 _UNFIT = re.compile(r"[^\x21-\x7e]")  # for keys and tokens
 _OF_AWS = re.compile(r"https://s3[.a-z0-9-]*\.amazonaws\.com\Z")
 NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
