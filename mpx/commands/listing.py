@@ -161,7 +161,8 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
         try:
             destination = parse_location(leftover.destination)
             partial = [file.partial for file in files]
-            there = replace(options, endpoint_url=leftover.server) if leftover.server else options
+            # What is noted without a server is at AWS.
+            there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")
             with opened_endpoint(destination, there, writing=True, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)

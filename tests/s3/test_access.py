@@ -239,6 +239,14 @@ def test_a_proxy_that_is_not_there(bucket: Bucket, monkeypatch: pytest.MonkeyPat
     assert SECRET not in done.err
 
 
+def test_aws_itself_whatever_the_settings_say(scripted: ScriptedS3) -> None:
+    """As for an upload that was begun there, when the environment leads elsewhere by now."""
+    at = Location("s3", "/", "data")
+    assert S3Access(at, WebOptions(), S3Options()).server_url == scripted.url
+    access = S3Access(at, WebOptions(), S3Options(endpoint_url=""))
+    assert (access.origin.host, access.server_url) == ("data.s3.us-east-1.amazonaws.com", "")
+
+
 def test_cas_that_the_settings_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", "/none")
     refused(mpx("list", bucket.url), 2, "/none, named by AWS_CA_BUNDLE")

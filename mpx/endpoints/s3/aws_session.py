@@ -84,9 +84,13 @@ class AwsSession:
 
     def _find_server(self) -> None:
         # Unsigned: else it looks for credentials, which may take seconds.
-        config = Config(signature_version=UNSIGNED, s3={"us_east_1_regional_endpoint": "regional"})
+        config = Config(
+            signature_version=UNSIGNED,
+            s3={"us_east_1_regional_endpoint": "regional"},
+            ignore_configured_endpoint_urls=self._options.endpoint_url == "",
+        )
         client = self._session.create_client(
-            "s3", self.region, endpoint_url=self._options.endpoint_url, config=config
+            "s3", self.region, endpoint_url=self._options.endpoint_url or None, config=config
         )
         self.endpoint_url = str(client.meta.endpoint_url)
         styles = client.meta.config.s3 or {}
