@@ -26,11 +26,10 @@ from figures import Verdict, machine
 from mpx_lab.lab import Lab
 from mpx_lab.lab_host import LabHost
 from mpx_lab.topology import Topology, wan
-from s3_tools import MPX, RCLONE, RCLONE_32
+from s3_tools import RCLONE_32
 from web_small import DOWN, RUNS, UP, SmallResults
 
 RATE_BPS, RTT_S = 200_000_000, 0.060
-TOOLS = (MPX, RCLONE, RCLONE_32)
 
 
 class S3Small(web_small.WebSmall):
@@ -38,12 +37,6 @@ class S3Small(web_small.WebSmall):
 
     name = "s3-small"
     folder = "reports/s3-small"
-
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add which tools run and which way, as each takes long."""
-        super().arguments(parser)
-        parser.add_argument("--ways", nargs="+", choices=(DOWN, UP), default=[DOWN, UP])
-        parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
 
     def results(self, options: argparse.Namespace) -> SmallResults:
         """Copy with each tool in both directions, and print the table."""

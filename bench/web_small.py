@@ -1,6 +1,6 @@
 """Many small files over WebDAV across a wide-area network: mpx beside rclone.
 
-    mpx lab simulate python bench/web_small.py [--files 10000]    (needs root, nginx and rclone)
+    mpx lab simulate python bench/web_small.py [--files 10000] [--tools ...]    (needs root, nginx and rclone)
 
 Files of 10 kB from and to nginx, 200 Mbit/s and 60 ms; rclone with its defaults (4 transfers) and with
 32. Whole commands count, from start to end, and trees are compared.
@@ -44,9 +44,11 @@ class WebSmall(harness.Row[SmallResults]):
     folder = "reports/web-small"
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add how many files there are."""
+        """Add how many files there are, which tools run and which way, as each takes long."""
         super().arguments(parser)
         parser.add_argument("--files", type=int, default=10_000)
+        parser.add_argument("--ways", nargs="+", choices=(DOWN, UP), default=[DOWN, UP])
+        parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
 
     def results(self, options: argparse.Namespace) -> SmallResults:
         """Copy with each tool in both directions, and print the table."""
@@ -62,8 +64,8 @@ class WebSmall(harness.Row[SmallResults]):
             shutil.copytree(source, served / "source")
             with web_tools.nginx(lab.host("far"), folder, served) as url:
                 for _ in range(RUNS[options.effort]):
-                    for tool in TOOLS:
-                        for way in (DOWN, UP):
+                    for tool in options.tools:
+                        for way in options.ways:
                             target = (folder if way == DOWN else served) / "target"
                             ends = (":source", str(target)) if way == DOWN else (str(source), ":target")
                             state = folder / "state"

@@ -210,6 +210,10 @@ def _of_xrootd(server: Location, path: str) -> Location:
 def _of_s3(text: str) -> Location:
     """Read `s3://BUCKET/KEY`; all characters may be part of a key. Raises UsageError."""
     bucket, _, key = text.split("://", 1)[1].partition("/")
+    if bucket.startswith("arn:"):
+        raise UsageError(
+            f"{quoted(text)}: ARNs are not read; write s3://ALIAS/KEY with the alias of the access point"
+        )
     if not _BUCKET.fullmatch(bucket):
         raise UsageError(
             f"{quoted(text)}: {quoted(bucket)} is not the name of a bucket; write s3://BUCKET/KEY, and give "

@@ -42,7 +42,7 @@ OF_GSI = ("encrypt", "dcau", "delegate", "server_subject")
 OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_ports")
 OF_WEB = ("token_files", "send_token_to")
 OF_WEB_TLS = ("certificate", "key")
-OF_S3 = ("profile", "region", "endpoint_url", "sign_request")
+OF_S3 = ("profile", "region", "endpoint_url", "sign_request", "request_payer")
 OF_CAS = ("ca",)  # where servers are known by who has issued their certificates
 
 
@@ -254,6 +254,12 @@ class CopyOptions:
         metavar="URL",
     )
     sign_request: bool = _option(True, "flag", "with s3: sign requests; public buckets need no credentials")
+    request_payer: str | None = _option(
+        None,
+        "choice",
+        "with s3: who pays for requests and data, where a bucket makes requesters pay",
+        choices=("requester",),
+    )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(
@@ -271,7 +277,7 @@ class CopyOptions:
             value, about = getattr(self, option.name), option.metadata
             shown = flag_of(option.name)
             check_type(shown, value, about.get("kind"), may_lack=option.default is None)
-            if "choices" in about and value not in about["choices"]:
+            if "choices" in about and value not in (*about["choices"], option.default):
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if value is not None:
                 check_range(shown, value, about)

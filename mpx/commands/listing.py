@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,8 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
         found = True
         files = leftover.known.files.values()
         ends = f"{shown_place(leftover.source)} -> {shown_place(leftover.destination)}"
-        click.echo(f"{ends}: {_state_of(leftover.known)}")
+        at = f" (s3:// at {shown(leftover.server)})" if leftover.server else ""
+        click.echo(f"{ends}{at}: {_state_of(leftover.known)}")
         for file in files:
             if file.arrived:
                 known = f"at least {file.arrived.size} of {counted(file.size_bytes, 'byte')}"
@@ -159,7 +161,9 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
         try:
             destination = parse_location(leftover.destination)
             partial = [file.partial for file in files]
-            with opened_endpoint(destination, options, writing=True, names=partial) as endpoint:
+            # What is noted without a server is at AWS.
+            there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")
+            with opened_endpoint(destination, there, writing=True, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()

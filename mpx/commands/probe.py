@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from mpx.choices import CLASSIFIERS, FAIR, PASSIVELY, POLICIES, PROBE_MODES
-from mpx.commands.copy_options import reader
+from mpx.commands.copy_options import reader, with_options
 from mpx.commands.elapsed import elapsed
 from mpx.commands.output import OutputFailed, complain
 from mpx.errors import MpxError, UsageError
@@ -31,6 +31,7 @@ _EPILOG = """
 Examples:
   mpx probe https://archive.example.org
   mpx probe davs://se.example.org:1094
+  mpx probe s3://bucket --endpoint-url https://s3.example.org
   mpx probe --window 1min --json dtn.example.org:2811
   mpx probe --mode active ftp://dtn.example.org/
   mpx probe --plot rtt.png 192.0.2.7:22
@@ -93,6 +94,7 @@ More: docs/probe.md in the sources of mpx.
 @click.option("--plot", metavar="FILE", help="draw the round-trip times into FILE (.png, .svg, .pdf)")
 @click.option("-4", "--ipv4", is_flag=True, help="use IPv4 only")
 @click.option("-6", "--ipv6", is_flag=True, help="use IPv6 only")
+@with_options("region", "endpoint_url")
 def probe_command(
     target: str,
     mode: str,
@@ -105,12 +107,14 @@ def probe_command(
     plot: str | None,
     ipv4: bool,
     ipv6: bool,
+    region: str | None,
+    endpoint_url: str | None,
 ) -> None:
     """Measure the round-trip time to a host, and tell what shares the path and what a copy would do about it.
 
-    TARGET is a URL (https, http, davs, dav, gsiftp, ftp, mpx), HOST (port 2811) or HOST:PORT, as HOST:22 for
-    ssh; for s3:// give its endpoint, https://HOST. Nothing is stored there, and without --mode active nothing
-    is logged in to but mpx:// (with its token).
+    TARGET is a URL (https, http, davs, dav, s3, gsiftp, ftp, mpx), HOST (port 2811) or HOST:PORT, as HOST:22
+    for ssh. Nothing is stored there, and without --mode active nothing is logged in to but mpx:// (with its
+    token).
     """
     context = click.get_current_context()
     given = context.get_parameter_source("profile") is not ParameterSource.DEFAULT
@@ -134,6 +138,8 @@ def probe_command(
                     classifier=classifier,
                     ipv4=ipv4,
                     ipv6=ipv6,
+                    region=region,
+                    endpoint_url=endpoint_url,
                     cancel=signals.cancel,
                 )
         except MpxError as error:

@@ -11,6 +11,11 @@ class SharedConnections(Protocol):
         """Whether the server admits fewer sessions than there is work for."""
         ...
 
+    @property
+    def server_url(self) -> str:
+        """The server, where locations do not name it (S3), and options and settings do; else empty."""
+        ...
+
     def close(self) -> None:
         """Close what nobody uses any more; closing twice is fine."""
         ...

@@ -55,6 +55,8 @@ def probe(
     classifier: str | None = None,
     ipv4: bool = False,
     ipv6: bool = False,
+    region: str | None = None,
+    endpoint_url: str | None = None,
     cancel: threading.Event | None = None,
 ) -> ProbeResult:
     """Measure the RTT to `target` for `window_s` seconds, and classify the background of its path.
@@ -63,7 +65,8 @@ def probe(
     1 ms apart each second. `mode` "active" sends bursts of data meanwhile, after a `profile` of
     PROFILE_KINDS; the window is then a whole number of its periods, rounded up. The decision is for `policy`
     of POLICIES. `classifier` of CLASSIFIERS reads the background; without one the trees, and what the paper
-    samples its nearest neighbours. `ipv4` and `ipv6` allow only that family.
+    samples its nearest neighbours. `ipv4` and `ipv6` allow only that family. `region` and `endpoint_url` are
+    those of a bucket (s3://).
 
     Raises UsageError for a wrong request, ConnectionLost when the name is unknown, nothing answers, or
     the target is lost, TransferTimeout when it accepts no more, and Interrupted soon after `cancel` is set.
@@ -93,7 +96,7 @@ def probe(
     classifier = classifier or (TREES if sampling == "single" else KNN_DTW)
     asked = _Asked(target, window_s, sampling, profile if mode == ACTIVELY else "", policy, classifier)
     planned, not_permitted = permitted_bursts(asked.bursts, congestion_control.why_not_congestion)
-    host, port = parse_target(target)
+    host, port = parse_target(target, region, endpoint_url)
     location = location_of(target)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]

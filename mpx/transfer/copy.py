@@ -24,6 +24,7 @@ from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
 from mpx.transfer.between_servers import after_refusal, choose_between
 from mpx.transfer.committed_names import CommittedNames
+from mpx.transfer.destination_lookup import are_there
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import (
@@ -257,12 +258,31 @@ class Copy:
         Raises what ends the whole copy.
         """
         counts_on = self.options.overwrite != "always"
-        self.journal = Journal(self.report.source, self.report.destination, counts_on=counts_on)
+        server = ends.server_url
+        self.journal = Journal(
+            self.report.source, self.report.destination, server=server, counts_on=counts_on
+        )
         # What is uploaded never begins anew.
         committed = CommittedNames(are_kept=ends.far_is_source or ends.is_between_servers)
-        records = Records(self.report, self.journal, SentNotes(self.destination), committed)
+        notes = SentNotes(self.destination, server)
+        records = Records(self.report, self.journal, notes, committed)
         infos = [info for _, _, info in pairs]
-        transport = self.when_not_busy(partial(to_stored_parts, transport, ends, infos))
+        transport = self.when_not_busy(
+            partial(
+                to_stored_parts,
+                transport,
+                ends,
+                infos,
+                lambda: are_there(
+                    pairs,
+                    ends.source,
+                    ends.destination,
+                    self.options,
+                    notes,
+                    keeps_times=ends.destination.find_out().keeps_times,
+                ),
+            )
+        )
         while True:
             attempt = Attempt(
                 pairs,

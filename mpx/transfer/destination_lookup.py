@@ -59,6 +59,23 @@ def decide(
     return result
 
 
+def are_there(
+    files: Sequence[tuple[str, str, FileInfo]],
+    source: PlacedTree,
+    destination: PlacedTree,
+    options: CopyOptions,
+    notes: SentNotes,
+    *,
+    keeps_times: bool,
+) -> bool:
+    """Tell whether nothing is to be done for these files, as the destination has them; see `decide`."""
+    if options.overwrite == "always":
+        return False
+    tasks = [Task(*file) for file in files]
+    decided = decide(tasks, source, destination, options, notes=notes, keeps_times=keeps_times)
+    return all(task.skip is not None for task in decided)
+
+
 def _was_sent(task: Task, there: FileInfo, options: CopyOptions, notes: SentNotes) -> bool:
     """Tell whether a file that seems to differ is the one that was sent, by what was noted then."""
     may_differ = is_open(task) and options.overwrite == "different" and there.kind is Kind.FILE

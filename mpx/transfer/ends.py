@@ -184,6 +184,11 @@ class Ends:
         is_full = any(shared.takes_turns for shared in self._shared.values())
         return is_full or self.sessions.takes_turns or self.source_sessions.takes_turns
 
+    @property
+    def server_url(self) -> str:
+        """The server that locations do not name, and options or settings do; empty where there is none."""
+        return next((each.server_url for each in self._shared.values() if each.server_url), "")
+
     def open_spare(self, is_over: Callable[[], bool]) -> Endpoint:
         """Open the far endpoint with sessions that the copy can do without: they wait for no turn.
 

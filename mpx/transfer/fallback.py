@@ -1,6 +1,6 @@
 """From MODE E to MODE S, and to whole files: for servers that cannot, or turn out not to, do better."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mpx.choices import PAPER
@@ -94,12 +94,14 @@ def to_whole_uploads(transport: Transport, ends: Ends, report: Report) -> Transp
     return replace(transport, options=options.with_tuner_auto(), one_stream_each=True, parts=False)
 
 
-def to_stored_parts(transport: Transport, ends: Ends, infos: Sequence[FileInfo]) -> Transport:
+def to_stored_parts(
+    transport: Transport, ends: Ends, infos: Sequence[FileInfo], are_there: Callable[[], bool]
+) -> Transport:
     """Return the transport for a server that stores whole files, and may store parts of them, which is tried.
 
     Only for large files, and, as others in a tree may be large, there in each folder once it is there. A
-    server that stores no parts goes on with no file. `infos`: of the sources. Raises UsageError where it is
-    asked for by hand that it does.
+    server that stores no parts goes on with no file. `infos`: of the sources; `are_there`: nothing is to be
+    copied, so that nothing is tried. Raises UsageError where it is asked for by hand that it does.
     """
     options, parts_up = transport.options, ends.far.capabilities.parts_up
     is_upload = not (ends.far_is_source or ends.is_between_servers)
@@ -111,6 +113,8 @@ def to_stored_parts(transport: Transport, ends: Ends, infos: Sequence[FileInfo])
     is_large = any(info.known_bytes > SMALL_FILE_BYTES for info in infos)
     stores = is_open
     if may_be and (is_large or asked):
+        if not is_open and are_there():
+            return transport
         stores = ends.far.find_out(Question.PARTS_UP).parts_up is PartsUp.OFFSETS
     if asked and not stores:
         raise UsageError(f"--continue is not possible here: uploads to {ends.host} start at the first byte")

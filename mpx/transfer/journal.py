@@ -1,12 +1,13 @@
 """What has arrived of an unfinished copy, kept on disk so that the next run continues it.
 
-One journal for each pair of source and destination, in the user's state directory
-($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
+One journal for each pair of source and destination (and server, where s3:// is one of them), in the user's
+state directory ($MPX_STATE_DIR, else $XDG_STATE_HOME/mpx, else ~/.local/state/mpx):
 
     KEY.journal    lines of JSON, appended to while a copy runs, and written anew once they are many
     LOCK.lock      there, and held (flock), while a copy to that destination runs
 
     {"mpx": 1, "source": "...", "destination": "...", "boot": "..."}       the first line
+                  "server": "..." in it, where locations do not name that (s3://)
     {"file": "final name", "partial": "...", "size": n, "modified": t}      a file was begun
     {"arrived": [[start, end], ...], "of": "final name"}                    more of it has arrived
     {"lost": [[start, end], ...], "of": "final name"}                       that has not arrived after all
@@ -50,28 +51,29 @@ from mpx.transfer.journal_reader import (
 LONG_BYTES = 64 * 1024 * 1024  # of a journal, after which it is written anew
 
 
-def copy_tag(source: str, destination: str) -> str:
+def copy_tag(source: str, destination: str, server: str = "") -> str:
     """Return the short name of this pair, as it stands in partial files and journals."""
-    pair = f"{source}\0{destination}".encode("utf-8", "surrogateescape")
+    names = (source, destination, *([server] if server else []))
+    pair = "\0".join(names).encode("utf-8", "surrogateescape")
     return hashlib.sha256(pair).hexdigest()[:12]
 
 
 class Journal:
     """The journal of one running copy; safe for several threads."""
 
-    def __init__(self, source: str, destination: str, *, counts_on: bool = True) -> None:
-        """Take the lock and read what an earlier run left.
+    def __init__(self, source: str, destination: str, *, server: str = "", counts_on: bool = True) -> None:
+        """Take the lock and read what an earlier run left; `server`: where locations do not name it.
 
         `counts_on`: files that it finished are not copied again, so they still count as finished.
         Raises DestinationError if another copy to the same destination runs.
         """
-        self.tag = copy_tag(source, destination)
+        self.tag = copy_tag(source, destination, server)
         self._name = f"{self.tag}.journal"
         self._mutex = threading.Lock()
         self._folder = folder = StateFolder()
         self._path = folder.path / self._name
         try:
-            self._lock = _take_lock(folder, destination)
+            self._lock = _take_lock(folder, destination, server)
         except BaseException:
             folder.close()
             raise
@@ -85,7 +87,7 @@ class Journal:
                 left.finished_bytes if counts_on else 0,
             )
             head = {"mpx": VERSION, "source": source, "destination": destination, "boot": boot_id()}
-            self._head = json.dumps(head) + "\n"
+            self._head = json.dumps({**head, "server": server} if server else head) + "\n"
             self._most_bytes = LONG_BYTES
             self._fd: int | None = self._written_anew()
         except OSError as error:
@@ -217,8 +219,8 @@ def _refused(error: OSError, path: Path) -> MpxError:
     )
 
 
-def _take_lock(folder: StateFolder, destination: str) -> DestinationLock:
-    name = f"{copy_tag('', destination)}.lock"
+def _take_lock(folder: StateFolder, destination: str, server: str) -> DestinationLock:
+    name = f"{copy_tag('', destination, server)}.lock"
     try:
         return DestinationLock(folder, name, destination)
     except OSError as error:
@@ -231,6 +233,7 @@ class Leftover:
 
     source: str
     destination: str
+    server: str  # where locations do not name it (S3); empty: as options and settings say
     known: Contents
     forget: Callable[[], None]  # removes its journal
 
@@ -245,13 +248,15 @@ def leftovers() -> Iterator[Leftover]:
             try:
                 head = json.loads(next(lines_of(folder, name)))
                 source, destination = text_of(head["source"]), text_of(head["destination"])
+                server = text_of(head.get("server", ""))
             except NotOurs as error:
                 raise _refused(error, folder.path / name) from None
             except (StopIteration, *UNREADABLE):
                 continue
             try:
-                lock = _take_lock(folder, destination)
+                lock = _take_lock(folder, destination, server)
             except DestinationError:
                 continue
             with lock:
-                yield Leftover(source, destination, read_journal(folder, name), partial(folder.unlink, name))
+                known, forget = read_journal(folder, name), partial(folder.unlink, name)
+                yield Leftover(source, destination, server, known, forget)

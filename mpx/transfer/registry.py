@@ -137,6 +137,7 @@ def shared_connections(
             options.region,
             options.endpoint_url,
             options.sign_request,
+            options.request_payer,
             replaces_unseen=options.overwrite != "never",
         )
         return S3Access(location, web, aws, note)

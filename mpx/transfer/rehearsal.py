@@ -30,7 +30,7 @@ def rehearse(
     source = RetryingEndpoint(ends.source, options.retries, failure.by_user)
     destination = RetryingEndpoint(ends.destination, options.retries, failure.by_user)
     listed = tasks(pairs, source, options, note=report.note)
-    notes = SentNotes(ends.destination.location)
+    notes = SentNotes(ends.destination.location, ends.server_url)
     first_error: MpxError | None = None
     for group in grouped(listed):
         for task in decide(group, source, destination, options, notes=notes):

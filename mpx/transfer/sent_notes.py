@@ -42,8 +42,9 @@ class Sent:
 class SentNotes:
     """The notes of one destination. Safe for several threads and processes."""
 
-    def __init__(self, destination: Location) -> None:
-        self._server = repr(destination.endpoint)
+    def __init__(self, destination: Location, server: str = "") -> None:
+        """`server`: where the location does not name it (S3)."""
+        self._server = f"{destination.endpoint!r}{server}"
         self._lock = threading.Lock()
 
     def _key(self, name: str) -> bytes:

@@ -213,7 +213,7 @@ def scripted_s3(behind: S3Site | None = None) -> Iterator[ScriptedS3]:
             except (FallSilent, ResetInstead) as fault:
                 self._fail(fault)
                 return
-            self.send_response(status)
+            (self.send_response_only if "Date" in headers else self.send_response)(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mpx_command import copied, mpx, refused
 from s3.buckets import Bucket, buckets_of
+from s3.scripted_s3 import ScriptedS3, scripted_s3
 from sites import make
 from web.servers.nginx import nginx_site
 from web.servers.s3_site import KEY_ID, SECRET, S3Site
@@ -19,6 +20,7 @@ from mpx.endpoints.web.options import WebOptions
 from mpx.engine.endpoint import Part
 from mpx.errors import Interrupted
 from mpx.location import Location
+from mpx.probing.target import parse_target
 
 TOKEN = "a-session-token-that-nobody-prints"
 
@@ -103,6 +105,79 @@ def test_a_program_that_is_not_there(bucket: Bucket, monkeypatch: pytest.MonkeyP
     refused(mpx("list", bucket.url), 2, "the settings for S3 cannot be used", "/none/program")
 
 
+SSO = "sso_start_url = https://x.example/\nsso_region = us-east-1\nsso_account_id = 1\nsso_role_name = r\n"
+ROLE = "role_arn = arn:aws:iam::123456789012:role/r\nsource_profile = base\n[profile base]\n"
+KEYS = "aws_access_key_id = A\naws_secret_access_key = b\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "why"),
+    [
+        (SSO, 5, "run aws sso login"),
+        (f"credential_process = echo {SECRET}\n", 2, "what credential_process prints is not JSON"),
+        ("credential_process = echo []\n", 2, "the settings for S3 cannot be used"),
+        ("credential_process =\n", 2, "the settings for S3 cannot be used"),
+        ("s3 = what\n", 2, "the settings for S3 cannot be used"),
+        ("endpoint_url = http://127.0.0.1:1/\u65e5/a b\n", 2, "is not the URL of a server"),
+        (
+            f"mfa_serial = arn:aws:iam::1:mfa/u\n{ROLE}{KEYS}",
+            5,
+            "nobody is there to type it",
+        ),
+    ],
+    ids=["sso", "program", "other program", "no program", "no section", "endpoint", "asked for a code"],
+)
+def test_credentials_that_cannot_be_had(
+    scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, why: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name)
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\n{settings}")
+    home = Path(os.environ["AWS_CONFIG_FILE"]).parent
+    done = mpx("list", "s3://bucket/", environment={"HOME": str(home)})
+    assert done.code == code and why in done.err, done
+    assert SECRET not in done.err and "Traceback" not in done.err
+
+
+def test_a_role_that_is_refused(scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the service that hands out credentials for it."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\n{ROLE}{KEYS}")
+    with scripted_s3() as service:
+        denied = "<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not for you</Message></Error>"
+        service.instead = lambda _: (403, {}, f"<ErrorResponse>{denied}</ErrorResponse>".encode())
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", service.url)
+        refused(mpx("list", "s3://bucket/"), 5, "cannot be had", "AccessDenied", "not for you")
+    assert not scripted.asked
+
+
+def test_what_hands_out_credentials_is_asked_once(
+    scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloud's service for its hosts, say: where it is not reached, each time takes seconds."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+    with scripted_s3() as service:
+        service.instead = lambda _: (404, {}, b"")
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url)
+        refused(mpx("list", "s3://bucket/"), 5, "there are no credentials for S3")
+        assert sum(asked.target.endswith("/api/token") for asked in service.asked) == 1
+
+
+def test_credentials_with_a_line_end_in_them(scripted: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file that was edited elsewhere has them: they would end a header."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "\u65e5")  # which is not sent
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"):
+        with monkeypatch.context() as changed:
+            changed.setenv(name, f"{SECRET}\r\nX-Other: 1")
+            done = mpx("list", "s3://bucket/")
+        refused(done, 5, "a line end or another unfit character", name)
+        assert SECRET not in done.err
+    assert not scripted.asked
+
+
 def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No resolver knows that host here, so that moto is spoken to as its own proxy."""
     Path(os.environ["AWS_CONFIG_FILE"]).write_text("[default]\ns3 =\n  addressing_style = virtual\n")
@@ -133,6 +208,62 @@ def test_a_bucket_in_the_host_name(bucket: Bucket, monkeypatch: pytest.MonkeyPat
 def test_where_a_bucket_is(bucket: str, options: S3Options, url: str) -> None:
     access = S3Access(Location("s3", "/", bucket), WebOptions(), options)
     assert str(access.url_of("/a b")) == url
+
+
+ACCELERATED = "s3 =\n  use_accelerate_endpoint = true\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ("", "data.s3.us-east-1.amazonaws.com"),
+        ("use_fips_endpoint = true\n", "data.s3-fips.us-east-1.amazonaws.com"),
+        ("use_dualstack_endpoint = true\n", "data.s3.dualstack.us-east-1.amazonaws.com"),
+        (ACCELERATED, "data.s3-accelerate.amazonaws.com"),
+        (f"use_dualstack_endpoint = true\n{ACCELERATED}", "data.s3-accelerate.dualstack.amazonaws.com"),
+        (f"endpoint_url = https://s3.example.org\n{ACCELERATED}", "s3.example.org"),
+    ],
+)
+def test_which_servers_of_aws_are_used(settings: str, host: str) -> None:
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(f"[default]\nregion = us-east-1\n{settings}")
+    access = S3Access(Location("s3", "/", "data"), WebOptions(), S3Options())
+    assert access.origin.host == host
+    assert access.server_url == ("https://s3.example.org" if host == "s3.example.org" else "")
+
+
+def test_a_proxy_that_is_not_there(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told from the server, without its password."""
+    monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:1")
+    done = mpx("list", bucket.url)
+    refused(done, 6, "127.0.0.1:1", f"the proxy that the environment names for localhost:{bucket.site.port}")
+    assert SECRET not in done.err
+
+
+def test_aws_itself_whatever_the_settings_say(scripted: ScriptedS3) -> None:
+    """As for an upload that was begun there, when the environment leads elsewhere by now."""
+    at = Location("s3", "/", "data")
+    assert S3Access(at, WebOptions(), S3Options()).server_url == scripted.url
+    access = S3Access(at, WebOptions(), S3Options(endpoint_url=""))
+    assert (access.origin.host, access.server_url) == ("data.s3.us-east-1.amazonaws.com", "")
+
+
+def test_cas_that_the_settings_name(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/none")
+    refused(mpx("list", bucket.url), 2, "/none, named by AWS_CA_BUNDLE")
+
+
+def test_where_a_bucket_is_probed(scripted: ScriptedS3) -> None:
+    """By handshakes with its server: none is asked for anything, and no credentials are needed."""
+    assert parse_target("s3://data", "eu-west-1", "https://s3.eu-west-1.amazonaws.com") == (
+        "data.s3.eu-west-1.amazonaws.com",
+        443,
+    )
+    done = mpx("probe", "S3://bucket/key", "--window", "1s", environment={"AWS_ACCESS_KEY_ID": ""})
+    assert done.code == 0 and f"at {scripted.url.removeprefix('http://')}" in done.out, done
+    done = mpx("probe", "s3://bucket", "--window", "1s", "--endpoint-url", "http://127.0.0.1:1")
+    assert done.code in (0, 6) and "127.0.0.1:1" in done.out + done.err, done
+    assert not scripted.asked
+    refused(mpx("probe", "https://127.0.0.1:1", "--region", "x"), 2, "--region is for s3://")
 
 
 def test_checksums_are_not_asked_for_once_the_copy_is_stopped() -> None:
@@ -184,6 +315,8 @@ def test_without_botocore(tmp_path: Path) -> None:
     [
         (("s3://Bad_bucket!/x", "y"), "not the name of a bucket"),
         (("s3:///x", "y"), "not the name of a bucket"),
+        (("x", "s3://arn:aws:s3:us-east-1:1:accesspoint/ap/x"), "the alias of the access point"),
+        (("x", "s3://data--use1-az4--x-s3/x", "--endpoint-url", "https://s3.amazonaws.com"), "S3 Express"),
         (("x", "s3://bucket/x", "--in-place"), "--in-place is not possible here"),
         (("x", "s3://bucket/x", "--endpoint-url", "localhost"), "endpoint"),
         (("x", "s3://bucket/x", "--endpoint-url", "ftp://localhost"), "--endpoint-url"),

@@ -160,6 +160,27 @@ def test_an_upload_to_a_server_that_knows_no_checksums(server: ScriptedS3, tmp_p
     assert server.objects["key"] == source.read_bytes()
 
 
+def test_a_clock_that_is_right_is_not_blamed(server: ScriptedS3, tmp_path: Path) -> None:
+    """As where a proxy keeps a request for long."""
+    server.instead = lambda _: error(403, "RequestTimeTooSkewed")
+    refused(mpx(*up(tmp_path)[1]), 5, "RequestTimeTooSkewed", "compare the clock of this host")
+
+
+def test_an_error_within_a_success_stores_nothing(server: ScriptedS3, tmp_path: Path) -> None:
+    """Also of an object that goes in one request, and that nobody compares."""
+    server.instead = lambda asked: error(200, "AccessDenied") if asked.method == "PUT" else None
+    refused(mpx(*up(tmp_path)[1], "--checksum", "none"), 4, "AccessDenied")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_may_say_so_in_words_of_its_own(
+    server: ScriptedS3, tmp_path: Path, status: int
+) -> None:
+    busy = [error(status, "PleaseReduceYourRate", Retry_After="0")]
+    server.instead = lambda asked: busy.pop() if asked.method == "PUT" and busy else None
+    copied(mpx(*up(tmp_path)[1]))
+
+
 def test_data_that_change_on_their_way_are_sent_again(server: ScriptedS3, tmp_path: Path) -> None:
     damaged = [error(400, "BadDigest")]
     server.instead = lambda asked: damaged.pop() if asked.is_part and damaged else None
@@ -187,6 +208,14 @@ def test_an_older_object_is_not_taken_for_what_was_completed(server: ScriptedS3,
 
     server.after = untold
     refused(mpx(*up(tmp_path, LARGE)[1]), 4, "NoSuchUpload")
+
+
+def test_a_completion_is_answered_by_something_else(server: ScriptedS3, tmp_path: Path) -> None:
+    """By a page of a proxy that has not passed it on, say."""
+    server.instead = lambda asked: (200, {}, b"<html>welcome</html>") if asked.is_completion else None
+    refused(mpx(*up(tmp_path, LARGE)[1], "--retries", "0"), 6, "does not say what it has stored")
+    server.instead = lambda _: None
+    copied(mpx(*up(tmp_path, LARGE)[1]))
 
 
 def test_the_answer_to_a_completion_is_lost(server: ScriptedS3, tmp_path: Path) -> None:

@@ -21,6 +21,17 @@ def test_an_upload_begins_after_two_round_trips(scripted: ScriptedS3, tmp_path: 
     assert scripted.objects["key"] == source.read_bytes()
 
 
+def test_a_copy_with_nothing_to_do_changes_nothing(
+    scripted: ScriptedS3, small_parts: None, tmp_path: Path
+) -> None:
+    for name, size in (("small", 10), ("large", 100_000)):
+        make(tmp_path / "from" / name, size)
+    for _ in range(2):
+        scripted.asked.clear()
+        copied(mpx("copy", "-r", tmp_path / "from", "s3://bucket/to"))
+    assert {asked.method for asked in scripted.asked} == {"HEAD", "GET"}
+
+
 def test_an_upload_begins_over_the_connection_of_its_parts(scripted: ScriptedS3, tmp_path: Path) -> None:
     source = make(tmp_path / "source", WHOLE_BYTES + 1)
     copied(mpx("copy", source, "s3://bucket/key", "--streams", "1"))

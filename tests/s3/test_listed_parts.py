@@ -1,7 +1,9 @@
 """What a server tells of an upload that an earlier run has begun: page after page, and whatever it says."""
 
+import base64
 import hashlib
 import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,11 @@ FAILED = error(500, "InternalError")
 EMPTY = hashlib.md5(b"").hexdigest()
 
 
-def part(number: object, data: bytes, *, etag: str = "", size: object = None) -> str:
+def part(number: object, data: bytes, *, etag: str = "", size: object = None, more: str = "") -> str:
     etag = etag or hashlib.md5(data).hexdigest()
     size = len(data) if size is None else size
-    return f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size></Part>"
+    what = f"<PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size>"
+    return f"<Part>{what}{more}</Part>"
 
 
 def page(*parts: str, more: object = None) -> Answer:
@@ -74,6 +77,31 @@ def test_it_goes_on_with_checksums(interrupted: ScriptedS3, tmp_path: Path, kind
     assert again(interrupted, tmp_path, {"0": page(told)}) == {"3"}
     (last,) = [asked for asked in interrupted.asked if asked.what == "part"]
     assert "x-amz-checksum-crc32" in last.headers
+
+
+def crc32(data: bytes) -> str:
+    told = base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
+    return f"<ChecksumCRC32>{told}</ChecksumCRC32>"
+
+
+OPAQUE = "0" * 32
+
+
+@pytest.mark.parametrize(
+    ("parts", "sent"),
+    [
+        ((part(1, FIRST, etag=OPAQUE, more=crc32(FIRST)), part(2, SECOND, etag=OPAQUE)), {"2", "3"}),
+        ((part(1, FIRST, etag=OPAQUE, more=crc32(SECOND)),), {"1", "2", "3"}),
+        ((part(1, FIRST, etag=OPAQUE, more=crc32(FIRST)), part(2, SECOND)), {"1", "3"}),
+    ],
+    ids=["no MD5s", "other bytes", "another MD5"],
+)
+def test_parts_whose_etags_are_no_md5s(
+    interrupted: ScriptedS3, tmp_path: Path, parts: tuple[str, ...], sent: set[str]
+) -> None:
+    """As with keys of a key service: the CRC-32 of a part shows that it is ours."""
+    told = page("<ChecksumAlgorithm>CRC32</ChecksumAlgorithm>", *parts)
+    assert again(interrupted, tmp_path, {"0": told}) == sent
 
 
 @pytest.mark.parametrize(

@@ -113,17 +113,25 @@ def test_an_upload_that_is_aborted_on_its_way_begins_anew(
     assert "has forgotten the upload" in report.read_text()
 
 
-def test_discarding_aborts(interrupted: Bucket) -> None:
+def test_discarding_aborts(interrupted: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the server that has it, which is noted, wherever others go by now."""
     bucket = interrupted
     bucket.put("key", b"the old one")
-    assert f"-> {bucket.url}key: 0 files done" in mpx("unfinished").out
-    elsewhere = mpx(
-        "unfinished", "--discard", "--endpoint-url", bucket.site.url.replace("localhost", "127.0.0.1")
-    )
-    assert elsewhere.code == 4 and "was begun at" in elsewhere.err and bucket.uploads(), elsewhere
+    assert f"-> {bucket.url}key (s3:// at {bucket.site.url}): 0 files done" in mpx("unfinished").out
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     copied(mpx("unfinished", "--discard"))
     assert not bucket.uploads() and bucket.get("key") == b"the old one"
     assert mpx("unfinished").err == "nothing is unfinished here\n"
+
+
+def test_the_same_url_at_another_server_is_another_copy(interrupted: Bucket, source: Path) -> None:
+    """Neither continues or forgets the upload of the other; here it is one server by another name."""
+    bucket, elsewhere = interrupted, interrupted.site.url.replace("localhost", "127.0.0.1")
+    copied(mpx("copy", source, f"{bucket.url}key", "--endpoint-url", elsewhere))
+    assert len(bucket.uploads()) == 1
+    assert mpx("unfinished").out.count(f"(s3:// at {bucket.site.url}): 0 files done") == 1
+    copied(mpx("copy", source, f"{bucket.url}key", "--overwrite", "always"))
+    assert not bucket.uploads() and mpx("unfinished").err == "nothing is unfinished here\n"
 
 
 def test_parts_are_sent_by_several(bucket: Bucket, source: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from s3.lying_s3 import IN_PARTS, KEY, SMALL, down, up
+from s3.lying_s3 import IN_PARTS, KEY, SMALL, URL, down, up
 from s3.scripted_s3 import Answer, Asked, ScriptedS3, error
 from web.lying import copied
 
@@ -22,6 +22,23 @@ class Permits:
 
 
 WRITES = ("PUT", "begin", "part", "complete")
+
+
+def test_requesters_pay(server: ScriptedS3, small_parts: None, tmp_path: Path) -> None:
+    """Every request says so, and is signed so; without the option none does."""
+
+    def wants(asked: Asked) -> Answer | None:
+        is_signed = "x-amz-request-payer" in asked.headers["authorization"]
+        return None if asked.headers.get("x-amz-request-payer") == "requester" and is_signed else DENIED
+
+    server.instead = wants
+    assert down(server, tmp_path).code == 3
+    server.asked.clear()
+    assert down(server, tmp_path, request_payer="requester").code == 0
+    assert up(server, tmp_path, IN_PARTS, request_payer="requester").code == 0
+    done = copied(URL, "s3://bucket/copy", request_payer="requester", timeout_s=20.0, overwrite="always")
+    assert done.code in (0, 4), done
+    assert not any("x-amz-request-payer" not in asked.headers for asked in server.asked)
 
 
 def test_objects_and_no_listings(server: ScriptedS3, small_parts: None, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ OTHERS: dict[str, Answer] = {
     "moved": (301, {}, b"<Error><Code>PermanentRedirect</Code></Error>"),
     "nothing": (301, {}, b""),
     "nonsense": (301, {"x-amz-bucket-region": "../x"}, b""),
+    "no label": (301, {"x-amz-bucket-region": "-"}, b""),
+    "a number": (301, {"x-amz-bucket-region": "42"}, b""),
 }
 
 

@@ -93,6 +93,21 @@ def test_sizes_that_are_none(server: ScriptedS3, tmp_path: Path, size: object) -
         assert (tmp_path / "d/fine").read_bytes() == b"12345"
 
 
+@pytest.mark.parametrize(("name", "came"), [("x", b"object"), ("x/", b"below")])
+def test_an_object_with_the_name_of_a_folder(
+    server: ScriptedS3, tmp_path: Path, name: str, came: bytes
+) -> None:
+    """The one or the other is copied, as it was named, and the user told that there is another."""
+    server.objects |= {"d/x": b"object", "d/x/y": b"below"}
+    below = page(["d/x/y"], size=5)
+    server.instead = lambda asked: below if asked.query.get("prefix") == "d/x/" else None
+    done = copied(f"s3://bucket/d/{name}", tmp_path / "to", recursive=True, retries=0, timeout_s=20.0)
+    assert done.code == 0, done
+    told = any("others begin with s3://bucket/d/x/" in note for note in done.notes)
+    assert told == (name == "x")
+    assert (tmp_path / "to" if name == "x" else tmp_path / "to/y").read_bytes() == came
+
+
 def test_one_name_twice(server: ScriptedS3, tmp_path: Path) -> None:
     """A folder and an object of one name, which S3 permits, and no file system."""
     server.objects |= {"d/x": b"object", "d/x/y": b"below"}

@@ -69,6 +69,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("region", "eu-west-1", (HERE, UP, DOWN, *MODE_S)),
     ("endpoint_url", "https://s3.example.org", (HERE, UP, DOWN, *MODE_S)),
     ("sign_request", False, (HERE, UP, DOWN, *MODE_S)),
+    ("request_payer", "requester", (HERE, UP, DOWN, *MODE_S)),
     ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
     ("partial_prefix", "unfinished-", ()),
     ("connect_timeout_s", 5.0, ()),

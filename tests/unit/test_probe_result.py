@@ -268,14 +268,10 @@ def test_what_is_no_target(text: str) -> None:
         parse_target(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [("/data", ("https://HOST", "davs://", "mpx://")), ("S3://bucket/key", ("a bucket", "https://HOST"))],
-)
-def test_what_to_probe_instead(text: str, advice: tuple[str, ...]) -> None:
+def test_what_to_probe_instead() -> None:
     with pytest.raises(mpx.UsageError) as raised:
-        parse_target(text)
-    assert [each for each in advice if each not in str(raised.value)] == []
+        parse_target("/data")
+    assert [each for each in ("https://HOST", "davs://", "mpx://") if each not in str(raised.value)] == []
 
 
 @pytest.mark.parametrize(

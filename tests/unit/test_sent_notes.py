@@ -47,6 +47,7 @@ def test_notes_are_found_again() -> None:
     assert not notes.knows("/b", info(6, None), info(6, None))
     assert not notes.knows("/c", info(5, 1.5), info(5, 100.0))
     assert not SentNotes(Location("ftp", "/up", "other", 21)).knows(name, info(5, 1.5), info(5, 100.0))
+    assert not SentNotes(HERE, "https://s3.example.org").knows(name, info(5, 1.5), info(5, 100.0))
 
 
 def test_a_source_that_was_written_since_is_another_one() -> None:

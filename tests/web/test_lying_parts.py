@@ -133,6 +133,16 @@ def test_what_asks_for_no_parts_makes_no_probe(tmp_path: Path) -> None:
         assert parts_sent(server) == 0
 
 
+def test_what_has_nothing_to_do_makes_no_probe(tmp_path: Path) -> None:
+    """Nor changes anything else at the server."""
+    (tmp_path / "large").write_bytes(LARGE)
+    with ScriptedHttp(Keeping().script(), OTHER) as server:
+        assert up(server, tmp_path / "large").code == 0
+        before = len(server.heard)
+        assert up(server, tmp_path / "large").code == 0
+        assert {each.method for each in server.heard[before:]} <= {"HEAD", "GET", "OPTIONS", "PROPFIND"}
+
+
 def _partials(server: ScriptedHttp) -> set[str]:
     return {each.path for each in server.asked("PUT") if each.path.startswith("/folder/.file.mpx-")}
 

@@ -1,6 +1,7 @@
 """What all connections of a copy with one bucket share: where it is, and how requests are signed."""
 
 import ipaddress
+import os
 import re
 import threading
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
 from mpx.endpoints.s3 import refusals
+from mpx.endpoints.s3.asked_uploads import AskedUploads
 from mpx.endpoints.s3.aws_session import HASH, HOW_TO_LOG_IN, NOTHING, UNSIGNED_BODY, AwsSession
 from mpx.endpoints.s3.options import S3Options
 from mpx.endpoints.s3.stored_sums import md5_of
@@ -24,12 +26,15 @@ from mpx.location import Location
 from mpx.report import OnNote, no_note
 
 _USUAL_PORTS = {"https": 443, "http": 80}
+_NOT_IN_URLS = re.compile(r"[^\x21-\x7e]")
+_REGION = re.compile("[a-z][a-z0-9-]{0,30}[a-z0-9]")
+_DIRECTORY = "--x-s3"  # what names of directory buckets end with
 _AWS = re.compile(r"\.amazonaws\.com(\.cn)?\Z")
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
 class S3Access(WebAccess):
-    """For any thread. `uploads`: what of them is begun and not ended."""
+    """For any thread. `uploads`: what of them is begun and not ended; `asked`: what may have begun."""
 
     def __init__(
         self, location: Location, options: WebOptions, s3: S3Options, note: OnNote = no_note
@@ -38,13 +43,22 @@ class S3Access(WebAccess):
         self.bucket = location.host
         self._aws = AwsSession(s3)
         self._server: tuple[Origin, str] = _server(self.bucket, self._aws)  # and what stands before keys
+        if self.bucket.endswith(_DIRECTORY) and _AWS.search(self._server[0].host):
+            raise UsageError(
+                f"{self.bucket} is a directory bucket (S3 Express), which has logins of its own that mpx "
+                "does not know; use a bucket of the usual kind"
+            )
         self._moving = threading.Lock()  # to another region
         ca = options.ca or self._aws.ca
+        if not options.ca and ca and not os.path.exists(ca):
+            raise UsageError(f"{ca}, named by AWS_CA_BUNDLE or ca_bundle, does not exist; name a file of CAs")
         super().__init__(location, replace(options, ca=ca), note=note, origin=self._server[0])
         self.speaks_dav = False
         self.replaces_unseen = s3.replaces_unseen
+        self._always = {"x-amz-request-payer": s3.payer} if s3.payer else {}  # headers
         self.keeps_crc32 = True  # of all of an object, as far as is known, and not of its parts alone
         self.uploads = Uploads(self.bucket)
+        self.asked = AskedUploads(self.bucket)
 
     def url_of(self, name: str) -> WebUrl:
         """See WebAccess. A name is a slash and a key."""
@@ -60,6 +74,12 @@ class S3Access(WebAccess):
         url = self.url_of(name)
         return WebUrl(url.origin, f"{url.target}?{'&'.join(pairs)}")
 
+    @property
+    def server_url(self) -> str:
+        """See SharedConnections. Empty for AWS, where the name of a bucket says which one it is."""
+        origin, before = _endpoint(self._aws)
+        return "" if _AWS.search(origin.host) else f"{origin}{before}"
+
     def stored_as(self, file: FileTransfer) -> WebUrl:
         """See WebAccess. An object appears once it is whole, and an older one stays until then."""
         return self.url_of(file.final)
@@ -68,7 +88,7 @@ class S3Access(WebAccess):
         """See WebAccess. Who knows a body before gives its hash; another server is shown nothing."""
         if url.origin != self.origin:
             return WebRequest(method, url, headers)
-        given = dict(headers)
+        given = {**self._always, **headers}
         body_hash = given.pop(HASH, UNSIGNED_BODY if method == "PUT" else NOTHING)
         signed = self._aws.signed(method, f"{url.origin}{url.target}", given, body_hash)
         return WebRequest(method, url, signed)
@@ -116,7 +136,7 @@ class S3Access(WebAccess):
         """Take the region that an answer names for that of the bucket; tell whether it is another one."""
         region = reply.header("x-amz-bucket-region") or refusals.S3Error(body).region
         with self._moving:
-            if not re.fullmatch(r"[a-z0-9-]{1,32}", region) or region == self._aws.region:
+            if not _REGION.fullmatch(region) or region == self._aws.region:
                 return False
             self.note(f"the bucket {self.bucket} is in the region {region}, which is used")
             self._aws.use_region(region)
@@ -127,20 +147,25 @@ class S3Access(WebAccess):
 
 def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:
     """Return the server of a bucket, and the beginning of the paths there."""
+    endpoint, before = _endpoint(aws)
+    if not _is_in_host_name(bucket, endpoint.host, aws, is_secure=endpoint.is_secure):
+        return endpoint, f"{before}/{bucket}"
+    return replace(endpoint, host=f"{bucket}.{endpoint.host}"), before
+
+
+def _endpoint(aws: AwsSession) -> tuple[Origin, str]:
+    """Return the server of all buckets, and the beginning of the paths there; raises UsageError."""
     parts = urlsplit(aws.endpoint_url)
     try:
         host, port = parts.hostname or "", parts.port or _USUAL_PORTS[parts.scheme]
     except (ValueError, KeyError):
         host, port = "", 0
-    if not host or parts.query or parts.fragment or parts.username is not None:
+    is_whole = host and not (parts.query or parts.fragment or parts.username is not None)
+    if not is_whole or _NOT_IN_URLS.search(parts.path):
         raise UsageError(
             "--endpoint-url (AWS_ENDPOINT_URL) is not the URL of a server; write https://HOST:PORT"
         )
-    before = parts.path.rstrip("/")
-    is_secure = parts.scheme == "https"
-    if not _is_in_host_name(bucket, host, aws, is_secure=is_secure):
-        return Origin(is_secure, host, port), f"{before}/{bucket}"
-    return Origin(is_secure, f"{bucket}.{host}", port), before
+    return Origin(parts.scheme == "https", host, port), parts.path.rstrip("/")
 
 
 def _is_in_host_name(bucket: str, host: str, aws: AwsSession, *, is_secure: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from mpx.endpoints.web.bounded_xml import BoundedXml, XmlError
 
-_RECORD_LEVEL, _FIELD_LEVEL = 2, 3  # of elements; what is deeper is not looked at
+_RECORD_LEVEL, _FIELD_LEVEL, _INNER_LEVEL = 2, 3, 4  # of elements; what is deeper is not looked at
 
 
 class S3AnswerError(XmlError):
@@ -10,7 +10,10 @@ class S3AnswerError(XmlError):
 
 
 class S3Answer(BoundedXml):
-    """One answer: `fields` right in its root, and `records` of that with their names, without name spaces."""
+    """One answer: `fields` right in its root, and `records` of that with their names, without name spaces.
+
+    What a field holds is named after both, as `Owner.ID`.
+    """
 
     error, protocol, record = S3AnswerError, "S3", "record"
 
@@ -38,7 +41,9 @@ class S3Answer(BoundedXml):
     def end(self) -> None:
         """See BoundedXml."""
         level, name = len(self._open), self._open.pop()
-        if level == _FIELD_LEVEL:
+        if level == _INNER_LEVEL:
+            self._current[f"{self._open[-1]}.{name}"] = self.text_here
+        elif level == _FIELD_LEVEL:
             self._current[name] = self.text_here
         elif level == _RECORD_LEVEL:
             if self._current:

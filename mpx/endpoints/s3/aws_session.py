@@ -5,7 +5,9 @@ Nothing else imports botocore, and nobody imports this before an s3:// location 
 
 import functools
 import hashlib
+import json
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -19,15 +21,20 @@ try:
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ProfileNotFound
+    from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound, SSOError, TokenRetrievalError
     from botocore.loaders import Loader, create_loader
 except ImportError as missing:
     raise UsageError(
         f"s3:// needs botocore ({missing}); install it with mpx, in its sources: pip install '.[s3]'"
     ) from None
 
-# What comes of settings, and of a program (credential_process) that is not there or says something else.
-_UNUSABLE = (BotoCoreError, ValueError, OSError)
+# botocore stumbles over JSON and settings of another form than it expects.
+_STUMBLES = (ValueError, AttributeError, LookupError, TypeError)
+# What comes of settings, of a program (credential_process) that is not there or says something else, and of a
+# question for a code (MFA) that nobody is there to answer.
+_UNUSABLE = (BotoCoreError, ClientError, OSError, EOFError, *_STUMBLES)
+_UNFIT = re.compile(r"[^\x21-\x7e]")  # for keys and tokens
+_OF_AWS = re.compile(r"https://s3[.a-z0-9-]*\.amazonaws\.com\Z")
 NOTHING = hashlib.sha256(b"").hexdigest()  # of a request without a body
 UNSIGNED_BODY = "UNSIGNED-PAYLOAD"
 HASH = "X-Amz-Content-SHA256"
@@ -61,16 +68,36 @@ class AwsSession:
         except ProfileNotFound as error:
             raise UsageError(f"{error}: name one of ~/.aws/config with --profile") from None
         except _UNUSABLE as error:
-            raise UsageError(f"the settings for S3 cannot be used: {error}") from None
+            raise UsageError(f"the settings for S3 cannot be used: {self._reason(error)}") from None
+
+    def _reason(self, error: Exception) -> str:
+        """Return in one line why there are no credentials or settings, and what to do."""
+        if isinstance(error, json.JSONDecodeError):
+            return f"what credential_process prints is not JSON: {error.msg}"
+        if isinstance(error, EOFError):
+            return "a code (MFA) is asked for, and nobody is there to type it"
+        told = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, (SSOError, TokenRetrievalError)):
+            profile = f" --profile {self._options.profile}" if self._options.profile else ""
+            return f"{told}; run aws sso login{profile}"
+        return told
 
     def _find_server(self) -> None:
-        config = None if self._options.signs else Config(signature_version=UNSIGNED)
+        # Unsigned: else it looks for credentials, which may take seconds.
+        config = Config(
+            signature_version=UNSIGNED,
+            s3={"us_east_1_regional_endpoint": "regional"},
+            ignore_configured_endpoint_urls=self._options.endpoint_url == "",
+        )
         client = self._session.create_client(
-            "s3", self.region, endpoint_url=self._options.endpoint_url, config=config
+            "s3", self.region, endpoint_url=self._options.endpoint_url or None, config=config
         )
         self.endpoint_url = str(client.meta.endpoint_url)
         styles = client.meta.config.s3 or {}
         self.style = str(styles.get("addressing_style") or "auto")
+        if styles.get("use_accelerate_endpoint") and _OF_AWS.match(self.endpoint_url):
+            both = ".dualstack" if styles.get("use_dualstack_endpoint") else ""
+            self.endpoint_url = f"https://s3-accelerate{both}.amazonaws.com"
 
     def use_region(self, region: str) -> None:
         """Ask for this region from now on."""
@@ -121,7 +148,14 @@ class AwsSession:
             frozen = self._credentials.get_frozen_credentials()
             _Signature(frozen, "s3", self.region).add_auth(request)
         except _UNUSABLE as error:
-            raise AuthenticationError(f"the credentials for S3 cannot be had: {error}") from None
+            raise AuthenticationError(
+                f"the credentials for S3 cannot be had: {self._reason(error)}"
+            ) from None
+        if _UNFIT.search(f"{frozen.access_key}{frozen.token or ''}"):  # they would be headers of their own
+            raise AuthenticationError(
+                "the credentials for S3 hold a blank, a line end or another unfit character; check the file "
+                "or variable (AWS_ACCESS_KEY_ID, AWS_SESSION_TOKEN) that they come from"
+            )
         return {**headers, **{str(name): str(value) for name, value in request.headers.items()}}
 
 

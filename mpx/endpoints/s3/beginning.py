@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mpx.endpoints.s3.completion import StoredParts, abort, parts_stored
+from mpx.endpoints.s3.completion import ListedPart, StoredParts, abort, parts_stored
 from mpx.endpoints.s3.parts import MOST_PART_BYTES, MOST_PARTS, PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.sending import Bytes, PartSender
@@ -10,7 +10,7 @@ from mpx.endpoints.s3.stored_sums import is_whole_crc32
 from mpx.endpoints.s3.uploads import BegunUpload, StoredPart
 from mpx.endpoints.web.refusals import is_success
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import DestinationError
+from mpx.errors import ConnectionLost, DestinationError
 from mpx.report import OnNote, Severity
 from mpx.text import shown
 from mpx.units import format_size
@@ -48,17 +48,18 @@ def new_upload(
     has_sums = has_sums and access.keeps_crc32
     plain = {"Content-Type": "application/octet-stream"}
     wanted = {**plain, **_WITH_CRC32} if has_sums else plain
-    reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
-    if reply.status in (400, 501) and has_sums:  # it knows no checksums
-        reply, content, url = questions.ask("POST", file.final, {"uploads": None}, plain)
-    if not is_success(reply):
-        raise questions.refused(reply, content, url, "store")
-    upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
-    if not upload_id:
-        raise DestinationError(f"{url}: the server does not say how the upload that it has begun is called")
-    begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
-    if not access.uploads.begun(file.partial, begun):
-        note(NOT_KEPT, Severity.WARNING)
+    with access.asked.asking(file.partial, str(access.origin)):
+        reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
+        if reply.status in (400, 501) and has_sums:  # it knows no checksums
+            reply, content, url = questions.ask("POST", file.final, {"uploads": None}, plain)
+        if not is_success(reply):
+            raise questions.refused(reply, content, url, "store")
+        upload_id = questions.read(reply, content, url, "store").fields.get("UploadId", "")
+        if not upload_id:
+            raise ConnectionLost(f"{url}: the server does not say how the upload that it has begun is called")
+        begun = BegunUpload(file.final, upload_id, part_bytes, str(url.origin), source)
+        if not access.uploads.begun(file.partial, begun):
+            note(NOT_KEPT, Severity.WARNING)
     algorithm = reply.header("x-amz-checksum-algorithm")
     has_crc32 = has_sums and is_whole_crc32(algorithm, reply.header("x-amz-checksum-type"))
     if has_sums and algorithm and not has_crc32:
@@ -93,22 +94,33 @@ def continued(
 ) -> PartedFile | None:
     """Return the upload that an earlier run has begun, with the parts that are stored; None for none.
 
-    A part counts where its size is right and its ETag is the MD5 of our bytes.
+    A part counts where its size is right and its ETag is the MD5 of our bytes; or, where no ETag is, its
+    CRC-32 that of our bytes, by which the object is verified then, too.
     """
     kept = _kept(questions, file, part_bytes_of(file.size_bytes), "")
     if kept is None:
         return None
     parted, stored = kept
-    for number, (size_bytes, etag) in sorted(stored.parts.items()):
+    read = {}
+    for number, listed in sorted(stored.parts.items()):
         start, end = parted.range_of(number)
-        if stop() or end - start != size_bytes:
-            continue
-        sums = sender.sums(Bytes(file.source, fd, start, end))
-        if etag.strip('"').lower() == sums.md5.hex():
-            part = StoredPart(number, size_bytes, etag, sums.md5, sums.crc32)
-            parted.was_stored(part, "md5" if verifies else "")
+        if end - start == listed.size_bytes and not stop():
+            read[number] = sender.sums(Bytes(file.source, fd, start, end))
+    by_md5 = {number for number, sums in read.items() if _md5_in(stored.parts[number]) == sums.md5.hex()}
+    for number, sums in read.items():
+        listed, crc32 = stored.parts[number], f"{sums.crc32:08x}"
+        # Where no ETag is an MD5 of ours none is any, as with keys of a key service.
+        if number in by_md5 or (stored.has_crc32 and not by_md5 and listed.crc32 == crc32):
+            part = StoredPart(number, listed.size_bytes, listed.etag, sums.md5, sums.crc32)
+            algorithm = "md5" if by_md5 else "crc32"
+            parted.was_stored(part, algorithm if verifies else "")
     file.plan()  # what is there counts as resumed
     return parted
+
+
+def _md5_in(listed: ListedPart) -> str:
+    """Return the MD5 that an ETag is, if it is one."""
+    return listed.etag.strip('"').lower()
 
 
 def continued_copy(questions: S3Questions, file: FileTransfer, least_part_bytes: int) -> PartedFile | None:
@@ -117,10 +129,10 @@ def continued_copy(questions: S3Questions, file: FileTransfer, least_part_bytes:
     if kept is None:
         return None
     parted, stored = kept
-    for number, (size_bytes, etag) in sorted(stored.parts.items()):
+    for number, listed in sorted(stored.parts.items()):
         start, end = parted.range_of(number)
-        if end - start == size_bytes:
-            parted.was_stored(StoredPart(number, size_bytes, etag, b"", 0), "")
+        if end - start == listed.size_bytes:
+            parted.was_stored(StoredPart(number, listed.size_bytes, listed.etag, b"", 0), "")
     file.plan()
     return parted
 

@@ -41,16 +41,25 @@ def abort(questions: S3Questions, begun: BegunUpload) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredParts:
-    """What a server tells of an upload: size and ETag of each part by its number."""
+class ListedPart:
+    """A part as a server lists it; `crc32`: in hex, None where none is told."""
 
-    parts: dict[int, tuple[int, str]]
+    size_bytes: int
+    etag: str
+    crc32: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredParts:
+    """What a server tells of an upload: its parts by their numbers."""
+
+    parts: dict[int, ListedPart]
     has_crc32: bool  # the server keeps that of the whole object
 
 
 def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | None:
     """Return the parts that are stored; None where there is no such upload."""
-    found: dict[int, tuple[int, str]] = {}
+    found: dict[int, ListedPart] = {}
     marker = 0
     while True:
         query: Query = {"uploadId": begun.upload_id, "part-number-marker": marker}
@@ -63,7 +72,8 @@ def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | No
         for part in page.named("Part"):
             number, size = read_size(part.get("PartNumber", "")), read_size(part.get("Size", ""))
             if number and size is not None:
-                found[number] = size, part.get("ETag", "")
+                crc32 = crc32_hex(part.get("ChecksumCRC32", ""))
+                found[number] = ListedPart(size, part.get("ETag", ""), crc32)
         if page.fields.get("IsTruncated", "").strip() != "true":
             algorithm = page.fields.get("ChecksumAlgorithm", "")
             # Some do not list the kind: none goes on with an upload that was begun with another one.
@@ -97,6 +107,8 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     etag = told.get("ETag", "").strip().strip('"')
     told_crc32 = crc32_hex(told.get("ChecksumCRC32", ""))
     where = f"s3://{questions.access.bucket}{begun.name}"
+    if not (etag or told_crc32):  # as what stands between us may say: nothing is known to be stored
+        raise ConnectionLost(f"{url}: the server does not say what it has stored")
     if ready.has_crc32 and told_crc32:
         if told_crc32 != crc32_hex(crc32):
             raise IntegrityError(f"{where} was stored with another CRC-32 than what was sent; copy it again")

@@ -13,6 +13,7 @@ from mpx.endpoints.s3.listing import FOLDER, ask_object_and_folder, children, ha
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import S3Error
 from mpx.endpoints.s3.stored_sums import stored_sum
+from mpx.endpoints.s3.unheard_uploads import abort_unheard
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
 from mpx.endpoints.web.headers import HeaderError, content_range
@@ -25,7 +26,7 @@ from mpx.errors import DestinationError, Interrupted, MpxError, NoChecksum, Sour
 from mpx.files.partial_names import is_partial_name
 from mpx.location import Location
 from mpx.report import OnNote, Severity
-from mpx.text import quoted
+from mpx.text import quoted, shown
 
 LONGEST_KEY_BYTES = 1024
 FOLDERS = "S3 keeps no folders: empty ones are not there, and none has a time or a mode"
@@ -34,6 +35,7 @@ UNSEEN = (
     "the credentials do not permit to see what is in s3://{}: objects with the names of what is copied are "
     "replaced (--overwrite never refuses that)"
 )
+BOTH = "{0} is an object, and others begin with {0}/: those are copied by the name with the slash"
 _TELL_SUMS = {"x-amz-checksum-mode": "ENABLED"}
 _PARTIAL, _FORBIDDEN, _NO_SUCH_RANGE = 206, 403, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
@@ -91,6 +93,8 @@ class S3Endpoint(WebEndpoint):
             return self._unfinished(name)
         reply, is_folder = ask_object_and_folder(self._questions, name)
         if reply is not None and is_success(reply):
+            if is_folder and not self._writing:
+                self._s3.note(BOTH.format(shown(f"s3://{self._s3.bucket}{name}")), Severity.NOTICE)
             return self._described(reply)
         if (reply is None or reply.status not in MISSING) and (found := self._object(name)):
             return found
@@ -227,6 +231,7 @@ class S3Endpoint(WebEndpoint):
             except UsageError as error:
                 raise DestinationError(f"what is stored of {quoted(name)} is not known: {error}") from None
             if begun:
+                abort_unheard(self._questions, name, begun, self._s3.note)
                 abort(self._questions, begun)
             self._s3.uploads.ended(name)
             return
@@ -250,6 +255,7 @@ class S3Endpoint(WebEndpoint):
             uploads.forget(file.partial)
             return None if is_stored else DestinationError(f"{self._s3.url_of(file.final)} was not stored")
         try:
+            abort_unheard(self._questions, file.partial, ready.begun, note)
             complete(self._questions, ready, note)
         except MpxError as error:
             return error

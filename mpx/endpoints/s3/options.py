@@ -9,6 +9,7 @@ class S3Options:
 
     profile: str | None = None
     region: str | None = None
-    endpoint_url: str | None = None
+    endpoint_url: str | None = None  # empty: AWS, whatever the settings say
     signs: bool = True
+    payer: str | None = None  # who pays, as the bucket wants to be told: "requester"
     replaces_unseen: bool = False  # objects of which nobody may tell us whether they are there

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.web.dates import http_date
 from mpx.endpoints.web.headers import retry_after
-from mpx.endpoints.web.refusals import REDIRECTS
+from mpx.endpoints.web.refusals import BUSY, REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy
@@ -26,6 +26,7 @@ LARGEST_ERROR_BYTES = 64 * 1024
 NO_UPLOAD = "NoSuchUpload"
 EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _MOST_SHOWN = 200
+_CLOCKS_AGREE_S = 60.0  # S3 takes requests of the last 15 minutes
 _DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp")
 _NOT_LET_IN = (
     "InvalidAccessKeyId",
@@ -40,6 +41,7 @@ _FULL = ("QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity", "Insuffic
 _FAILED = ("InternalError", "OperationAborted", "ConditionalRequestConflict", "IncompleteBody")  # once
 _DAMAGED = ("BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch")
 _ELSEWHERE = "the bucket is in another region, which the server does not name; give it with --region"
+_OTHER_PARTS = "parts that were stored are not as they were; copy it again, with --no-continue if it stays so"
 _HELP = {
     "EntityTooLarge": "it is larger than the server takes",
     "EntityTooSmall": "a part is smaller than the server takes",
@@ -47,6 +49,8 @@ _HELP = {
     "PermanentRedirect": _ELSEWHERE,
     "TemporaryRedirect": _ELSEWHERE,
     "IllegalLocationConstraintException": _ELSEWHERE,
+    "InvalidPart": _OTHER_PARTS,
+    "InvalidPartOrder": _OTHER_PARTS,
     NO_UPLOAD: "the server has forgotten what was stored; copy it again",
     "KeyTooLongError": "the key is longer than S3 permits, 1024 bytes",
 }
@@ -91,7 +95,7 @@ def refused(
         return kind(f"{tried}; {help_text or 'the credentials do not permit this'}")
     if code in _NOT_LET_IN:
         return AuthenticationError(f"{tried}; {help_text or _which(code)}")
-    if code in _BUSY or status == 503:
+    if code in _BUSY or status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if code in _FULL and kind is DestinationError:
         return NoSpace(f"{tried}; there is no room left, or the quota is used up")
@@ -126,8 +130,8 @@ def _which(code: str) -> str:
 
 def _skew(reply: HttpReply) -> str:
     there_s = http_date(reply.header("Date"))
-    if there_s is None:
-        return "set the clock of this host right"
-    ahead_s = time.time() - there_s
+    ahead_s = 0.0 if there_s is None else time.time() - there_s
+    if abs(ahead_s) < _CLOCKS_AGREE_S:  # by the clock of whatever has answered
+        return "compare the clock of this host with the server's"
     way = "ahead of" if ahead_s > 0 else "behind"
     return f"the clock of this host is {format_duration(abs(ahead_s))} {way} the server's; set it right"

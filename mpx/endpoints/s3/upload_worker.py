@@ -151,7 +151,7 @@ class S3UploadWorker(WebWorker):
     def _put_bytes(self, url: WebUrl, some: Bytes, sums: Sums) -> HttpReply:
         self.was_tried = True
         reply, body = self.sender.put(url, some, sums, _PLAIN, has_crc32=True)
-        if not is_success(reply):
+        if S3Error(body).code or not is_success(reply):
             raise self.refusal(reply, body, url)
         self.opened()
         return reply

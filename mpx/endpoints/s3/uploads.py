@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imported once a database is opened
     import sqlite3
 
 LOCKED_S = 5.0  # so long another process may write
-_NAME = "uploads.sqlite"
+UPLOADS = "uploads.sqlite"
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS begun (file BLOB PRIMARY KEY, name BLOB, upload TEXT, part_bytes INTEGER, "
     "server TEXT, source TEXT) WITHOUT ROWID"
@@ -159,9 +159,13 @@ class Uploads:
                 database.execute("DELETE FROM begun WHERE file = ?", (self._key(partial),))
 
     def _key(self, partial: str) -> bytes:
-        text = f"{self._bucket}\0{partial}".encode("utf-8", "surrogateescape")
-        return hashlib.sha256(text).digest()[:16]
+        return file_key(self._bucket, partial)
+
+
+def file_key(bucket: str, partial: str) -> bytes:
+    """Return what the name that stands for an unfinished file is kept by."""
+    return hashlib.sha256(f"{bucket}\0{partial}".encode("utf-8", "surrogateescape")).digest()[:16]
 
 
 def _opened(*, create: bool) -> "AbstractContextManager[sqlite3.Connection | None]":
-    return state_database(_NAME, create=create, waits_s=LOCKED_S)
+    return state_database(UPLOADS, create=create, waits_s=LOCKED_S)

@@ -39,6 +39,8 @@ OneLane = TypeVar("OneLane", SftpSession, SumsShell)
 class LanePool(TurnsForSessions[Lane, Lane]):
     """For any thread. `note` takes a line for the report."""
 
+    server_url = ""  # locations name it
+
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
         super().__init__(note)
         self.login = login

@@ -161,6 +161,11 @@ class WebAccess:
         return self.tokens.how_to_give_one(self.origin.host)
 
     @property
+    def server_url(self) -> str:
+        """See SharedConnections. Locations name it."""
+        return ""
+
+    @property
     def token_expires_s(self) -> float | None:
         """Unix time until when the token lets us in; None: there is none, or it says nothing of that."""
         token = self.tokens.for_host(self.origin.host, self.origin.port)
@@ -251,7 +256,13 @@ class WebAccess:
         proxy = proxy_for(origin)
         place = (proxy.host, proxy.port) if proxy else (origin.host, origin.port)
         began_s = time.monotonic()
-        connection = self._reach(place, str(origin), stop, congestion=congestion, bound=bound)
+        try:
+            connection = self._reach(place, str(origin), stop, congestion=congestion, bound=bound)
+        except ConnectionLost as error:
+            if not proxy:
+                raise
+            who = f"the proxy that the environment names for {origin.authority}"
+            raise ConnectionLost(f"{error}; that is {who}") from None
         connected_s = time.monotonic() - began_s
         try:
             if proxy:

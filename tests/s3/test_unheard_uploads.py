@@ -1,0 +1,137 @@
+"""Uploads in parts that begin without the copy hearing of it: they are aborted where they are surely ours."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from mpx_command import copied as is_copied
+from mpx_command import mpx, running
+from s3.buckets import buckets_of
+from s3.lying_s3 import IN_PARTS, KEY, up
+from s3.scripted_s3 import NAME_SPACE, Answer, Asked, ResetInstead, ScriptedS3, error, scripted_s3
+from sites import make
+from web.servers.s3_site import S3Site
+
+WITHIN_S = 60.0
+PART = "<Part><PartNumber>1</PartNumber><Size>1</Size><ETag>x</ETag></Part>"
+
+
+@dataclass
+class Listing:
+    """Loses the answer to the first request for an upload, and lists that, as others may be, and ours."""
+
+    key: str = KEY
+    initiator: str = "me"
+    before_s: float = 0.0  # our request
+    parts: str = ""
+    names: tuple[str, ...] = ("lost",)
+    lost: list[str] = field(default_factory=list)
+    aborted: list[str] = field(default_factory=list)
+
+    def __call__(self, asked: Asked) -> Answer | None:
+        if asked.what == "begin" and not self.lost:
+            begun = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - self.before_s))
+            self.lost.append(begun)
+            raise ResetInstead
+        if asked.what == "abort":
+            self.aborted.append(asked.query["uploadId"])
+            return 204, {}, b""
+        if asked.what == "parts":
+            return 200, {}, f"<ListPartsResult {NAME_SPACE}>{self.parts}</ListPartsResult>".encode()
+        if "uploads" not in asked.query or asked.method != "GET":
+            return None
+        (begun,) = self.lost
+        uploads = [self._upload(KEY, "one", "me", begun)]
+        uploads += [self._upload(self.key, name, self.initiator, begun) for name in self.names]
+        body = f"<ListMultipartUploadsResult {NAME_SPACE}>{''.join(uploads)}</ListMultipartUploadsResult>"
+        return 200, {}, body.encode()
+
+    @staticmethod
+    def _upload(key: str, name: str, initiator: str, begun: str) -> str:
+        who = f"<Initiator><ID>{initiator}</ID></Initiator><Owner><ID>owner</ID></Owner>"
+        what = f"<Key>{key}</Key><UploadId>{name}</UploadId><Initiated>{begun}</Initiated>"
+        return f"<Upload>{what}{who}</Upload>"
+
+
+@pytest.fixture
+def empty(server: ScriptedS3, small_parts: None) -> ScriptedS3:
+    server.objects.clear()
+    return server
+
+
+def test_it_is_aborted(empty: ScriptedS3, tmp_path: Path) -> None:
+    empty.instead = listing = Listing()
+    done = up(empty, tmp_path, IN_PARTS, retries=3)
+    assert done.code == 0 and listing.aborted == ["lost"], done
+    assert any("whose answer was lost, is aborted" in note for note in done.notes)
+
+
+def test_it_is_discarded_with_the_one_that_followed(empty: ScriptedS3, tmp_path: Path) -> None:
+    listing, failed = Listing(), error(500, "InternalError")
+    empty.instead = lambda asked: failed if asked.query.get("partNumber") == "2" else listing(asked)
+    assert up(empty, tmp_path, IN_PARTS, retries=1).code == 6 and not listing.aborted
+    is_copied(mpx("unfinished", "--discard"))
+    assert sorted(listing.aborted) == ["lost", "one"]
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        Listing(key=f"{KEY}/below"),
+        Listing(initiator="another"),
+        Listing(before_s=60.0),
+        Listing(before_s=-60.0),
+        Listing(parts=PART),
+        Listing(names=("two", "three")),
+        Listing(names=()),
+    ],
+    ids=["key", "initiator", "before", "after", "has a part", "too many", "none"],
+)
+def test_what_may_be_of_others_stays(empty: ScriptedS3, tmp_path: Path, listing: Listing) -> None:
+    empty.instead = listing
+    done = up(empty, tmp_path, IN_PARTS, retries=3)
+    assert done.code == 0 and not listing.aborted, done
+    assert any("two, three" in note for note in done.notes) == (len(listing.names) > 1)
+
+
+def test_who_may_not_list_uploads_is_told(empty: ScriptedS3, tmp_path: Path) -> None:
+    listing, denied = Listing(), error(403, "AccessDenied")
+
+    def refuse(asked: Asked) -> Answer | None:
+        return denied if asked.method == "GET" and "uploads" in asked.query else listing(asked)
+
+    empty.instead = refuse
+    done = up(empty, tmp_path, IN_PARTS, retries=3)
+    assert done.code == 0 and any("may stay at the server" in note for note in done.notes), done
+
+
+def test_nobody_lists_uploads_where_none_was_lost(empty: ScriptedS3, tmp_path: Path) -> None:
+    assert up(empty, tmp_path, IN_PARTS).code == 0
+    assert not any(asked.method == "GET" and "uploads" in asked.query for asked in empty.asked)
+
+
+def test_mpx_is_killed_before_it_hears(
+    seaweedfs: S3Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next copy finds what the server has begun, by what was noted before it was asked."""
+    bucket, source = buckets_of(seaweedfs, monkeypatch), make(tmp_path / "source", (16 << 20) + 1)
+    is_over = threading.Event()
+    with scripted_s3(behind=bucket.site) as before:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", before.url)
+
+        def kill(asked: Asked, answer: Answer) -> Answer:
+            if asked.what == "begin":
+                process.kill()
+                assert is_over.wait(WITHIN_S)
+            return answer
+
+        with running("copy", source, f"{bucket.url}key") as process:
+            before.after = kill
+            assert process.wait() == -9
+            is_over.set()
+        assert len(bucket.uploads()) == 1
+        before.after = lambda _, answer: answer
+        is_copied(mpx("copy", source, f"{bucket.url}key"))
+    assert not bucket.uploads() and bucket.get("key") == source.read_bytes()
