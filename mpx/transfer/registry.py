@@ -30,7 +30,7 @@ from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.s3.access import S3Access
     from mpx.endpoints.sftp.lane_pool import LanePool
-    from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+    from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
     from mpx.endpoints.web.access import WebAccess
 
 BY_HTTP = (*WEB_PORTS, "s3")  # schemes
@@ -144,7 +144,7 @@ def shared_connections(
     return WebAccess(location, web, queries, note)
 
 
-def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Lanes":
+def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "SftpLanes":
     from mpx.endpoints.sftp.program_lanes import ProgramLanes
     from mpx.endpoints.web.bearer_tokens import BearerTokens
     from mpx.endpoints.xrootd.process import XrootdOptions, XrootdProcess
@@ -254,7 +254,7 @@ def as_s3(shared: SharedConnections | None) -> "S3Access":
     return shared
 
 
-def as_lanes(shared: SharedConnections | None) -> "Lanes":
+def as_lanes(shared: SharedConnections | None) -> "SftpLanes":
     """Return the sessions of SFTP with a host, or with programs of ours."""
     from mpx.endpoints.sftp.program_lanes import ProgramLanes
 

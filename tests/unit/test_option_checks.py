@@ -172,16 +172,17 @@ def test_given_by_hand(pair: str, given: dict[str, Any], refusing: tuple[str, ..
     assert any(flag_of(name) in said or str(value) in said for name, value in given.items())
 
 
-WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https", "davs", "s3", "gsiftp")
+WEB, ROOT = ("http", "https", "dav", "davs"), ("root", "roots")
+WEB_TLS, CAS = ("https", "davs"), ("https", "davs", "s3", *ROOT, "gsiftp")
 
 
 @pytest.mark.parametrize(
     ("given", "schemes"),
     [
-        ({"token_files": ("/tmp/token",)}, WEB),
+        ({"token_files": ("/tmp/token",)}, (*WEB, *ROOT)),
         ({"send_token_to": ("dtn.example.org",)}, WEB),
-        ({"certificate": "/tmp/user.pem"}, WEB_TLS),
-        ({"certificate": "/tmp/user.pem", "key": "/tmp/user.key"}, WEB_TLS),
+        ({"certificate": "/tmp/user.pem"}, (*WEB_TLS, *ROOT)),
+        ({"certificate": "/tmp/user.pem", "key": "/tmp/user.key"}, (*WEB_TLS, *ROOT)),
         ({"ca": "/etc/ca"}, CAS),
         ({"endpoint_url": "https://s3.example.org"}, ("s3",)),
         ({"server_subject": "/O=Grid/CN=dtn"}, ("gsiftp",)),
@@ -191,7 +192,7 @@ WEB, WEB_TLS, CAS = ("http", "https", "dav", "davs"), ("https", "davs"), ("https
 )
 def test_the_schemes_that_an_option_is_for(given: dict[str, Any], schemes: tuple[str, ...]) -> None:
     options, other = by_hand(given), Location("ftp", "/x", "host", 2811)
-    for scheme in (*WEB, "s3", "gsiftp", "ssh", "mpx", "ftp"):
+    for scheme in (*WEB, "s3", *ROOT, "gsiftp", "ssh", "mpx", "ftp"):
         place = Location(scheme, "/x", "host", 1094)
         if scheme in schemes:
             check_options(options, place, far_is_source=True)

@@ -1,6 +1,6 @@
 """The carrier of SFTP: how many sessions of a copy work at once."""
 
-from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.worker import SMALLEST_PIECE, SftpWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import RangeScheduler
@@ -13,7 +13,7 @@ class SftpCarrier(WorkerCarrier):
 
     def __init__(
         self,
-        pool: Lanes,
+        pool: SftpLanes,
         options: LaneOptions,
         context: CarrierContext,
         *,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.commit import SftpCommit
 from mpx.endpoints.sftp.describe import info_of
-from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.listing import Listing
 from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
 from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
@@ -28,7 +28,7 @@ MOST_LINKS = 40  # that are followed one after the other
 class SftpEndpoint(ABC):
     """Takes a session of the pool when first used."""
 
-    def __init__(self, location: Location, lanes: Lanes, options: LaneOptions, *, writing: bool) -> None:
+    def __init__(self, location: Location, lanes: SftpLanes, options: LaneOptions, *, writing: bool) -> None:
         self.location = location
         self._lanes = lanes
         self._options = options

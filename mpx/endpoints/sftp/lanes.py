@@ -23,7 +23,7 @@ class LaneOptions:
     while_waiting: Callable[[], None] = lambda: None
 
 
-class Lanes(Protocol):
+class SftpLanes(Protocol):
     """The sessions of one copy with one host, no more of them than it admits. For any thread."""
 
     name: str  # of the host, as shown to people
@@ -42,6 +42,11 @@ class Lanes(Protocol):
 
     @property
     def takes_turns(self) -> bool:
+        """See SharedConnections."""
+        ...
+
+    @property
+    def server_url(self) -> str:
         """See SharedConnections."""
         ...
 

@@ -12,9 +12,10 @@ MOST_SPARE = 2
 
 
 class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
-    """See Lanes. As many as are asked for: what the storage admits shows as the goodput of each."""
+    """See SftpLanes. As many as are asked for: what the storage admits shows as the goodput of each."""
 
     begins_in = "/"
+    server_url = ""
 
     def __init__(self, name: str, start: Callable[[], ChildProcess], note: OnNote = no_note) -> None:
         """`name`: of the host; `start`: a further process, see its class for what that raises."""
@@ -23,7 +24,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
         self._start = start
 
     def open(self, options: LaneOptions, /) -> SftpSession:
-        """See Lanes."""
+        """See SftpLanes."""
         while True:
             spare = self._turn(
                 options.stop, waits=options.waits_for_turn, while_waiting=options.while_waiting
@@ -36,7 +37,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
             spare.close()
 
     def give_back(self, lane: SftpSession, /) -> None:
-        """See Lanes."""
+        """See SftpLanes."""
         with self._changed:
             if lane in self._sessions and not lane.has_ended and len(self._spare) < MOST_SPARE:
                 self._spare.append(lane)
@@ -45,7 +46,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
         lane.close()
 
     def close(self) -> None:
-        """See Lanes."""
+        """See SftpLanes."""
         while self._spare:
             self._spare.popleft().close()
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpx.endpoints.sftp import wire
-from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.session import HANDLES_LEFT, MOST_UNTOLD, SftpSession, request
 from mpx.endpoints.sftp.wire import Attributes, Handle, PacketKind, Reply
 from mpx.errors import AuthenticationError, ConnectionLost, TransferTimeout
@@ -16,7 +16,7 @@ MOST_FILES = 48  # small ones that are under way together
 class SftpRelayEnd:
     """See RelayEnd: what sources and sinks have in common."""
 
-    def __init__(self, pool: Lanes, options: LaneOptions) -> None:
+    def __init__(self, pool: SftpLanes, options: LaneOptions) -> None:
         self._pool = pool
         self._options = replace(options, moves_data=True)
         self._session: SftpSession | None = None  # replaced by the worker's thread only
@@ -36,7 +36,7 @@ class SftpRelayEnd:
         return max(1, min(MOST_FILES, handles))
 
     @property
-    def pool(self) -> Lanes:
+    def pool(self) -> SftpLanes:
         """See RelayEnd."""
         return self._pool
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import wire
-from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.refusals import cannot_store, is_ok, is_unsupported
 from mpx.endpoints.sftp.relay_end import WINDOW_BYTES, SftpRelayEnd
 from mpx.endpoints.sftp.room import free_bytes_for
@@ -21,7 +21,7 @@ from mpx.errors import MpxError
 class SftpRelaySink(SftpRelayEnd):
     """See RelaySink."""
 
-    def __init__(self, pool: Lanes, options: LaneOptions, context: CarrierContext) -> None:
+    def __init__(self, pool: SftpLanes, options: LaneOptions, context: CarrierContext) -> None:
         super().__init__(pool, options)
         self._context = context
         self._refusal: Reply | None = None  # of a write

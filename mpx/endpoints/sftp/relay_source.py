@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.read_in_order import ReadInOrder
 from mpx.endpoints.sftp.refusals import cannot_send
 from mpx.endpoints.sftp.relay_end import WINDOW_BYTES, SftpRelayEnd
@@ -17,7 +17,7 @@ from mpx.engine.relay import Pull, Put, Relayed
 class SftpRelaySource(SftpRelayEnd):
     """See RelaySource."""
 
-    def __init__(self, pool: Lanes, options: LaneOptions, context: CarrierContext) -> None:
+    def __init__(self, pool: SftpLanes, options: LaneOptions, context: CarrierContext) -> None:
         super().__init__(pool, options)
         self._context = context
 

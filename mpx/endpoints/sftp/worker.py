@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
-from mpx.endpoints.sftp.lanes import LaneOptions, Lanes
+from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.session import (
     HANDLES_LEFT,
     MOST_UNTOLD,
@@ -37,7 +37,7 @@ class SftpWorker(SessionWorker):
     def __init__(
         self,
         number: int,
-        pool: Lanes,
+        pool: SftpLanes,
         options: LaneOptions,
         context: CarrierContext,
         scheduler: RangeScheduler,

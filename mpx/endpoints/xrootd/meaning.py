@@ -47,5 +47,5 @@ def parse_sum(content: bytes, algorithm: str) -> str:
     name, _, digits = content.decode("ascii", "replace").strip().partition(" ")
     value = digits.strip().lower()
     length = {"adler32": 8, "md5": 32}.get(algorithm, 0)
-    is_hexadecimal = bool(value) and not value.strip("0123456789abcdef")
-    return value.zfill(length) if name.lower() == algorithm and is_hexadecimal else ""
+    is_one = 0 < len(value) <= length and not value.strip("0123456789abcdef")
+    return value.zfill(length) if name.lower() == algorithm and is_one else ""

@@ -1,0 +1,123 @@
+"""XRootD by its own protocol: what is peculiar to a library in processes of its own."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from interop.trees import TREE, names
+from mpx_command import copied, refused
+from sites import Site, make
+from web.servers.xrootd import XrootdSite
+from web.shared_servers import SharedServers
+from web.web_command import mpx_there
+
+import mpx as api
+
+SLOW = api.CopyOptions(rate_bps=32e6, streams=2)  # so that something can happen on the way
+SLOW_BYTES = 6_000_001
+
+
+@pytest.fixture
+def root_site(web_servers: SharedServers) -> Iterator[Site]:
+    with web_servers.site("root") as site:
+        yield site
+
+
+def with_the_library() -> list[int]:
+    """The processes of this one that have it."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        for each in (task / "children").read_text().split():
+            if b"mpx.endpoints.xrootd" in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.append(int(each))
+    return found
+
+
+def test_a_tree_there_and_back(here: Path, root_site: Site) -> None:
+    for i in range(40):
+        make(here / f"tree/{i % 4}/{i}", i % 97)
+    make(here / "tree/large", 5_000_001)
+    (here / "tree/empty").mkdir()
+    sent = api.copy(str(here / "tree"), root_site.url_of("up"), TREE)
+    assert (sent.status, sent.files.moved) == ("done", 41)
+    assert api.copy(str(here / "tree"), root_site.url_of("up"), TREE).files.moved == 0
+    brought = api.copy(root_site.url_of("up"), str(here / "down"), TREE)
+    assert brought.files.moved == 41
+    found = names(here / "tree")
+    assert names(here / "down") == names(root_site.folder / "up") == found
+    for name in found:
+        if not name.endswith("/"):
+            assert (here / "down" / name).read_bytes() == (here / "tree" / name).read_bytes()
+
+
+def test_through_this_host(root_site: Site) -> None:
+    content = os.urandom(3_000_003)
+    root_site.write("file", content)
+    report = api.copy(root_site.url_of("file"), root_site.url_of("copy"))
+    assert report.status == "done"
+    assert (root_site.folder / "copy").read_bytes() == content
+    assert report.checksum == "adler32"
+
+
+@pytest.mark.parametrize("upload", [True, False], ids=["up", "down"])
+def test_a_process_that_crashes_harms_no_copy(here: Path, root_site: Site, *, upload: bool) -> None:
+    content = os.urandom(SLOW_BYTES)
+    crashed = threading.Event()
+
+    def crash(progress: api.Progress) -> None:
+        if progress.bytes_done and not crashed.is_set():
+            crashed.set()
+            for pid in with_the_library():
+                os.kill(pid, signal.SIGSEGV)
+
+    if upload:
+        (here / "file").write_bytes(content)
+        report = api.copy(str(here / "file"), root_site.url_of("file"), SLOW, on_progress=crash)
+        assert (root_site.folder / "file").read_bytes() == content
+    else:
+        root_site.write("file", content)
+        report = api.copy(root_site.url_of("file"), str(here / "file"), SLOW, on_progress=crash)
+        assert (here / "file").read_bytes() == content
+    assert crashed.is_set()
+    assert report.status == "done"
+    assert any("trying again" in note and "XRootD" in note for note in report.notes)
+
+
+def test_no_process_is_left(here: Path, root_site: Site, eventually: Callable[..., None]) -> None:
+    root_site.write("file", os.urandom(1000))
+    assert api.copy(root_site.url_of("file"), str(here / "file")).status == "done"
+    eventually(lambda: not with_the_library())
+
+
+def test_a_server_without_the_file(here: Path, root_site: Site) -> None:
+    refused(mpx_there("copy", root_site.url_of("no"), here / "no"), 3, "no does not exist")
+    assert not (here / "no").exists()
+
+
+def test_tokens(here: Path, root_site: Site, web_servers: SharedServers) -> None:
+    server = web_servers.get("xrootd")
+    assert isinstance(server, XrootdSite)
+    root_site.write("file", b"what it has")
+    given = here / "token"
+    for lasts_s, code, words in ((300, 0, ""), (-300, 5, "has expired")):
+        given.write_text(server.issuer.token(lasts_s=lasts_s))
+        given.chmod(0o600)
+        ended = mpx_there(
+            *("copy", "--token-file", f"localhost={given}", root_site.url_of("file"), here / f"got{code}"),
+            BEARER_TOKEN="",
+        )
+        copied(ended) if code == 0 else refused(ended, code, words, str(given))
+    assert (here / "got0").read_bytes() == b"what it has"
+    nobody = mpx_there("copy", root_site.url_of("file"), here / "no", BEARER_TOKEN="")
+    refused(nobody, 5, "accepts none of the credentials", "BEARER_TOKEN_FILE")
+
+
+def test_the_library_is_missing(here: Path, root_site: Site) -> None:
+    (here / "XRootD").mkdir()
+    (here / "XRootD/__init__.py").write_text("raise ImportError('not here')\n")
+    path = os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ended = mpx_there("list", root_site.url_of(""), PYTHONPATH=path)
+    refused(ended, 2, "needs XRootD's library", "pip install '.[xrootd]'")
