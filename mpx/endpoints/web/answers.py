@@ -7,7 +7,7 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.describe import info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
-from mpx.endpoints.web.refusals import REDIRECTS, is_success
+from mpx.endpoints.web.refusals import REDIRECTS, has_data, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
@@ -17,7 +17,7 @@ from mpx.engine.source_change import why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
 from mpx.text import shown
 
-_PARTIAL = 206
+_NO_CONTENT, _PARTIAL = 204, 206
 _NO_SUCH_RANGE = 416
 _MOST_SHOWN = 80  # characters of a header, in a message
 
@@ -62,10 +62,11 @@ class Answers:
         """
         if reply.status in REDIRECTS:
             return self._redirected(fetch, reply)
-        is_part = reply.status == _PARTIAL and not fetch.is_whole
-        if is_part or is_success(reply):
+        file = fetch.file
+        is_empty = reply.status == _NO_CONTENT and file.listed_bytes == 0
+        if reply.status == _PARTIAL or has_data(reply) or is_empty:
+            is_part = reply.status == _PARTIAL and not fetch.is_whole
             error = self._check_part(fetch, reply) if is_part else self._check_whole(fetch, reply)
-            file = fetch.file
             if error is None and (digest := self._access.digest_with(reply, file.sums.algorithm)):
                 file.far_digest = file.size_bytes, digest
             return error
@@ -113,6 +114,8 @@ class Answers:
         file = fetch.file
         if not fetch.is_whole:
             raise OffsetsUnproven(f"{file.source}: all of it comes where a part was asked for")
+        if reply.status == _PARTIAL and not _is_all(reply):
+            return SourceError(f"{file.named()}: the server sends a part of it where all was asked for")
         encoding = reply.header("Content-Encoding").lower()
         if encoding not in ("", "identity") and (
             reply.size_bytes is None or reply.size_bytes != file.listed_bytes
@@ -132,3 +135,12 @@ class Answers:
         if isinstance(error, OffsetsUnproven):
             raise error
         return error
+
+
+def _is_all(reply: HttpReply) -> bool:
+    """Tell whether a part is the whole file, as some send it where no part was asked for."""
+    try:
+        start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
+    except headers.HeaderError:
+        return False
+    return start == 0 and end == size_bytes
