@@ -23,6 +23,11 @@ class Origin:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.is_secure] else f"{host}:{self.port}"
 
+    def other_scheme(self) -> "Origin":
+        """Return the same inside TLS where this is not, and the other way round."""
+        is_usual = self.port == _PORTS[self.is_secure]
+        return Origin(not self.is_secure, self.host, _PORTS[not self.is_secure] if is_usual else self.port)
+
     def __str__(self) -> str:
         return f"http{'s' if self.is_secure else ''}://{self.authority}"
 
