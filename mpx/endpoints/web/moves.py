@@ -60,7 +60,7 @@ class WebMoves:
         return errors
 
     def _asked_first(self, files: Sequence[Commit]) -> dict[Commit, int]:
-        """As `_asked`, replacing nothing; a Destination that seems foreign to a server is written otherwise."""
+        """As `_asked`, replacing nothing; one that seems to go elsewhere is written otherwise."""
         left = self._asked(files, overwrite=False)
         if self._quirks.plain_destination or not _seem_foreign(left):
             return left
