@@ -73,8 +73,7 @@ class Ends:
         self._shared: dict[tuple[str, str, str, int], SharedConnections] = {}
         for location in (sources[0], destination):
             named = [each for each in (*sources, destination) if each.endpoint == location.endpoint]
-            queries = {each.name: each.query for each in named if each.query}
-            if shared := shared_connections(location, options, stop, queries, note):
+            if shared := shared_connections(location, options, stop, named, note):
                 self._shared[location.endpoint] = shared
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links

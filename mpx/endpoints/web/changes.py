@@ -104,8 +104,10 @@ class WebChanges:
         """Tell whether files can be renamed, by what the server says that it can do; raises ServerBusy.
 
         nginx with no module but its own answers OPTIONS by 405. Such a server is asked to rename what is not
-        there, below the name, as a token may be for that alone.
+        there, below the name, as a token may be for that alone. A query lets us in to one name.
         """
+        if self._dialogue.access.has_query(name):
+            return False
         if self._dialogue.access.says_dav:
             return True
         reply, at = self._options(name)

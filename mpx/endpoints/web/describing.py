@@ -60,8 +60,10 @@ class WebDescriber:
 
         `spoke_dav`: whether the server speaks WebDAV, as known before it was asked about the name without.
         """
-        if name in self._access.slashed or not self._slashes.may_hold(
-            name, is_dav=bool(self._access.speaks_dav)
+        if (
+            name in self._access.slashed
+            or self._access.has_query(name)
+            or not self._slashes.may_hold(name, is_dav=bool(self._access.speaks_dav))
         ):
             return None
         self._access.speaks_dav = spoke_dav  # what refuses the name without may be another place there
@@ -79,6 +81,18 @@ class WebDescriber:
         return found
 
     def _asked(self, name: str) -> FileInfo | None:
+        """Describe a name.
+
+        What a URL that is signed for writing does not let us see: a file, perhaps, in a folder that is there.
+        """
+        try:
+            return self._told_of(name)
+        except MpxError as error:
+            if error.may_retry or self._dialogue.kind is SourceError or not self._access.has_queries:
+                raise
+            return FileInfo(Kind.FILE, None) if self._access.has_query(name) else FileInfo(Kind.FOLDER)
+
+    def _told_of(self, name: str) -> FileInfo | None:
         """Describe a name by what the server speaks."""
         url = self._access.url_of(name)
         if self._access.speaks_dav is None:

@@ -53,9 +53,9 @@ def origin_of(location: Location) -> Origin:
     return Origin(location.scheme in ("https", "davs"), location.host, location.port)
 
 
-def url_of(origin: Origin, name: str, query: str = "") -> WebUrl:
-    """Return the URL of a name (decoded), which begins with a slash."""
-    return WebUrl(origin, encoded(name) + (f"?{query}" if query else ""))
+def url_of(origin: Origin, name: str, query: str = "", path: str = "") -> WebUrl:
+    """Return the URL of a name (decoded), which begins with a slash; `path`: as it is sent, if not so."""
+    return WebUrl(origin, (path or encoded(name)) + (f"?{query}" if query else ""))
 
 
 def parse_url(text: str) -> WebUrl:
