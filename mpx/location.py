@@ -161,7 +161,12 @@ def _server(text: str, scheme: str) -> Location:
         raise UsageError(f"{text}: no host that can be read; write {scheme}://HOST:PORT/NAME")
     if scheme == "mpx" and parts.username:
         raise UsageError(f"mpx://{host}: a token says who you are; leave what stands before @ out of the URL")
+    host = host.replace("%25", "%")  # before the interface of an address of IPv6 (RFC 6874)
     if scheme in WEB_PORTS:
+        try:
+            host = host if host.isascii() else host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise UsageError(f"{text}: {quoted(host)} is no name of a host") from None
         return _of_the_web(Location(scheme, "/", host, port, _user(parts.username)), path)
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):

@@ -1,10 +1,15 @@
 """URLs as users have them: with encoded slashes, signed for one file, of hosts with other letters."""
 
+import socket
 from pathlib import Path
 
 import pytest
 from web.lying import LARGE, NAME, SECRET, SMALL, Outcome, copied, down, exact, first
 from web.scripted_http import Answer, Exchange, Script, ScriptedHttp
+
+from mpx.endpoints.web.url import origin_of
+from mpx.location import parse_location
+from mpx.net import tcp
 
 SIGNED = f"{NAME}?X-Signature={SECRET}"
 
@@ -21,6 +26,24 @@ def test_a_slash_that_is_encoded_stays_so(path: str, tmp_path: Path) -> None:
         outcome = copied(f"{server.origin}{path}?ref=a%2Fb", tmp_path / "file", retries=0)
     assert outcome.code == 0, outcome
     assert (tmp_path / "file").read_bytes() == SMALL
+
+
+def test_a_host_with_other_letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is asked for by the name that it has in the DNS (RFC 5891)."""
+    place = f"http://xn--n3h.example{NAME}"
+    with ScriptedHttp({}, {place: SMALL}, is_dav=False) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        assert copied(f"http://☃.example{NAME}", tmp_path / "file").code == 0
+        assert {each.headers["host"] for each in proxy.heard} == {"xn--n3h.example"}
+    assert (tmp_path / "file").read_bytes() == SMALL
+
+
+def test_an_address_that_is_on_an_interface() -> None:
+    """Which the kernel is told, and no server."""
+    place = parse_location("https://[fe80::1%25lo]:8443/x")
+    ((_, address),) = tcp.resolve(place.host, place.port, socket.AF_UNSPEC)
+    assert address == (f"fe80::1%{socket.if_nametoindex('lo')}", 8443)
+    assert origin_of(place).authority == "[fe80::1]:8443"
 
 
 # --- signed for writing --------------------------------------------------------------------------------

@@ -271,7 +271,7 @@ class WebAccess:
                     self._context(shows_certificate=shows),
                     str(origin),
                     options.connect_timeout_s,
-                    name=origin.host,
+                    name=origin.bare_host,
                     in_the_clear=self.written(secure=False),
                     unknown_ca=_UNKNOWN_CA,
                     stop=stop,
@@ -321,7 +321,7 @@ class WebAccess:
             again = self._reach((origin.host, origin.port), str(origin), options.stop)
         except (ConnectionLost, UsageError):  # the server is gone, or no port is left: that tells nothing
             return
-        if tls.is_spoken(again, origin.host, min(_SHOWS_TLS_S, options.connect_timeout_s), options.stop):
+        if tls.is_spoken(again, origin.bare_host, min(_SHOWS_TLS_S, options.connect_timeout_s), options.stop):
             raise AuthenticationError(
                 f"{origin} speaks TLS and understands nothing in the clear; write {self.written(secure=True)}"
             )

@@ -18,9 +18,14 @@ class Origin:
     port: int
 
     @property
+    def bare_host(self) -> str:
+        """The host without the interface of this machine that an address may be on (fe80::1%eth0)."""
+        return self.host.partition("%")[0]
+
+    @property
     def authority(self) -> str:
         """Host and port, as a Host header has them: the usual port is left out."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = f"[{self.bare_host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.is_secure] else f"{host}:{self.port}"
 
     def other_scheme(self) -> "Origin":
