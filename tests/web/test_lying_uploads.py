@@ -179,6 +179,24 @@ def test_options_refused(status: int, tmp_path: Path) -> None:
     assert server.asked("MOVE")
 
 
+@pytest.mark.parametrize("scheme", ["dav", "http"])
+def test_a_body_of_options_that_never_comes(scheme: str, tmp_path: Path) -> None:
+    """As lighttpd 1.4.69 announces one, in chunks; nobody waits for it."""
+
+    def announces(exchange: Exchange) -> None:
+        headers = {**exchange.usual().headers, "Transfer-Encoding": "chunked"}
+        exchange.say(Answer(200, headers).packed(is_head=True))
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"OPTIONS": announces}, {"/folder/other": SMALL}) as server:
+        to = f"{scheme}://localhost:{server.port}"
+        assert copied(tmp_path / "src", f"{to}{NAME}", retries=0).code == 0
+        assert server.files[NAME] == SMALL
+        assert copied(f"{to}{NAME}", tmp_path / "back", retries=0).code == 0
+        assert server.asked("PROPFIND")
+    assert (tmp_path / "back").read_bytes() == SMALL
+
+
 def test_options_are_busy_once(tmp_path: Path) -> None:
     """Whether files can be renamed is asked again, where the URL does not tell."""
     (tmp_path / "src").write_bytes(SMALL)
