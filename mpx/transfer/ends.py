@@ -229,11 +229,12 @@ class Ends:
             shared=self._shared.get(location.endpoint),
         )
 
-    def describe(self, name: str) -> FileInfo | None:
-        """Describe a source over a session of its own."""
+    def describe(self, name: str, *, anew: bool = False) -> FileInfo | None:
+        """Describe a source over a session of its own; `anew`: see Supervisor."""
         with contextlib.closing(self.open_source()) as end:
             found = end.stat(name)
-            end.let_go()
+            if not anew:
+                end.let_go()
             return found
 
     def disconnect(self) -> None:

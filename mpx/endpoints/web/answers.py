@@ -13,7 +13,7 @@ from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.source_change import why_elsewhere
+from mpx.engine.source_change import is_told_by_another_server, why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
 from mpx.text import shown
 
@@ -93,7 +93,7 @@ class Answers:
 
     def _check_part(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
-        if another := self._tags.why_another(file, fetch.at.origin, reply):
+        if another := self._why_another(fetch, reply):
             return another
         try:
             start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
@@ -124,11 +124,27 @@ class Answers:
                 f"{file.named()}: the server sends it encoded ({shown(encoding[:_MOST_SHOWN])}), although it "
                 "was asked for as it is; have the server leave it as it is"
             )
-        if another := self._tags.why_another(file, fetch.at.origin, reply):
+        if another := self._why_another(fetch, reply):
             return another
         if not file.is_streamed and reply.size_bytes not in (None, file.size_bytes):
             return self._elsewhere(fetch, f"it has {reply.size_bytes} bytes, and had {file.size_bytes}")
         return None
+
+    def _why_another(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
+        """As FileTags; OffsetsUnproven where several servers that share a name tell tags of their own.
+
+        Nobody compares parts of these any more: so the file is read whole, from one of them.
+        """
+        file = fetch.file
+        another = self._tags.why_another(file, fetch.at.origin, reply)
+        if another is None or fetch.at != fetch.url:
+            return another
+        now = replace(info_of_head(reply, file.size_bytes), tag=plain_tag(reply.header("ETag")))
+        then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
+        if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
+            return another
+        self._tags.forget(file)
+        raise OffsetsUnproven(f"{file.source}: several servers tell different ETags of it")
 
     def _elsewhere(self, fetch: WebFetch, what: str) -> MpxError:
         error = why_elsewhere(self._supervisor.describe(fetch.file.source), fetch.file, what)
