@@ -2,7 +2,7 @@
 
 import time
 
-from mpx.endpoints.web.headers import retry_after
+from mpx.endpoints.web.headers import login_schemes, retry_after
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy, StoringFailed
@@ -23,6 +23,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
 _NOT_YET = 202  # to who asks for data: they are fetched from a tape, say, or made
 _DATA = (200, 203)
+_KNOWN = frozenset(("bearer", "basic"))  # ways to log in
 _MOST_SHOWN = 200
 _NO_ROOM = (507, 509)
 
@@ -52,6 +53,12 @@ def refused(
     """
     status, said = reply.status, shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
+    asked = login_schemes(reply.all("WWW-Authenticate"))
+    if status == 401 and asked and _KNOWN.isdisjoint(each.lower() for each in asked):
+        return AuthenticationError(
+            f"{tried}; it asks for a login by {' or '.join(asked)}; mpx knows tokens (Bearer), passwords "
+            "(Basic) and certificates"
+        )
     if status == 401:
         return AuthenticationError(
             f"{tried}; it does not accept the credentials that were sent"
