@@ -79,6 +79,19 @@ def test_a_tree_of_a_folder_that_is_mapped(backend: str, place: str, tmp_path: P
             assert (folder / name).read_bytes() == (there.folder / "tree" / name).read_bytes()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_name_in_a_folder_that_is_mapped(backend: str, tmp_path: Path, here: Path) -> None:
+    """The server does not know where a file is to go by its new name, and nginx makes folders for it."""
+    make(here / "file", 1000)
+    with behind(backend, tmp_path, "/data/", "/") as there:
+        upload = ("copy", "-q", "--ca", there.ca, here / "file", there.url)
+        ended = mpx(*upload)
+        assert ended.code == 4, ended
+        assert "--in-place" in ended.err
+        ended_well(mpx(*upload, "--in-place"))
+        assert (there.folder / "file").read_bytes() == (here / "file").read_bytes()
+
+
 def test_a_server_that_is_named_by_no_destination(tmp_path: Path) -> None:
     """It is not asked for minutes, as one would be that a proxy does not reach."""
 

@@ -9,6 +9,7 @@ from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, only_entry
+from mpx.endpoints.web.names import is_mapped
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, has_data, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.slashes import SlashedNames
@@ -187,11 +188,20 @@ class WebDescriber:
                 self._access.speaks_dav = False
                 return None, False
             if reply.status == _MULTI_STATUS:
-                return _only(KeptBody.read(reply, str(url.origin)), at), True
+                return self._only(KeptBody.read(reply, str(url.origin)), at), True
             error = self._dialogue.refused(reply, at, "describe")
         if reply.status not in _UNCLEAR or not self._is_missing(name, error):
             raise error
         return None, True
+
+    def _only(self, body: KeptBody, url: WebUrl) -> FileInfo | None:
+        """Return what an answer tells about one name; ConnectionLost for one about others, or none."""
+        entry = only_entry(body, url)
+        if entry is None:
+            raise ConnectionLost(f"{url}: the server answers about other names, or none")
+        if self._access.quirks and is_mapped(entry.href, url.path):
+            self._access.quirks.is_mapped = True
+        return None if entry.status in MISSING else info_of_entry(entry)
 
     def _is_missing(self, name: str, error: MpxError) -> bool:
         """Tell whether a name that the server does not describe cannot be there, by what is above it.
@@ -263,7 +273,7 @@ class WebDescriber:
         if reply.status in MISSING and not (speaks_dav and self._may_be_there):
             return self._slashed(name, spoke_dav=speaks_dav)
         if reply.status == _MULTI_STATUS:
-            return _only(KeptBody.of(body), url)
+            return self._only(KeptBody.of(body), url)
         if has_data(reply) and not speaks_dav:
             return self._described(reply, url, url, reply.told_bytes)
         return self._stat(name)
@@ -313,14 +323,6 @@ def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:
 def _names_folder(url: WebUrl) -> bool:
     """Tell whether a URL is that of a folder, as people write them; with a query it may be that of a file."""
     return url.target.endswith("/") and "?" not in url.target
-
-
-def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
-    """Return what an answer tells about one name; ConnectionLost where it tells about others, or nothing."""
-    entry = only_entry(body, url)
-    if entry is None:
-        raise ConnectionLost(f"{url}: the server answers about other names, or none")
-    return None if entry.status in MISSING else info_of_entry(entry)
 
 
 def _size_told(reply: HttpReply) -> int | None:

@@ -17,6 +17,7 @@ from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError
 
 _MULTI_STATUS, _IN_THE_WAY, _SERVER_ERROR = 207, 412, 500
+_UNKNOWN_FOLDER = (403, 409, 500)
 _IN_PLACE = "--in-place writes under the final name at once"
 
 
@@ -39,7 +40,9 @@ class WebMoves:
         errors = {file: self._unfit(file) for file in files if unfit and unfit.search(file.final)}
         plain = []
         for file in (file for file in files if file not in errors):
-            if not self._quirks.unproven(file.final):
+            if self._quirks.misnames:
+                errors[file] = self._elsewhere(file)
+            elif not self._quirks.unproven(file.final):
                 plain.append(file)
             elif error := self._move_all([file]).get(file) or self._prove(file):
                 errors[file] = error
@@ -108,6 +111,8 @@ class WebMoves:
                 error = DestinationError(f"{error}; it was to get the name {final}")
             elif self._is_foreign and reply.status == BAD_GATEWAY:
                 error = DestinationError(f"{error}; behind a proxy it takes that for another server")
+            elif self._quirks.is_mapped and reply.status in _UNKNOWN_FOLDER:
+                error = DestinationError(f"{error}; a proxy maps a folder to it; {_IN_PLACE}")
             if reply.status in NOT_SUPPORTED or self._is_foreign:
                 error = DestinationError(f"{error}; {_IN_PLACE}")
         if reply.status in MISSING and file.size_bytes is not None:
@@ -124,9 +129,11 @@ class WebMoves:
 
     def _prove(self, file: Commit) -> MpxError | None:
         """Look whether a file has its name, as the server says."""
+        unproven = self._quirks.unproven(file.final)
         if self._stats([file.final]) == [None]:
+            self._quirks.misnames = unproven == {"/"}
             return self._elsewhere(file)
-        self._quirks.proven |= self._quirks.unproven(file.final)
+        self._quirks.proven |= unproven
         return None
 
     def _elsewhere(self, file: Commit) -> MpxError:

@@ -66,6 +66,11 @@ def is_href_of(href: str, path: str) -> bool:
     return False
 
 
+def is_mapped(href: str, path: str) -> bool:
+    """Tell whether a server knows what was asked by fewer folders than its URL has; see own_path."""
+    return len(_segments(own_path(href, path))) < len(_segments(path))
+
+
 def own_path(href: str, path: str) -> str:
     """Return the path by which a server knows the folder that was asked, as its listing begins with it.
 

@@ -36,6 +36,8 @@ class DavQuirks:
     keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
     cuts_at: str = ""  # what in a name ends it, so that it is taken for another one
+    is_mapped: bool = False  # it names itself without the first folders of its URL
+    misnames: bool = False  # it was seen to give a file another name, which had no encoded character
     proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
 
     def why_not_named(self, name: str, url: WebUrl) -> DestinationError | None:
@@ -62,8 +64,13 @@ class DavQuirks:
         self.destination_form = first
 
     def unproven(self, name: str) -> set[str]:
-        """Return the characters of a name that are encoded and not proven; one stands for all but ASCII."""
-        return {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)} - self.proven
+        """Return the characters of a name that are encoded and not proven; one stands for all but ASCII.
+
+        And the slash that all begin with, where a proxy maps a folder to the server: that knows nothing of
+        the folder, and may make one of that name to give a file the name that we know.
+        """
+        encoded = {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)}
+        return (encoded | {"/"} if self.is_mapped else encoded) - self.proven
 
 
 def quirks_of(reply: HttpReply) -> DavQuirks:
