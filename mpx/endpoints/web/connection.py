@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.incoming import HttpIncoming, lost
 from mpx.endpoints.web.proxy import Proxy
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
@@ -98,8 +98,7 @@ class HttpConnection:
         except OSError as error:
             if self._stop():
                 raise Interrupted from None
-            why = error.strerror or error
-            raise ConnectionLost(f"the connection to {self.peer} was lost: {why}") from None
+            raise lost(self.peer, error) from None
 
     def _wait_for_room(self) -> None:
         """Wait until the kernel takes more; the time-out begins anew with all that the other side takes."""
