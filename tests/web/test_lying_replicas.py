@@ -65,3 +65,32 @@ def test_a_content_that_does_not_come_back_was_replaced(content: bytes, tmp_path
         outcome = down(server, tmp_path, streams=4, retries=0)
     assert outcome.code == 8, outcome
     assert "changed while it was copied" in outcome.text
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_replica_that_does_not_have_the_file_yet(status: int, tmp_path: Path) -> None:
+    """Some of it has come from others, and so does the rest."""
+    numbers = itertools.count()
+
+    def lacks(exchange: Exchange) -> Answer:
+        return Answer(status) if next(numbers) in (3, 5) else exchange.usual()
+
+    with ScriptedHttp({"GET": lacks}, {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=2, retries=3)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
+
+
+def test_a_file_that_is_removed_on_the_way(tmp_path: Path) -> None:
+    """It is asked about once, and then missing."""
+    numbers = itertools.count()
+
+    def removed(exchange: Exchange) -> Answer:
+        if next(numbers) == 3:
+            exchange.server.files.clear()
+        return exchange.usual()
+
+    with ScriptedHttp({"GET": removed}, {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=2, retries=10)
+    assert outcome.code == 3, outcome
+    assert "does not exist" in outcome.text

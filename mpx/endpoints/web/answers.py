@@ -7,13 +7,14 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.describe import info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
-from mpx.endpoints.web.refusals import REDIRECTS, has_data, is_success
+from mpx.endpoints.web.refusals import MISSING, REDIRECTS, has_data, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.source_change import is_told_by_another_server, why_elsewhere
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_change import changed, is_told_by_another_server, why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
 from mpx.text import shown
 
@@ -78,9 +79,20 @@ class Answers:
             self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
         error = self._access.refused(reply, fetch.at, "send", SourceError)
+        if reply.status in MISSING and self._is_there(file):
+            raise ConnectionLost(
+                f"{error}, and is there when asked again: several servers may share its name"
+            )
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error
+
+    def _is_there(self, file: FileTransfer) -> bool:
+        """Tell whether a file of which some has come is what it was, where not all servers have it."""
+        if not file.arrived_bytes:
+            return False
+        now = self._supervisor.describe(file.source, anew=True)
+        return now is not None and not changed(now, file, file.size_bytes)
 
     def _redirected(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | MpxError:
         fetch.hops += 1
