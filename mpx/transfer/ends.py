@@ -73,8 +73,7 @@ class Ends:
         self._shared: dict[tuple[str, str, str, int], SharedConnections] = {}
         for location in (sources[0], destination):
             named = [each for each in (*sources, destination) if each.endpoint == location.endpoint]
-            queries = {each.name: each.query for each in named if each.query}
-            if shared := shared_connections(location, options, stop, queries, note):
+            if shared := shared_connections(location, options, stop, named, note):
                 self._shared[location.endpoint] = shared
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
@@ -235,11 +234,12 @@ class Ends:
             shared=self._shared.get(location.endpoint),
         )
 
-    def describe(self, name: str) -> FileInfo | None:
-        """Describe a source over a session of its own."""
+    def describe(self, name: str, *, anew: bool = False) -> FileInfo | None:
+        """Describe a source over a session of its own; `anew`: see Supervisor."""
         with contextlib.closing(self.open_source()) as end:
             found = end.stat(name)
-            end.let_go()
+            if not anew:
+                end.let_go()
             return found
 
     def disconnect(self) -> None:

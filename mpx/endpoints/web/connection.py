@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.incoming import HttpIncoming, lost
 from mpx.endpoints.web.proxy import Proxy
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
@@ -17,6 +17,7 @@ from mpx.net.keep_alive import keep_alive
 from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 
 AGENT = "mpx"
+_REQUEST_TIMEOUT, _SHORT_BYTES = 408, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,7 @@ class HttpConnection:
         except OSError as error:
             if self._stop():
                 raise Interrupted from None
-            why = error.strerror or error
-            raise ConnectionLost(f"the connection to {self.peer} was lost: {why}") from None
+            raise lost(self.peer, error) from None
 
     def _wait_for_room(self) -> None:
         """Wait until the kernel takes more; the time-out begins anew with all that the other side takes."""
@@ -115,8 +115,15 @@ class HttpConnection:
                 raise TransferTimeout(f"{self.peer} took nothing for {self._timeout_s:g} s")
 
     def reply(self, method: str, *, wants_continue: bool = False) -> HttpReply:
-        """Read the head of the next answer; raises as HttpIncoming does."""
+        """Read the head of the next answer; raises as HttpIncoming does.
+
+        ConnectionLost, too, for one to nothing that was asked: before HAProxy and others close a connection
+        which nobody has used for some time they say so by a 408.
+        """
         found = HttpReply(self.incoming, self.peer, method, wants_continue=wants_continue)
+        if found.status == _REQUEST_TIMEOUT and self.answered and not found.may_have_followers:
+            found.read(_SHORT_BYTES)
+            raise ConnectionLost(f"{self.peer}: it closed the connection: {found.status}")
         self.answered += 1
         return found
 

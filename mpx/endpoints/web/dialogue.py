@@ -124,7 +124,7 @@ class WebDialogue:
         try:
             connection.send_all_of(requests, b"")
             answer = self._reply(connection, first)
-            answer.read(DRAINED_BYTES)
+            _body(answer, first)
             if answer.is_reusable:
                 return answer, BegunAnswer(url, connection, self._reply_asked_ahead(connection, "GET"))
         except (ConnectionLost, TransferTimeout):
@@ -149,8 +149,7 @@ class WebDialogue:
                 is_first = left == len(requests)
                 answer = self._reply if is_first else self._reply_asked_ahead
                 reply = answer(connection, request.method)
-                content = reply.read(DRAINED_BYTES)
-                yield reply, content
+                yield reply, _body(reply, request.method)
                 if not reply.is_reusable:
                     return
                 is_left = left == 1
@@ -179,7 +178,7 @@ class WebDialogue:
             reply = self._sent(request, body)
             yield reply
             if not reply.is_ended and (reply.size_bytes or 0) <= DRAINED_BYTES:
-                reply.read(DRAINED_BYTES)
+                _body(reply, request.method)
             if not reply.is_reusable:
                 self.drop(origin)
         except BaseException:
@@ -262,6 +261,15 @@ class WebDialogue:
         """Close all connections."""
         for origin in list(self._kept):
             self.drop(origin)
+
+
+def _body(reply: HttpReply, method: str) -> bytes:
+    """Return the body of an answer, of OPTIONS only if its length is told; what is left costs the connection.
+
+    lighttpd 1.4.69 says that a body comes in chunks where WebDAV answers OPTIONS, and sends none.
+    """
+    is_of_use = method != "OPTIONS" or reply.size_bytes is not None
+    return reply.read(DRAINED_BYTES) if is_of_use else b""
 
 
 def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
