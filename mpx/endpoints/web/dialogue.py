@@ -275,9 +275,9 @@ def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
     try:
         to = parse_url(redirect_target(location, f"{url.origin}{url.target}"))
     except ValueError as error:
-        raise ConnectionLost(f"{url} leads to a place that is no URL of the web: {error}") from None
+        why = reply.secrets.hidden_in(str(error))
+        raise ConnectionLost(f"{url} leads to a place that is no URL of the web: {why}") from None
     if url.origin.is_secure and not to.origin.is_secure:
-        raise AuthenticationError(
-            f"{url} leads to {shown(str(to))}, in the clear; nothing was asked for there"
-        )
+        place = shown(reply.secrets.hidden_in(str(to)))
+        raise AuthenticationError(f"{url} leads to {place}, in the clear; nothing was asked for there")
     return to

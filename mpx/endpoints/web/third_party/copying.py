@@ -71,12 +71,12 @@ class Copying:
         else:
             raise ThirdPartyRefused(f"{url.origin} leads from one URL to the next without end")
         if not is_success(reply):
-            return self._refused(reply, url, handed)
+            return self._refused(reply, url)
         answer = self._follow(file, reply)
         self._leave(reply, url)
         if answer.is_success:
             return None
-        return self._failed(answer, url, handed)
+        return self._failed(answer, reply, url)
 
     def _led_to(self, reply: HttpReply, url: WebUrl) -> WebUrl:
         """Return where the server leads: what is handed over goes to no other than our own credentials."""
@@ -133,11 +133,10 @@ class Copying:
         if not reply.is_reusable:
             self._lanes.drop(url.origin)
 
-    def _refused(self, reply: HttpReply, url: WebUrl, handed: Handed) -> CopyRefusal:
+    def _refused(self, reply: HttpReply, url: WebUrl) -> CopyRefusal:
         active = self._way.active
         reply.read(_MOST_BODY)
         self._leave(reply, url)
-        reply.reason = handed.hidden_in(reply.reason)
         error = refused(
             reply,
             url,
@@ -148,11 +147,11 @@ class Copying:
         )
         return CopyRefusal(str(error), error=error)
 
-    def _failed(self, answer: TpcAnswer, url: WebUrl, handed: Handed) -> CopyRefusal:
+    def _failed(self, answer: TpcAnswer, reply: HttpReply, url: WebUrl) -> CopyRefusal:
         is_local_copy = not (self._way.is_pull or answer.is_tpc)
         why = "it copies to no other server" if is_local_copy else "it does not say that it has"
         if answer.failure and not is_local_copy:
-            why = shown(handed.hidden_in(answer.failure)[:_MOST_SHOWN])
+            why = shown(reply.secrets.hidden_in(answer.failure)[:_MOST_SHOWN])
         return CopyRefusal(
             f"{url.origin} has not copied {shown(url.path)}: {why}",
             status=answer.failed_status,
