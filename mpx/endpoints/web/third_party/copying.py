@@ -15,8 +15,9 @@ from mpx.endpoints.web.third_party.way import CopyWay
 from mpx.endpoints.web.tpc_answer import TpcAnswer
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ConnectionLost, MpxError, ThirdPartyRefused, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, ThirdPartyRefused, TransferTimeout
 from mpx.text import shown
+from mpx.units import format_duration
 
 MARKER_S = 5.0  # that servers let pass between two markers, at most
 _BUFFER_BYTES = 16 * 1024
@@ -72,7 +73,7 @@ class Copying:
             raise ThirdPartyRefused(f"{url.origin} leads from one URL to the next without end")
         if not is_success(reply):
             return self._refused(reply, url)
-        answer = self._follow(file, reply)
+        answer = self._follow(file, reply, url)
         self._leave(reply, url)
         if answer.is_success:
             return None
@@ -80,7 +81,10 @@ class Copying:
 
     def _led_to(self, reply: HttpReply, url: WebUrl) -> WebUrl:
         """Return where the server leads: what is handed over goes to no other than our own credentials."""
-        to = redirected(reply, url)
+        try:
+            to = redirected(reply, url)
+        except AuthenticationError as error:  # it leads out of TLS
+            raise ThirdPartyRefused(str(error)) from None
         assert to is not None
         if not self._way.active.may_have_credentials(to.origin):
             raise ThirdPartyRefused(
@@ -107,23 +111,26 @@ class Copying:
         http.be_patient(self._patience_s)
         return http.reply(request.method)
 
-    def _follow(self, file: FileTransfer, reply: HttpReply) -> TpcAnswer:
+    def _follow(self, file: FileTransfer, reply: HttpReply, url: WebUrl) -> TpcAnswer:
         """Read an answer to its end; raises TransferTimeout where nothing more is copied."""
-        answer, grown_s = TpcAnswer(), time.monotonic()
+        answer, grown_s, copied_bytes = TpcAnswer(), time.monotonic(), 0
+        patience_s = self._patience_s
         while size := reply.read_into(self._view):
-            before_bytes = answer.told_bytes
             answer.feed(self._view[:size])
             now_s = time.monotonic()
-            if answer.told_bytes > before_bytes:
-                grown_s = now_s
-                most_bytes = answer.told_bytes if file.is_streamed else file.size_bytes
-                self._told(min(answer.told_bytes, most_bytes))
-            patience_s = self._patience_s
-            if answer.told_bytes >= file.size_bytes:  # it may have to store what it has
-                patience_s += file.size_bytes * 8 / STORED_BPS
+            # No more than there is, however much is told: else an answer might never end.
+            is_at_bytes = answer.told_bytes if file.is_streamed else min(answer.told_bytes, file.size_bytes)
+            if is_at_bytes > copied_bytes:
+                grown_s, copied_bytes = now_s, is_at_bytes
+                self._told(copied_bytes)
+            if answer.told_bytes >= file.size_bytes:  # it may have to store what it has, without a word
+                patience_s = self._patience_s + file.size_bytes * 8 / STORED_BPS
+                if lane := self._lanes.get(url.origin):
+                    lane.http.be_patient(patience_s)
             if now_s - grown_s > patience_s:
                 raise TransferTimeout(
-                    f"{self._way.does} and has copied nothing more of {file.source} for {patience_s:g} s"
+                    f"{self._way.does} and has copied nothing more of {file.source} for "
+                    f"{format_duration(patience_s)}; --timeout waits longer, as for files on tape"
                 )
         answer.close()
         return answer

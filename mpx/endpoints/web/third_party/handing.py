@@ -15,12 +15,13 @@ from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.way import CopyWay
 from mpx.endpoints.web.token_file import LARGEST_BYTES
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ThirdPartyRefused
+from mpx.errors import ConnectionLost, ThirdPartyRefused, TransferTimeout
 from mpx.report import OnNote
 
 LASTS = "PT1H"  # an hour (ISO 8601)
 _ASKED_AS = {"Content-Type": "application/macaroon-request", "Accept": "application/json"}
 _LONGEST_ANSWER = 2 * LARGEST_BYTES
+_TRIES = 2  # before a server that answers nothing is taken for one that makes none
 _TOLD = {
     Means.MACAROON: "with a macaroon for that file, for an hour",
     Means.TOKEN: "with your token for {}",
@@ -87,14 +88,23 @@ class Handing:
         self._note(f"{self._way.does} {with_what}")
 
     def _macaroon(self, file: FileTransfer, dialogue: WebDialogue) -> str:
-        """Ask for one; empty where the server makes none."""
+        """Ask for one; empty where the server makes none, as some servers that break off or say nothing."""
         url, name = self._way.other(file), file.source if self._way.is_pull else file.partial
         caveats = [f"activity:{self._way.activities}", f"path:{name}"]
         body = json.dumps({"caveats": caveats, "validity": LASTS}).encode()
-        with dialogue.ask("POST", url, _ASKED_AS, body) as (reply, at):
-            if not is_success(reply) or at.origin != url.origin:
-                return ""
-            return _macaroon_in(reply.read(_LONGEST_ANSWER))
+        for tries_left in reversed(range(_TRIES)):
+            dialogue.connection(url.origin)  # that it cannot be opened is another thing
+            try:
+                with dialogue.ask("POST", url, _ASKED_AS, body) as (reply, _):
+                    return _macaroon_in(reply.read(_LONGEST_ANSWER)) if is_success(reply) else ""
+            except (ConnectionLost, TransferTimeout) as error:
+                with self._lock:
+                    makes_some = self._macaroon_was_used
+                if makes_some:
+                    raise
+                if not tries_left:
+                    self._note(f"asked for a macaroon, {url.origin} does not answer: {error}")
+        return ""
 
 
 def _macaroon_in(answer: bytes) -> str:

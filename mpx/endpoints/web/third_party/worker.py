@@ -46,7 +46,7 @@ class WebPairWorker(WebWorker):
         # This thread's own:
         self._way, self._handing, self._scheduler = way, handing, scheduler
         stop = context.failure.cancel.is_set
-        self._passive = WebDialogue(way.passive, stop)  # asked for macaroons
+        self._passive = WebDialogue(way.passive, stop, follows=False)  # asked for macaroons
         self._destination = WebDialogue(way.destination, stop)  # asked to remove
         self._copying = Copying(way, self.lanes, context.options.timeout_s, self._is_at)
         self._file: FileTransfer | None = None  # in hand
@@ -92,6 +92,8 @@ class WebPairWorker(WebWorker):
         return True
 
     def _carry(self, file: FileTransfer) -> None:
+        if why := self._way.why_not_told(file):
+            raise ThirdPartyRefused(why)
         self.open_session()
         if file.was_stored:  # who was to copy it may do so still, into what has that name
             self._remove_partial(file)
