@@ -69,7 +69,8 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     this is not permitted, or options cannot be applied so.
     """
     if (given := transport.options.third_party) in (ONLY, PULL, PUSH):
-        raise UsageError(f"--third-party {given} is not possible here: {why}")
+        before = f"{transport.way_refused}; nor the other way: " if transport.way_refused else ""
+        raise UsageError(f"--third-party {given} is not possible here: {before}{why}")
     source, destination = ends.near.find_out(), ends.far.find_out(Question.FALLBACK)
     streams = source.streams, destination.streams
     are_of_programs = streams == (StreamKind.PROGRAM, StreamKind.PROGRAM)
@@ -95,6 +96,7 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
         congestion=None,
         is_third_party=False,
         ways=(),
+        way_refused="",
         mode_e=mode_e,
         one_stream_each=destination.parts_up in (PartsUp.NONE, PartsUp.TRIED, PartsUp.NUMBERED),
         parts=parts,

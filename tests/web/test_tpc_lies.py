@@ -1,6 +1,7 @@
 """Web servers that are told to copy from or to each other, and break off, lead elsewhere or never end."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote, urlsplit
 
@@ -192,6 +193,13 @@ def test_the_reason_has_all_its_lines(pair: Pair) -> None:
     assert outcome.code == 2 and "rejected GET: 403 No <html> Go </html>" in outcome.text
     handed = [told.headers["transferheaderauthorization"] for told in pair[1].asked("COPY")]
     assert handed == ["Bearer useless", f"Bearer {SECRET}"]
+
+
+def test_a_refusal_both_ways_is_told_with_both_reasons(pair: Pair) -> None:
+    pair[1].script = {"COPY": lambda _: Answer(412)}
+    pair[0].script = {"COPY": lambda _: Answer(405)}
+    outcome = go(pair, third_party="only")
+    assert outcome.code == 2 and re.search("412 .*; nor the other way: .* 405 ", outcome.text), outcome
 
 
 # --- in place --------------------------------------------------------------------------------------
