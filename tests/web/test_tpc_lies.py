@@ -202,6 +202,23 @@ def test_a_refusal_both_ways_is_told_with_both_reasons(pair: Pair) -> None:
     assert outcome.code == 2 and re.search("412 .*; nor the other way: .* 405 ", outcome.text), outcome
 
 
+def test_what_fails_after_some_of_it_is_tried_again(pair: Pair) -> None:
+    """Nothing else tells that this way works: the first marker comes after seconds."""
+    whole = pulls(pair[0], "success: Created")
+
+    def copy(exchange: Exchange) -> Answer | None:
+        if len(pair[1].asked("COPY")) > 1:
+            return whole(exchange)
+        exchange.server.files[exchange.asked.path] = SMALL[:100]
+        exchange.say(BEGUN + chunk("failure: Failed sending data to the peer") + b"0\r\n\r\n")
+        return None
+
+    pair[1].script = {"COPY": copy}
+    outcome = go(pair)
+    assert outcome.code == 0 and pair[1].files == {TO: SMALL}, outcome
+    assert said(outcome, "trying again after") and len(pair[1].asked("COPY")) == 2
+
+
 # --- in place --------------------------------------------------------------------------------------
 
 

@@ -44,6 +44,11 @@ class CopyRefusal:
         """Whether what was handed over does not let the server in."""
         return self.status in _OF_CREDENTIALS
 
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether it may as well be a failure of the network: no server has said that it does not want to."""
+        return self.error is None and self.status is None and not self.is_local_copy
+
 
 class Copying:
     """Has files copied, one after the other. For one worker's thread.

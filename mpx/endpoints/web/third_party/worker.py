@@ -123,12 +123,17 @@ class WebPairWorker(WebWorker):
 
     def _stored_bytes(self, file: FileTransfer) -> int:
         """Ask how much was stored of a file whose source tells no size that counts."""
+        size_bytes = self._told_of_partial(file)
+        if size_bytes is None:
+            place = self._way.destination.origin
+            raise ThirdPartyRefused(f"{place} does not tell how much of {file.source} it has stored")
+        return size_bytes
+
+    def _told_of_partial(self, file: FileTransfer) -> int | None:
+        """Ask the destination how much it has of a file; None where it does not tell."""
         url = self._way.destination.url_of(file.partial)
         with self._destination.ask("HEAD", url) as (reply, _):
-            size_bytes = reply.told_bytes if is_success(reply) else None
-        if size_bytes is None:
-            raise ThirdPartyRefused(f"{url.origin} does not tell how much of {file.source} it has stored")
-        return size_bytes
+            return reply.told_bytes if is_success(reply) else None
 
     def _is_at(self, size_bytes: int) -> None:
         """Take how much of a file has been copied; what is told at once has come since it was told last."""
@@ -152,6 +157,8 @@ class WebPairWorker(WebWorker):
         if isinstance(error, (NoSpace, ServerBusy, TransferTimeout)):
             raise error
         if not self.context.events.inbound.is_set():
+            if refusal.is_unexplained and not file.failures and self._told_of_partial(file):
+                raise ConnectionLost(refusal.text)  # after some of it: this way may work next time
             raise ThirdPartyRefused(refusal.text)
         if isinstance(error, AuthenticationError):
             raise error
