@@ -327,6 +327,14 @@ def test_a_token_that_has_expired(tmp_path: Path) -> None:
     )
 
 
+def test_one_that_was_renewed_just_before_it_expired(tmp_path: Path) -> None:
+    tokens = BearerTokens((write(tmp_path / "token", jwt(exp=NOW_S)),), Clock(), {})
+    assert tokens.check(HOST, PORT, NOW_S - 0.1)
+    renewed(tmp_path / "token", jwt(exp=NOW_S + 1))
+    token = tokens.check(HOST, PORT, NOW_S)
+    assert token and token.claims.expires_s == NOW_S + 1
+
+
 def test_a_token_that_is_not_valid_yet() -> None:
     with pytest.raises(
         AuthenticationError, match=r"is not valid before 2026-09-21 14:14:21 UTC: check the clock"

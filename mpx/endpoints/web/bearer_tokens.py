@@ -93,6 +93,9 @@ class BearerTokens:
         `now_s`: since 1970.
         """
         token = self.for_host(host, port)
+        if token and token.claims.expires_s is not None and token.claims.expires_s <= now_s:
+            self._look_again()  # it may have been renewed just now
+            token = self.for_host(host, port)
         if token is None:
             return None
         claims, which = token.claims, f"the token for {host}, found in {token.source},"
@@ -139,6 +142,11 @@ class BearerTokens:
             if path not in self._files:
                 self._files[path] = TokenFile(path, self._clock, in_the_open=in_the_open)
             return self._files[path].text()
+
+    def _look_again(self) -> None:
+        with self._lock:
+            for file in self._files.values():
+                file.look_again()
 
     def _usual_files(self) -> list[str]:
         name = f"bt_u{os.geteuid()}"

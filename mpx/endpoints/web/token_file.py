@@ -46,6 +46,10 @@ class TokenFile:
             raise AuthenticationError(self._problem)
         return self._text
 
+    def look_again(self) -> None:
+        """Have it read when it is asked for next, however short it is since it was."""
+        self._read_s = None
+
     def _read(self) -> bool:
         """Read it; tell whether there is one that holds nothing at all."""
         flags, absent = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, [errno.ENOENT, errno.ENOTDIR]
