@@ -219,6 +219,16 @@ def test_what_fails_after_some_of_it_is_tried_again(pair: Pair) -> None:
     assert said(outcome, "trying again after") and len(pair[1].asked("COPY")) == 2
 
 
+def test_streams_that_were_asked_for_are_no_obstacle_after_a_refusal(pair: Pair) -> None:
+    """Through this host they are files at once, and no more of them than sessions."""
+    many = {f"/folder/{i}": SMALL + bytes(i) for i in range(5)}
+    pair[0].files = dict(many)
+    options = {"third_party": "auto", "checksum": "none", "recursive": True}
+    outcome = copied(f"{pair[0].dav}/folder", f"{pair[1].dav}/folder", streams=20, **options)
+    assert outcome.code == 0 and said(outcome, "data pass through this host"), outcome
+    assert pair[1].files == many
+
+
 # --- in place --------------------------------------------------------------------------------------
 
 
