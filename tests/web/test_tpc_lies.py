@@ -2,13 +2,16 @@
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from web.lying import NAME, SECRET, SMALL, Outcome, copied
 from web.scripted_http import Answer, Exchange, Scripted, ScriptedHttp
+from web.servers.host_certificate import host_certificate
 
+import mpx
 from mpx.endpoints.web.third_party import copying
 
 TO = "/folder/copied"
@@ -227,6 +230,30 @@ def test_streams_that_were_asked_for_are_no_obstacle_after_a_refusal(pair: Pair)
     outcome = copied(f"{pair[0].dav}/folder", f"{pair[1].dav}/folder", streams=20, **options)
     assert outcome.code == 0 and said(outcome, "data pass through this host"), outcome
     assert pair[1].files == many
+
+
+def test_what_an_earlier_run_has_left_is_removed_first(pair: Pair) -> None:
+    """Who was told by a run that was killed may copy for seconds still, into what has that name."""
+    cancel, there = threading.Event(), []
+
+    def stops(exchange: Exchange) -> None:
+        exchange.server.files[exchange.asked.path] = SMALL[:5]
+        exchange.say(BEGUN + chunk(MARKER.format(5)))
+        cancel.set()
+        exchange.hold()
+
+    def copy(exchange: Exchange) -> Answer | None:
+        there.append(exchange.asked.path in pair[1].files)
+        return pulls(pair[0], "success: Created")(exchange)
+
+    pair[1].script = {"COPY": stops, "DELETE": lambda _: Answer(403)}
+    options = mpx.CopyOptions(ca=str(host_certificate().ca), third_party="pull", checksum="none")
+    with pytest.raises(mpx.Interrupted):
+        mpx.copy(f"{pair[0].dav}{NAME}", f"{pair[1].dav}{TO}", options, cancel=cancel)
+    assert len(pair[1].files) == 1
+    pair[1].script = {"COPY": copy}
+    assert go(pair).code == 0 and there == [False]
+    assert pair[1].files == {TO: SMALL}
 
 
 # --- in place --------------------------------------------------------------------------------------

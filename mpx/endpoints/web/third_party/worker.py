@@ -95,7 +95,7 @@ class WebPairWorker(WebWorker):
         if why := self._way.why_not_told(file):
             raise ThirdPartyRefused(why)
         self.open_session()
-        if file.was_stored:  # who was to copy it may do so still, into what has that name
+        if file.was_stored or file.was_begun:  # who was to copy it may do so still, into what has that name
             self._remove_partial(file)
         handed = self._handing.choose(file, self._passive)
         refusal = self._copy(file, handed)
