@@ -188,6 +188,20 @@ def test_what_has_come_takes_a_while_to_be_stored(pair: Pair) -> None:
     assert outcome.code == 0, outcome
 
 
+@pytest.mark.parametrize("stored", [b"", b"junk"])
+def test_a_file_of_no_bytes_is_stored_as_one(pair: Pair, stored: bytes) -> None:
+    """By whoever copies it; where we read it ourselves the data decide, whatever size was told."""
+
+    def copy(exchange: Exchange) -> None:
+        exchange.server.files[exchange.asked.path] = stored
+        exchange.say(BEGUN + chunk("success: Created") + b"0\r\n\r\n")
+
+    pair[0].files[NAME] = b""
+    pair[1].script = {"COPY": copy}
+    outcome = go(pair)
+    assert (outcome.code, pair[1].files) == ((8, {}) if stored else (0, {TO: b""})), outcome
+
+
 def test_the_reason_has_all_its_lines(pair: Pair) -> None:
     """And by its first one a macaroon that lets nobody in is known."""
     pair[0].script = {"POST": first_reads(lambda _: Answer(200, {}, b'{"macaroon": "useless"}'))}

@@ -124,7 +124,9 @@ class Copying:
             answer.feed(self._view[:size])
             now_s = time.monotonic()
             # No more than there is, however much is told: else an answer might never end.
-            is_at_bytes = answer.told_bytes if file.is_streamed else min(answer.told_bytes, file.size_bytes)
+            is_at_bytes = answer.told_bytes
+            if file.listed_bytes is not None:
+                is_at_bytes = min(is_at_bytes, file.listed_bytes)
             if is_at_bytes > copied_bytes:
                 grown_s, copied_bytes = now_s, is_at_bytes
                 self._told(copied_bytes)

@@ -107,7 +107,8 @@ class WebPairWorker(WebWorker):
             return
         self._left = None
         self._handing.proved(handed)
-        size_bytes = self._stored_bytes(file) if file.is_streamed else file.size_bytes
+        # Of a file whose source tells no size, what is stored; other sizes are compared before it is renamed.
+        size_bytes = file.size_bytes if file.listed_bytes is not None else self._stored_bytes(file)
         self._is_at(size_bytes)
         file.landed(0, size_bytes)
         if file.is_streamed:
