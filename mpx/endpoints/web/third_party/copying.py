@@ -24,6 +24,8 @@ _BUFFER_BYTES = 16 * 1024
 _MOST_BODY = 64 * 1024  # of a refusal
 _MOST_SHOWN = 300  # characters of what a server says
 _OF_CREDENTIALS = (401, 403)
+# Of COPY itself: XRootD answers 401 also where the mode of a file or folder permits nothing.
+_OF_FILES = (401, 403, 404, 409, 410, 412, 423)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,24 @@ class CopyRefusal:
     """Why a server has not copied a file.
 
     `status`: of the other server's answer, as far as that is told. `error`: its own answer, where it is none
-    of HTTP-TPC.
+    of HTTP-TPC, and `own_status` the status of that.
     """
 
     text: str
     status: int | None = None
     error: MpxError | None = None
+    own_status: int | None = None
     is_local_copy: bool = False  # a server that knows no other ones may have copied it within itself
 
     @property
     def is_about_credentials(self) -> bool:
         """Whether what was handed over does not let the server in."""
         return self.status in _OF_CREDENTIALS
+
+    @property
+    def may_be_of_file(self) -> bool:
+        """Whether it may be this file alone that cannot be copied."""
+        return self.own_status in _OF_FILES or (self.status is not None and 400 <= self.status < 500)
 
     @property
     def is_unexplained(self) -> bool:
@@ -159,7 +167,7 @@ class Copying:
             has_credentials=active.has_credentials(url.origin),
             help_text=active.how_to_log_in(url.origin),
         )
-        return CopyRefusal(str(error), error=error)
+        return CopyRefusal(str(error), error=error, own_status=reply.status)
 
     def _failed(self, answer: TpcAnswer, reply: HttpReply, url: WebUrl) -> CopyRefusal:
         is_local_copy = not (self._way.is_pull or answer.is_tpc)

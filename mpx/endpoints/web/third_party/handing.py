@@ -7,6 +7,7 @@ nobody.
 
 import json
 import threading
+from weakref import WeakSet
 
 from mpx.endpoints.web.bearer_tokens import is_sendable
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -21,6 +22,7 @@ from mpx.report import OnNote
 LASTS = "PT1H"  # an hour (ISO 8601)
 _ASKED_AS = {"Content-Type": "application/macaroon-request", "Accept": "application/json"}
 _LONGEST_ANSWER = 2 * LARGEST_BYTES
+_MOST_PUT_OFF = 3  # files, before it is the way of copying that is refused
 _TRIES = 2  # before a server that answers nothing is taken for one that makes none
 _TOLD = {
     Means.MACAROON: "with a macaroon for that file, for an hour",
@@ -34,9 +36,10 @@ class Handing:
 
     def __init__(self, way: CopyWay, note: OnNote) -> None:
         self._way, self._note = way, note
-        self._lock = threading.Lock()  # guards the next two
+        self._lock = threading.Lock()  # guards the next three
         self._makes_macaroons = True  # of use, as far as is known
         self._macaroon_was_used = False  # one has let the active server in
+        self._put_off: WeakSet[FileTransfer] = WeakSet()  # that were refused before any other was copied
 
     def choose(self, file: FileTransfer, dialogue: WebDialogue) -> Handed:
         """Return what to hand over for a file; asks the passive server by `dialogue`.
@@ -65,6 +68,14 @@ class Handing:
             with self._lock:
                 self._macaroon_was_used = True
             self._told(handed)
+
+    def may_put_off(self, file: FileTransfer) -> bool:
+        """Tell whether others are to be tried before a refusal counts: few files, once each."""
+        with self._lock:
+            if file in self._put_off or len(self._put_off) >= _MOST_PUT_OFF:
+                return False
+            self._put_off.add(file)
+            return True
 
     def _without_macaroons(self) -> None:
         """Ask for no macaroon any more, unless one was of use: then it is this file's that is not."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, CopyRefusal
 from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.handing import Handing
@@ -102,6 +102,8 @@ class WebPairWorker(WebWorker):
         if refusal and refusal.is_about_credentials and (token := self._handing.instead_of(handed)):
             self._remove_partial(file)
             refusal, handed = self._copy(file, token), token
+        if refusal is not None and self._is_put_off(refusal, file):
+            return
         if refusal is not None:
             self._scheduler.give_up(file, self._what_means(refusal, file, handed))
             return
@@ -147,6 +149,24 @@ class WebPairWorker(WebWorker):
 
     # --- refusals ------------------------------------------------------------------------------------
 
+    def _is_put_off(self, refusal: CopyRefusal, file: FileTransfer) -> bool:
+        """Have others copied first, where it may be this file that is refused, not this way of copying."""
+        is_first = not self.context.events.inbound.is_set()
+        if not (is_first and refusal.may_be_of_file and self.context.queue.has_others):
+            return False
+        if not self._handing.may_put_off(file):
+            return False
+        self.context.queue.put_again(file, last=True)
+        return True
+
+    def _is_let_in(self, file: FileTransfer) -> bool:
+        """Ask the server that refuses us a file with 401 something else, which it may answer all the same."""
+        with (
+            contextlib.closing(WebDialogue(self._way.active, self.context.failure.cancel.is_set)) as dialogue,
+            dialogue.ask("HEAD", self._way.asked_at(file)) as (reply, _),
+        ):
+            return is_success(reply) or reply.status in MISSING
+
     def _what_means(self, refusal: CopyRefusal, file: FileTransfer, handed: Handed) -> MpxError:
         """Return what is wrong with a file; raises what concerns all, or may be tried again.
 
@@ -162,7 +182,9 @@ class WebPairWorker(WebWorker):
                 raise ConnectionLost(refusal.text)  # after some of it: this way may work next time
             raise ThirdPartyRefused(refusal.text)
         if isinstance(error, AuthenticationError):
-            raise error
+            if not self._is_let_in(file):
+                raise error
+            return self._way.kind_here(f"{refusal.text} for this file")
         if error is not None and not error.may_retry:
             return error
         if error is None and refusal.status is not None and 400 <= refusal.status < 500:
