@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.schemes import capabilities_of
-from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.engine.endpoint import Admission, Endpoint, FileInfo
 from mpx.engine.shared_connections import SharedConnections
 from mpx.errors import NameNotCarried
 from mpx.files.guarded_folders import LocalFolders
@@ -172,10 +172,10 @@ class Ends:
         return may and (self.near.capabilities.tunable or not self.is_between_servers)
 
     @property
-    def until_s(self) -> float | None:
-        """Unix time until when both servers let us in; None: without end."""
-        ends = [end.protection.until_s for end in (self.near, self.far)]
-        return min((each for each in ends if each is not None), default=None)
+    def admission(self) -> Admission | None:
+        """What lets us in at a server and ends first; None: nothing does."""
+        ends = [end.protection.admission for end in (self.near, self.far)]
+        return min(filter(None, ends), key=lambda each: each.until_s, default=None)
 
     @property
     def takes_turns(self) -> bool:

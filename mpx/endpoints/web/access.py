@@ -25,6 +25,7 @@ from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.engine.endpoint import Admission
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
@@ -172,10 +173,14 @@ class WebAccess:
         return ""
 
     @property
-    def token_expires_s(self) -> float | None:
-        """Unix time until when the token lets us in; None: there is none, or it says nothing of that."""
-        token = self.tokens.for_host(self.origin.host, self.origin.port)
-        return token.claims.expires_s if token else None
+    def admission(self) -> Admission | None:
+        """The token that lets us in; None where there is none, or where it does not say until when."""
+        if self.location.user or not self.origin.is_secure:
+            return None
+        try:
+            return self.tokens.admission(self.origin.host, self.origin.port)
+        except AuthenticationError:  # said where it is needed
+            return None
 
     def may_have_credentials(self, origin: Origin) -> bool:
         """Tell whether what lets us in may be shown to a server."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mpx.endpoints.web.incoming import HttpIncoming, lost
 from mpx.endpoints.web.proxy import Proxy
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.sent_secrets import SentSecrets
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
 from mpx.net import tcp
@@ -64,12 +65,16 @@ class HttpConnection:
         self.incoming = HttpIncoming(connection, self.peer, timeout_s, stop)
         self.connected_s = connected_s
         self.answered = 0  # requests
+        self.secrets = SentSecrets()
+        if via:
+            self.secrets.sent({"Proxy-Authorization": via.authorization})
         self._via = via
         self._timeout_s = timeout_s
         self._stop = stop
 
     def send(self, request: WebRequest, body: bytes = b"") -> None:
         """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
+        self.secrets.sent(request.headers)
         head = request.head(self._via)
         self.send_all(memoryview(head + body))
 
@@ -79,6 +84,8 @@ class HttpConnection:
         In TLS each has a record of its own: XRootD answers the first few of one record, and takes up the rest
         once more has come.
         """
+        for request in requests:
+            self.secrets.sent(request.headers)
         heads = [request.head(self._via) + body for request in requests]
         if not self.origin.is_secure:
             self.send_all(memoryview(b"".join(heads)))
@@ -120,7 +127,9 @@ class HttpConnection:
         ConnectionLost, too, for one to nothing that was asked: before HAProxy and others close a connection
         which nobody has used for some time they say so by a 408.
         """
-        found = HttpReply(self.incoming, self.peer, method, wants_continue=wants_continue)
+        found = HttpReply(
+            self.incoming, self.peer, method, wants_continue=wants_continue, secrets=self.secrets
+        )
         if found.status == _REQUEST_TIMEOUT and self.answered and not found.may_have_followers:
             found.read(_SHORT_BYTES)
             raise ConnectionLost(f"{self.peer}: it closed the connection: {found.status}")
