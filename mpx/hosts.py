@@ -1,5 +1,6 @@
 """Hosts as options name them: HOST, HOST:PORT, or *.DOMAIN for every host of a domain. Pure."""
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -90,4 +91,9 @@ def _narrowness(choice: TokenFileChoice) -> tuple[bool, bool, int]:
 
 
 def _plain(host: str) -> str:
-    return host.removeprefix("[").removesuffix("]").lower().rstrip(".")
+    """Return a host as it is compared: one address of IPv6 may be written in several ways."""
+    name = host.removeprefix("[").removesuffix("]").lower().rstrip(".")
+    try:
+        return str(ipaddress.IPv6Address(name))
+    except ValueError:
+        return name

@@ -26,6 +26,8 @@ _SCHEMES = (*_SERVERS, "file")
 _SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 _SECRET = re.compile(r"sig|token|key|secret|password|credential|auth|policy", re.IGNORECASE)
+_ENCODED_SLASH, _LONE_PERCENT = re.compile("%2[Ff]"), re.compile("%(?![0-9A-Fa-f]{2})")
+_OF_PATHS = "%/!$&'()*+,;=:@~"  # what stays as it is in the path of a URL, beside letters, digits and -._
 _LONGEST_SHOWN = 64  # characters of a value in a query; longer ones may be signed
 
 
@@ -39,16 +41,19 @@ class Location:
     port: int = 0  # 0: as the settings of ssh say
     user: str = ""
     query: str = field(default="", repr=False)  # of a URL of the web, as it is sent; it may hold a secret
+    # The path of a URL of the web, as it is sent: where a slash is encoded, and so part of a segment
+    path: str = ""
 
     def __str__(self) -> str:
         if self.scheme == "file":
             return self.name
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
-        path = self.name if self.name.startswith("/") else f"/~/{self.name}"
+        name = self.name if self.name.startswith("/") else f"/~/{self.name}"
         if self.scheme in ROOT_PORTS:
-            path = f"/{path}"  # as XRootD's own tools have it
+            name = f"/{name}"  # as XRootD's own tools have it
+        path = self.path or quote(name, errors="surrogateescape")
         query = f"?{shown_query(self.query)}" if self.query else ""
-        return f"{self.scheme}://{user}{self.authority}{quote(path, errors='surrogateescape')}{query}"
+        return f"{self.scheme}://{user}{self.authority}{path}{query}"
 
     @property
     def authority(self) -> str:
@@ -160,7 +165,12 @@ def _server(text: str, scheme: str) -> Location:
         raise UsageError(f"{text}: no host that can be read; write {scheme}://HOST:PORT/NAME")
     if scheme == "mpx" and parts.username:
         raise UsageError(f"mpx://{host}: a token says who you are; leave what stands before @ out of the URL")
+    host = host.replace("%25", "%")  # before the interface of an address of IPv6 (RFC 6874)
     if scheme in WEB_PORTS:
+        try:
+            host = host if host.isascii() else host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise UsageError(f"{text}: {quoted(host)} is no name of a host") from None
         return _of_the_web(Location(scheme, "/", host, port, _user(parts.username)), path)
     if scheme in ROOT_PORTS:
         return _of_xrootd(Location(scheme, "/", host, port, _user(parts.username)), path)
@@ -196,7 +206,9 @@ def _of_the_web(server: Location, path: str) -> Location:
         raise UsageError(f"{server}: the name contains a NUL byte; no file can have it")
     if re.search(r"[^\x21-\x7e]", query):
         raise UsageError(f"{server}: write blanks and letters beyond ASCII in the query as %20 and the like")
-    return replace(server, name=name, query=query)
+    is_kept = _ENCODED_SLASH.search(path) is not None
+    sent = quote(_LONE_PERCENT.sub("%25", "/" + path), safe=_OF_PATHS, errors="surrogateescape")
+    return replace(server, name=name, query=query, path=sent if is_kept else "")
 
 
 def _of_xrootd(server: Location, path: str) -> Location:

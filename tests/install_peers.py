@@ -27,6 +27,7 @@ PROGRAMS = {
     "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so": "libnginx-mod-http-dav-ext",
     "apache2": "apache2-bin",
     "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
+    "cmsd": "xrootd-server",
     "rsync": "rsync",
     "ip": "iproute2",
     "ovs-vswitchd": "openvswitch-switch",

@@ -48,8 +48,11 @@ class Supervisor(Protocol):
         """Record as arrived what the checksums of both ends show to be there; may raise any MpxError."""
         ...
 
-    def describe(self, name: str) -> FileInfo | None:
-        """Return what a source is now, None where it is gone; may raise any MpxError."""
+    def describe(self, name: str, *, anew: bool = False) -> FileInfo | None:
+        """Return what a source is now, None where it is gone; may raise any MpxError.
+
+        `anew`: over a connection that is not kept, as each may lead to another of several servers.
+        """
         ...
 
     def relies_on_checksums(self) -> bool:

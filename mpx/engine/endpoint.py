@@ -62,11 +62,20 @@ class Rtt:
 
 
 @dataclass(frozen=True, slots=True)
+class Admission:
+    """What lets us in at a server for some time."""
+
+    until_s: float  # Unix time
+    what: str  # as messages name it: your proxy
+    renewal: str  # what has to be done before
+
+
+@dataclass(frozen=True, slots=True)
 class Protection:
     """How what passes between us and an endpoint is protected from those on the way."""
 
     exposed: str = ""  # what they could change unseen, although they cannot change answers; empty: nothing
-    until_s: float | None = None  # Unix time until when we are let in; None: without end
+    admission: Admission | None = None  # None: we are let in without end
 
 
 @dataclass(frozen=True, slots=True)

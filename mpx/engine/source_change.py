@@ -1,5 +1,8 @@
 """Whether a source is what it was when it was listed, and whether its data came to their end."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import IntegrityError, OffsetsUnproven
@@ -7,6 +10,7 @@ from mpx.units import counted
 
 END_DECIDES = "the end of the data decides"
 AGAIN = "copy the same SRC to the same DST again"
+_ASKED_AGAIN = 8  # times, of servers behind one name
 
 
 def changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> str:
@@ -34,6 +38,27 @@ def changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> str
 def opaque(tag: str) -> str:
     """Return an entity tag without the mark of a weak one, which some servers set for a second only."""
     return tag.removeprefix("W/")
+
+
+def is_told_by_another_server(
+    now: FileInfo | None, file: FileTransfer, tag: str, ask: Callable[[], FileInfo | None]
+) -> bool:
+    """Tell whether a source that has another tag now is what it was, as one of several servers tells it.
+
+    Servers that share a name may make tags of what differs between them (the number of an inode). Then `ask`
+    is told the old one, `tag`, again soon, and never once the content was replaced. Size and time are as
+    they were.
+    """
+
+    def is_else(info: FileInfo) -> bool:
+        return info.modified_s is None or bool(changed(replace(info, tag=""), file, file.size_bytes))
+
+    if now is None or not (tag and now.tag and file.modified_s) or is_else(now):
+        return False
+    asked = (ask() for _ in range(_ASKED_AGAIN))
+    return any(
+        again is not None and opaque(again.tag) == opaque(tag) and not is_else(again) for again in asked
+    )
 
 
 def why_changed(now: FileInfo | None, file: FileTransfer, arrived_bytes: int) -> IntegrityError | None:

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from mpx.choices import PortRange
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout, UsageError
@@ -80,7 +81,7 @@ def resolve(
         try:
             name = host.encode() if host.isascii() else host  # so that no codec is imported
             answers = socket.getaddrinfo(name, port, family, socket.SOCK_STREAM)
-            found.extend((entry[0], (str(entry[4][0]), port)) for entry in answers)
+            found.extend((entry[0], (_with_zone(entry[4]), port)) for entry in answers)
         except (OSError, UnicodeError) as error:
             failed.append(error)
 
@@ -97,6 +98,12 @@ def resolve(
         reason = getattr(failed[0], "strerror", None) or failed[0]
         raise ConnectionLost(f"cannot find the host {host!r}: {reason}")
     return found
+
+
+def _with_zone(address: tuple[Any, ...]) -> str:
+    """Return the address of a socket address, with the interface that one of IPv6 may need (fe80::1%2)."""
+    host, zone = str(address[0]), address[3] if len(address) > 3 else 0
+    return f"{host.partition('%')[0]}%{zone}" if zone else host
 
 
 def connect(

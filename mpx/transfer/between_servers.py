@@ -50,8 +50,21 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
 
 
 def after_refusal(transport: Transport, ends: Ends, report: Report, why: str) -> Transport:
-    """Return how data go on where servers turn out not to send to each other that way; as choose_between."""
-    return one_is_told.next_way(transport, ends, report, why) or through_us(transport, ends, report, why)
+    """Return how data go on where servers turn out not to send to each other that way; as choose_between.
+
+    Numbers of streams that were given by hand are not refused any more, as this is found out during the copy:
+    they are those of files at once.
+    """
+    if other := one_is_told.next_way(transport, ends, report, why):
+        return other
+    if not transport.ways:  # servers of GridFTP, which have as many streams through this host
+        return through_us(transport, ends, report, why)
+    given, most = transport.options, transport.options.max_sessions
+    streams = min(given.streams, most) if given.streams else None
+    first = min(given.initial_streams, most) if given.initial_streams else None
+    without = replace(transport, options=replace(given, streams=None, initial_streams=None))
+    found = through_us(without, ends, report, why)
+    return replace(found, options=replace(found.options, streams=streams, initial_streams=first))
 
 
 def _may_send_parts(transport: Transport, ends: Ends) -> bool:
@@ -69,7 +82,8 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     this is not permitted, or options cannot be applied so.
     """
     if (given := transport.options.third_party) in (ONLY, PULL, PUSH):
-        raise UsageError(f"--third-party {given} is not possible here: {why}")
+        before = f"{transport.way_refused}; nor the other way: " if transport.way_refused else ""
+        raise UsageError(f"--third-party {given} is not possible here: {before}{why}")
     source, destination = ends.near.find_out(), ends.far.find_out(Question.FALLBACK)
     streams = source.streams, destination.streams
     are_of_programs = streams == (StreamKind.PROGRAM, StreamKind.PROGRAM)
@@ -95,6 +109,7 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
         congestion=None,
         is_third_party=False,
         ways=(),
+        way_refused="",
         mode_e=mode_e,
         one_stream_each=destination.parts_up in (PartsUp.NONE, PartsUp.TRIED, PartsUp.NUMBERED),
         parts=parts,

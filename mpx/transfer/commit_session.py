@@ -1,6 +1,7 @@
 """One session that verifies and commits: takes batch after batch from the queue that several share."""
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from mpx.engine.endpoint import Commit, Endpoint, FileInfo
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry, fewer
-from mpx.engine.source_change import AGAIN, changed
+from mpx.engine.source_change import AGAIN, changed, is_told_by_another_server
 from mpx.engine.stop import Failure
 from mpx.errors import (
     AuthenticationError,
@@ -261,7 +262,9 @@ class CommitSession(threading.Thread):
         for file, now in zip(again_there, described, strict=True):
             if isinstance(now, MpxError):
                 errors[file] = now
-            elif how := changed(now, file, file.size_bytes):
+            elif (how := changed(now, file, file.size_bytes)) and not is_told_by_another_server(
+                now, file, file.tag, functools.partial(self._shared.ends.describe, file.source, anew=True)
+            ):
                 errors[file] = IntegrityError(f"{file.named()} changed while it was copied: {how}; {AGAIN}")
         misfits = self._misfits([file for file in files if file not in errors], destination)
         again = [file for file in misfits if not file.was_misfit and self._shared.retries]

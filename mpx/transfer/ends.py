@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.schemes import capabilities_of
-from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.engine.endpoint import Admission, Endpoint, FileInfo
 from mpx.engine.shared_connections import SharedConnections
 from mpx.errors import NameNotCarried
 from mpx.files.guarded_folders import LocalFolders
@@ -73,8 +73,7 @@ class Ends:
         self._shared: dict[tuple[str, str, str, int], SharedConnections] = {}
         for location in (sources[0], destination):
             named = [each for each in (*sources, destination) if each.endpoint == location.endpoint]
-            queries = {each.name: each.query for each in named if each.query}
-            if shared := shared_connections(location, options, stop, queries, note):
+            if shared := shared_connections(location, options, stop, named, note):
                 self._shared[location.endpoint] = shared
         self.folders = LocalFolders()  # of the destination, where that is this host
         self.trees = SourceTrees()  # of this host, read without following links
@@ -173,10 +172,10 @@ class Ends:
         return may and (self.near.capabilities.tunable or not self.is_between_servers)
 
     @property
-    def until_s(self) -> float | None:
-        """Unix time until when both servers let us in; None: without end."""
-        ends = [end.protection.until_s for end in (self.near, self.far)]
-        return min((each for each in ends if each is not None), default=None)
+    def admission(self) -> Admission | None:
+        """What lets us in at a server and ends first; None: nothing does."""
+        ends = [end.protection.admission for end in (self.near, self.far)]
+        return min(filter(None, ends), key=lambda each: each.until_s, default=None)
 
     @property
     def takes_turns(self) -> bool:
@@ -235,11 +234,12 @@ class Ends:
             shared=self._shared.get(location.endpoint),
         )
 
-    def describe(self, name: str) -> FileInfo | None:
-        """Describe a source over a session of its own."""
+    def describe(self, name: str, *, anew: bool = False) -> FileInfo | None:
+        """Describe a source over a session of its own; `anew`: see Supervisor."""
         with contextlib.closing(self.open_source()) as end:
             found = end.stat(name)
-            end.let_go()
+            if not anew:
+                end.let_go()
             return found
 
     def disconnect(self) -> None:

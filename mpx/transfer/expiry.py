@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from mpx.engine.endpoint import Admission
 from mpx.report import OnNote, Severity
 
 LOOK_S = 30.0  # between two looks; the credential may have been renewed
@@ -13,9 +14,9 @@ FIRST_S = 10.0  # of a copy, before its rate says anything
 class Expiry:
     """Foresees that a credential expires before a copy ends. Times are of time.time(); one thread uses it."""
 
-    def __init__(self, until_s: Callable[[], float | None], note: OnNote) -> None:
-        """`until_s`: until when we are let in; None: without end."""
-        self._until_s, self._note = until_s, note
+    def __init__(self, admission: Callable[[], Admission | None], note: OnNote) -> None:
+        """`admission`: what lets us in and ends first; None: nothing does."""
+        self._admission, self._note = admission, note
         self._next_s = FIRST_S
         self._told_s: float | None = None  # until when, as it was told
 
@@ -24,15 +25,17 @@ class Expiry:
         if elapsed_s < self._next_s:
             return
         self._next_s = elapsed_s + LOOK_S
-        until_s = self._until_s()
-        lasts_longer = until_s is None or math.isinf(lasts_s) or now_s + lasts_s <= until_s
-        if until_s is None or lasts_longer or until_s == self._told_s:
+        admission = self._admission()
+        if admission is None or math.isinf(lasts_s):
+            return
+        until_s = admission.until_s
+        if now_s + lasts_s <= until_s or until_s == self._told_s:
             return
         self._told_s = until_s
         self._note(
-            f"your proxy expires at {_clock(until_s)} and at the present rate this copy ends about "
-            f"{_clock(now_s + lasts_s)}: renew it (grid-proxy-init, voms-proxy-init), it is read again; "
-            "else what is left is continued by the same command",
+            f"{admission.what} expires at {_clock(until_s)} and at the present rate this copy ends about "
+            f"{_clock(now_s + lasts_s)}: {admission.renewal}; what is left by then is continued by the same "
+            "command",
             Severity.NOTICE,
         )
 

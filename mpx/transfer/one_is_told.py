@@ -74,7 +74,7 @@ def next_way(transport: Transport, ends: Ends, report: Report, why: str) -> Tran
         return None
     ways = transport.ways[1:]
     report.note(f"{_how(ways[0], ends)}: {why}", Severity.NOTICE)
-    return replace(transport, ways=ways)
+    return replace(transport, ways=ways, way_refused=why)
 
 
 def _ways(asked: str, ends: Ends) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def opened_endpoint(
             location, options, stop, pool, note, names=[location.name, *names]
         )
         if shared is None:
-            shared = shared_connections(location, options, stop, {location.name: location.query}, note)
+            shared = shared_connections(location, options, stop, note=note)
         if shared is not None:
             stack.enter_context(contextlib.closing(shared))
         session = session_options(options, stop, pool=pool)

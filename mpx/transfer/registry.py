@@ -4,7 +4,7 @@ These two are the only places that ask for a scheme; what each can is in endpoin
 """
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -95,13 +95,13 @@ def shared_connections(
     location: Location,
     options: CopyOptions,
     stop: Callable[[], bool],
-    queries: Mapping[str, str],
+    given: Sequence[Location] = (),
     note: OnNote = no_note,
     bound: Callable[[int], None] | None = None,
 ) -> SharedConnections | None:
     """Return what connections to a server share; None where sessions of FTP do, or may.
 
-    `queries`: of URLs, by name; `bound`: see session_options.
+    `given`: what the user has named there, beside it; `bound`: see session_options.
     """
     if location.scheme in ROOT_PORTS:
         return _xrootd_lanes(location, options, note)
@@ -141,7 +141,7 @@ def shared_connections(
             replaces_unseen=options.overwrite != "never",
         )
         return S3Access(location, web, aws, note)
-    return WebAccess(location, web, queries, note)
+    return WebAccess(location, web, [location, *given], note)
 
 
 def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "SftpLanes":
@@ -185,7 +185,7 @@ def open_endpoint(
     `early`: what was begun for it before.
     """
     session = session_options(options, stop, bound, pool, early.servers if early else None)
-    shared = shared_connections(location, options, stop, {location.name: location.query}, bound=bound)
+    shared = shared_connections(location, options, stop, bound=bound)
     return endpoint_at(location, session, writing=writing, shared=shared)
 
 

@@ -30,6 +30,7 @@ class Transport:
     mode_e: bool = True
     is_third_party: bool = False  # data go straight from one server to another
     ways: tuple[str, ...] = ()  # ... in which one of two servers is told to copy, the present one first
+    way_refused: str = ""  # ... and why it did not go the way before
     streams_each: int = 1  # ... of one large file
     one_stream_each: bool = False  # a file is one stream, whole
     parts: bool = True  # of files are asked for, where the server can begin within one

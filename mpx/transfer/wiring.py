@@ -146,7 +146,7 @@ class Attempt:
             kept = "a copy that yields keeps the streams that it begins with"
             report.note(f"--tuner {options.tuner} does not search: {kept}")
         timeline = Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done)
-        expiry = Expiry(lambda: ends.until_s, report.note)
+        expiry = Expiry(lambda: ends.admission, report.note)
 
         def measured(now_s: float, samples: Mapping[str, Sample]) -> None:
             self._memory.observe(now_s, samples)

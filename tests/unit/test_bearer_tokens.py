@@ -14,6 +14,7 @@ from json_web_tokens import jwt
 from mpx.endpoints.web import bearer_tokens
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.token_file import LARGEST_BYTES, TokenFile
+from mpx.engine.endpoint import Admission
 from mpx.errors import AuthenticationError, UsageError
 
 HOST, PORT = "dtn.example.org", 1094
@@ -236,6 +237,32 @@ def test_a_file_that_comes_goes_and_is_opened_to_others(tmp: Path) -> None:
     assert later() is None
 
 
+def test_an_empty_file_is_being_renewed_for_a_minute(tmp_path: Path) -> None:
+    """As a shell empties it before a tool prints the next token into it."""
+    clock, path = Clock(), tmp_path / "token"
+    tokens = BearerTokens((write(path, "one"),), clock, {})
+
+    def at(now_s: float) -> str | None:
+        clock.now_s = now_s
+        return found(tokens)
+
+    assert at(0) == "one"
+    path.write_text("")
+    assert at(5000) == at(5059) == "one"  # from when it was seen to be empty
+    path.write_text("two")
+    assert at(5061) == "two"
+    path.write_text("")
+    assert at(6000) == at(6059) == "two"
+    for now_s in (6060, 6070, 9000):
+        with pytest.raises(AuthenticationError, match="missing or empty"):
+            at(now_s)
+    path.write_text("three")
+    assert at(9001) == "three"
+    path.unlink()  # which is no renewal
+    with pytest.raises(AuthenticationError, match="missing or empty"):
+        at(9002)
+
+
 def test_no_file_stays_open(tmp_path: Path) -> None:
     clock, folder = Clock(), str(tmp_path)
     good, bad = write(tmp_path / "good", "one"), write(tmp_path / "bad", "one", 0o644)
@@ -300,6 +327,14 @@ def test_a_token_that_has_expired(tmp_path: Path) -> None:
     )
 
 
+def test_one_that_was_renewed_just_before_it_expired(tmp_path: Path) -> None:
+    tokens = BearerTokens((write(tmp_path / "token", jwt(exp=NOW_S)),), Clock(), {})
+    assert tokens.check(HOST, PORT, NOW_S - 0.1)
+    renewed(tmp_path / "token", jwt(exp=NOW_S + 1))
+    token = tokens.check(HOST, PORT, NOW_S)
+    assert token and token.claims.expires_s == NOW_S + 1
+
+
 def test_a_token_that_is_not_valid_yet() -> None:
     with pytest.raises(
         AuthenticationError, match=r"is not valid before 2026-09-21 14:14:21 UTC: check the clock"
@@ -322,6 +357,20 @@ def test_no_time_of_a_token_has_it_shown(expires_s: float, begins_s: float) -> N
         checked(token)
     except AuthenticationError as error:
         assert token not in repr(error) and token.split(".")[1] not in repr(error)
+
+
+def test_until_when_a_token_lets_in(tmp_path: Path) -> None:
+    file = BearerTokens((write(tmp_path / "token", jwt(exp=NOW_S)),), Clock(), {}).admission(HOST, PORT)
+    assert file == Admission(
+        NOW_S, f"your token for {HOST}", "renew it (oidc-token, htgettoken), its file is read again"
+    )
+    variable = BearerTokens((), Clock(), {"BEARER_TOKEN": jwt(exp=NOW_S)}).admission(HOST, PORT)
+    assert variable and variable.renewal == (
+        "the variable BEARER_TOKEN cannot be renewed meanwhile, as a file can (--token-file, "
+        "BEARER_TOKEN_FILE)"
+    )
+    for environment in ({}, {"BEARER_TOKEN": "opaque"}):
+        assert BearerTokens((), Clock(), environment).admission(HOST, PORT) is None
 
 
 def test_a_token_is_not_shown() -> None:

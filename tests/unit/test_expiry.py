@@ -1,7 +1,8 @@
-"""A proxy that will not last as long as a copy is foreseen, once."""
+"""A credential that will not last as long as a copy is foreseen, once."""
 
 import math
 
+from mpx.engine.endpoint import Admission
 from mpx.transfer.expiry import FIRST_S, LOOK_S, Expiry
 
 
@@ -12,9 +13,9 @@ class Watched:
         self.told: list[str] = []
         self.expiry = Expiry(self._until, lambda text, *_: self.told.append(text))
 
-    def _until(self) -> float | None:
+    def _until(self) -> Admission | None:
         self.asked += 1
-        return self.until_s
+        return Admission(self.until_s, "your token for there", "renew it") if self.until_s else None
 
 
 def test_what_lasts_is_not_told_of() -> None:
@@ -32,7 +33,10 @@ def test_what_does_not_last_is_told_of_once_and_early() -> None:
     for elapsed_s in (FIRST_S, FIRST_S + LOOK_S, FIRST_S + 2 * LOOK_S):
         watched.expiry.observe(1000.0 + elapsed_s, elapsed_s, 9000.0)
     (said,) = watched.told
-    assert "1970-01-01 01:23 UTC" in said and "grid-proxy-init" in said
+    assert said == (
+        "your token for there expires at 1970-01-01 01:23 UTC and at the present rate this copy ends about "
+        "1970-01-01 02:46 UTC: renew it; what is left by then is continued by the same command"
+    )
 
 
 def test_while_more_may_be_found_nothing_is_foreseen() -> None:

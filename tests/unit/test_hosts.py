@@ -27,6 +27,9 @@ from mpx.hosts import HostPattern, TokenFileChoice, parse_host, parse_token_file
         ("*.example.org:8443", "pool7.example.org", 443, False),
         ("[2001:DB8::1]", "2001:db8::1", 443, True),
         ("[2001:db8::1]:8443", "2001:db8::1", 443, False),
+        ("[2001:0db8:0:0::1]", "2001:db8::1", 443, True),
+        ("[::1]", "0:0:0:0:0:0:0:1", 443, True),
+        ("[::ffff:192.0.2.7]", "192.0.2.7", 443, False),
         ("192.0.2.7", "192.0.2.7", 443, True),
     ],
 )

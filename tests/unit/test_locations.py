@@ -24,6 +24,9 @@ from mpx.location import Location, parse_location, shown_place
         ("ssh://host", Location("ssh", "/", "host")),
         ("mpx://Host/x", Location("mpx", "/x", "host", 2811)),
         ("mpx://[::1]:99/x", Location("mpx", "/x", "::1", 99)),
+        ("https://bücher.example/x", Location("https", "/x", "xn--bcher-kva.example", 443)),
+        ("https://[fe80::1%25eth0]/x", Location("https", "/x", "fe80::1%eth0", 443)),
+        ("https://[fe80::1%eth0]/x", Location("https", "/x", "fe80::1%eth0", 443)),
         ("./host:x", Location("file", "./host:x")),
         ("dir/host:x", Location("file", "dir/host:x")),
         ("/host:x", Location("file", "/host:x")),
@@ -50,6 +53,7 @@ def test_what_it_means(text: str, expected: Location) -> None:
         "ü:x",
         "host:a\nb",
         "gsiftp:/host/x",
+        f"https://{'ü' * 80}.example/x",
     ],
 )
 def test_what_is_refused(text: str) -> None:

@@ -84,6 +84,7 @@ def file(properties: str, status: str = "HTTP/1.1 200 OK") -> bytes:
 @pytest.mark.parametrize("piece_bytes", [1, 7, 1 << 30])
 def test_a_listing_of_apache(piece_bytes: int) -> None:
     assert read(APACHE, piece_bytes) == OF_APACHE
+    assert read(b"\r\n \t\n" + APACHE, piece_bytes) == OF_APACHE
 
 
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf", b"<?xml version='1.0' encoding='no-such'?>"])

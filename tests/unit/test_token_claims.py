@@ -1,5 +1,6 @@
 """What a token says of itself is read from whatever there is, and nothing of it ever raises."""
 
+import base64
 import json
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_what_is_no_time(value: Any) -> None:
     [
         "",
         "opaque",
-        "MDAxY2xvY2F0aW9uIE9wdGlvbmFsCg",  # a macaroon
+        "MDAxY2xvY2F0aW9uIE9wdGlvbmFsCg",  # a macaroon without caveats
         "..",
         "a.b.c",
         f"a.{encoded(b'[1]')}.c",
@@ -64,6 +65,40 @@ def test_what_is_no_time(value: Any) -> None:
 )
 def test_what_says_nothing(token: str) -> None:
     assert read_claims(token) == NOTHING
+
+
+def macaroon(*caveats: str) -> str:
+    """One as XRootD makes it: packets, each with its length in hex before it."""
+    lines = ["location here", "identifier 7", *(f"cid {each}" for each in caveats), "signature \x80\xff"]
+    packets = [f"{len(line) + 5:04x}{line}\n".encode("latin-1") for line in lines]
+    return base64.urlsafe_b64encode(b"".join(packets)).decode()
+
+
+END_S = 1795938360.0  # 2026-11-29 07:46:00 UTC
+
+
+def test_until_when_a_macaroon_lasts() -> None:
+    once, ends = "activity:DOWNLOAD", "before:2026-11-29T07:46:00Z"
+    for token in (
+        macaroon(once, ends),
+        macaroon(once, ends).rstrip("="),
+        macaroon(ends, "before:2027-01-01T00:00:00Z"),  # the first of several
+        macaroon("before:2027-01-01T00:00:00Z", ends, once),
+        macaroon("before:2026-11-29T07:46:00.123456Z"),
+        base64.b64encode(b"\x02\x02\x04some\x00\x02\x1b" + ends.encode() + b"\xff\xfe").decode(),
+    ):
+        assert read_claims(token) == TokenClaims(END_S)
+    for caveat in (once, "before:soon", "before:2026-13-29T07:46:00Z", "before:2026-11-29T07:46:00", ""):
+        assert read_claims(macaroon(caveat)) == NOTHING
+
+
+@given(
+    st.binary(max_size=100),
+    st.sampled_from([b"", b"before:0000-00-00T00:00:00Z", b"before:9999-12-31T23:59:59Z"]),
+)
+def test_no_macaroon_raises(noise: bytes, caveat: bytes) -> None:
+    token = base64.urlsafe_b64encode(noise + caveat + noise).decode()
+    assert isinstance(read_claims(token), TokenClaims)
 
 
 @given(st.text(alphabet=st.characters(), max_size=200) | st.from_regex(r"[\w.=-]+\.[\w.=-]*\.\w*"))

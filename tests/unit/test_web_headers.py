@@ -14,6 +14,7 @@ from mpx.endpoints.web.headers import (
     content_range,
     digests,
     etag,
+    login_schemes,
     requests_left,
     retry_after,
 )
@@ -170,12 +171,28 @@ def test_digests(text: str, read: dict[str, str]) -> None:
     assert digests(text) == read
 
 
+@pytest.mark.parametrize(
+    ("values", "offered"),
+    [
+        (['Digest realm="a, b c", nonce="\\", Basic ", qop=auth, algorithm=MD5'], ["Digest"]),
+        (["Negotiate, Basic realm=x"], ["Negotiate", "Basic"]),
+        (["Negotiate YWJj==", "NTLM"], ["Negotiate", "NTLM"]),
+        (['Bearer error="invalid_token", error_description="x, y z"', "Bearer"], ["Bearer"]),
+        ([""], []),
+        ([], []),
+    ],
+)
+def test_login_schemes(values: list[str], offered: list[str]) -> None:
+    assert login_schemes(values) == offered
+
+
 # --- anything --------------------------------------------------------------------------------------
 
 
 @given(LIKELY | st.text())
 def test_any_value_is_read_or_refused(text: str) -> None:
     etag(text)
+    login_schemes([text])
     for value in digests(text).values():
         assert not set(value) - {*"0123456789abcdef"}
     for read in (lambda each: content_length([each]), content_range):

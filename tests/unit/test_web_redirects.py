@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpx.endpoints.web.headers import HeaderError
-from mpx.endpoints.web.redirects import redirect_target
+from mpx.endpoints.web.redirects import redirect_target, token_taken_out
 
 BASE = "http://a/b/c/d;p?q"
 LIKELY = st.text("htps:/dav.@?#%2e[]1;\\ \u00e9\n", max_size=60)
@@ -115,3 +115,20 @@ def test_all_that_a_redirect_leads_to_is_plain(location: str, base_url: str) -> 
     assert target.isascii() and target.isprintable() and not {" ", "#"} & set(target)
     assert not {".", ".."} & set(target.partition("?")[0].split("/"))
     assert redirect_target(target, base_url) == target
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "token"),
+    [
+        ("/a?authz=Bearer%20x.y", "/a", "Bearer x.y"),
+        ("/a?b=1&authz=Bearer%20x&c", "/a?b=1&c", "Bearer x"),
+        ("/a?authz=Bearer%20x&authz=Bearer%20y", "/a", "Bearer x"),
+        ("/a", "/a", ""),
+        ("/a?authz", "/a?authz", ""),
+        ("/a?authz=Basic%20x", "/a?authz=Basic%20x", ""),
+        ("/a?authz=Bearer%20x%0d%0aHost:%20y", "/a?authz=Bearer%20x%0d%0aHost:%20y", ""),
+        ("/authz=Bearer%20x", "/authz=Bearer%20x", ""),
+    ],
+)
+def test_a_token_is_taken_out_of_a_url(target: str, path: str, token: str) -> None:
+    assert token_taken_out(target) == (path, token)

@@ -63,6 +63,15 @@ def test_the_last_line_decides(end: bytes, is_success: bool) -> None:
         ("Failure : no", "no", None),
         ("aborted", "aborted", None),
         ("success: status code 403", None, None),
+        (
+            "failure: rejected GET: 403 No\n<p>\n\nResponse: 500\n",
+            "rejected GET: 403 No <p> Response: 500",
+            403,
+        ),
+        ("failure:\r\n status code 404\r\n", "status code 404", 404),
+        ("failure: one\nfailure: two\nthree", "two three", None),
+        ("failure: status code 403\nsuccess: Created\nbye", "bye", None),
+        (f"failure: status code 403\n{marker(0, 9).decode()}bye", "bye", None),
     ],
 )
 def test_why_it_failed(text: str, reason: str | None, status: int | None) -> None:
@@ -85,7 +94,8 @@ def test_what_is_missing_or_odd_tells_nothing() -> None:
 def test_what_comes_is_bounded() -> None:
     answer = read(*(marker(i, 1) for i in range(2 * MOST_STRIPES)))
     assert answer.told_bytes == MOST_STRIPES
-    assert len(read(b"failure: ", b"x" * 10 * LONGEST_LINE).failure) < LONGEST_LINE
+    for end in (b"", b"\n"):
+        assert len(read(b"failure: ", (b"x" * 1000 + end) * 100).failure) < LONGEST_LINE
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), SIZES), max_size=20))

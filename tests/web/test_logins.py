@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -77,6 +79,26 @@ def test_an_expired_token_is_not_sent(xrootd: tuple[XrootdSite, Site], here: Pat
     refused(ended, 5, "has expired", str(file))
     assert "ofs_" not in server.server.said().removeprefix(before)
     assert list(site.folder.iterdir()) == []
+
+
+def macaroon(server: XrootdSite, *caveats: str) -> str:
+    """One that permits everything, as the holder of a proxy is given."""
+    activities = "activity:DOWNLOAD,UPLOAD,LIST,DELETE,MANAGE"
+    asked = {"caveats": [activities, *caveats], "validity": "PT1H"}
+    user = replace(server, identity=(server.proxy, server.proxy))
+    headers = {"Content-Type": "application/macaroon-request"}
+    answer = user.ask("POST", "/", json.dumps(asked).encode(), headers)
+    assert answer.status == 200
+    return str(json.loads(answer.body)["macaroon"])
+
+
+def test_a_macaroon(xrootd: tuple[XrootdSite, Site], here: Path) -> None:
+    server, site = xrootd
+    file = token_file(here, macaroon(server))
+    both_ways(site, here, BEARER_TOKEN_FILE=str(file))
+    file = token_file(here, macaroon(server, "before:2026-01-01T00:00:00Z"))
+    ended = mpx_there("list", site.url_of("up"), BEARER_TOKEN_FILE=str(file))
+    refused(ended, 5, "has expired (2026-01-01 00:00:00 UTC)", str(file))
 
 
 def test_a_token_is_never_shown(xrootd: tuple[XrootdSite, Site], here: Path, private_home: Path) -> None:

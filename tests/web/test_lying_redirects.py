@@ -148,7 +148,8 @@ def test_a_redirect_that_is_cut_off(tmp_path: Path) -> None:
 
 def shown(server: ScriptedHttp) -> set[str]:
     """The credentials that a server was shown."""
-    return {each.headers.get("authorization", "") for each in server.heard if each.method in ("GET", "PUT")}
+    carrying = [each for each in server.heard if each.method in ("GET", "PUT", "MOVE")]
+    return {each.headers.get("authorization", "") for each in carrying}
 
 
 def test_a_proxy_is_shown_its_password(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -287,3 +288,23 @@ def test_an_upload_is_led_nowhere(location: str, tmp_path: Path) -> None:
         outcome = up(server, tmp_path / "src", retries=0)
         assert outcome.code in (4, 6), outcome
         assert NAME not in server.files
+
+
+def test_a_token_in_the_url_is_shown_there_and_no_further(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever is led on from there is shown nothing."""
+    monkeypatch.setenv("BEARER_TOKEN", SECRET)
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp(tls=True) as last, ScriptedHttp(tls=True) as data, ScriptedHttp(tls=True) as server:
+        server.folders.add("/folder")
+        last.files = server.files
+
+        def leads(to: ScriptedHttp, query: str) -> Scripted:
+            return lambda told: Answer(307, {"Location": f"{to.origin}{told.asked.path}{query}"})
+
+        server.script = {"MOVE": leads(data, f"?authz=Bearer%20{SECRET}&more=1")}
+        data.script = {"MOVE": leads(last, "")}
+        assert up(server, tmp_path / "src", retries=0).code == 0 and server.files == {NAME: SMALL}
+        assert shown(data) == {f"Bearer {SECRET}"} and shown(last) == {""}
+        assert all(each.target.endswith("?more=1") for each in data.asked("MOVE"))

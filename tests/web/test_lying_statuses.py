@@ -24,6 +24,19 @@ def test_a_download_is_refused(status: int, tmp_path: Path) -> None:
         assert str(status) in outcome.text
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("Negotiate", "Negotiate; mpx"), ('Digest realm="a"', "Digest; mpx"), ("Bearer", "token")],
+)
+def test_a_login_of_another_kind(asked: str, told: str, tmp_path: Path) -> None:
+    """No token would help where that is not asked for."""
+    refusal = Answer(401, {"WWW-Authenticate": asked})
+    with ScriptedHttp({"GET": lambda _: refusal}, {NAME: SMALL}, tls=True) as server:
+        outcome = down(server, tmp_path, retries=0)
+    assert outcome.code == 5, outcome
+    assert told in outcome.text
+
+
 def test_a_part_is_refused(tmp_path: Path) -> None:
     """416 for a part of what is there: the file is read whole in place of that."""
 

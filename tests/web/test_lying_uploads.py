@@ -108,12 +108,13 @@ def test_a_server_that_has_said_what_it_can_do_is_not_asked_again(tmp_path: Path
 @pytest.mark.parametrize("status", [404, 409, 412, 403, 405, 501, 400, 500, 201])
 def test_what_renaming_nothing_tells(status: int, tmp_path: Path) -> None:
     """A server that does not say what it can do is asked to rename what is not there."""
-    first_is = first(1, lambda _: Answer(status))
+    tries = 3 if status == 400 else 1  # 400: see test_behind_proxies.py
+    first_is = first(tries, lambda _: Answer(status))
     outcome, server = uploaded({"OPTIONS": lambda _: Answer(405), "MOVE": first_is}, 5, tmp_path)
     assert outcome.code == 0
     assert any("not atomic" in note for note in outcome.notes) == (status not in (404, 409, 412))
     assert len(server.asked("OPTIONS")) == 1
-    assert len(server.asked("MOVE")) == (2 if status in (404, 409, 412) else 1)
+    assert len(server.asked("MOVE")) == (2 if status in (404, 409, 412) else tries)
 
 
 @SIZES
@@ -176,6 +177,24 @@ def test_options_refused(status: int, tmp_path: Path) -> None:
     outcome, server = uploaded({"OPTIONS": first(1, lambda _: Answer(status))}, 5, tmp_path)
     assert outcome.code == 0, outcome
     assert server.asked("MOVE")
+
+
+@pytest.mark.parametrize("scheme", ["dav", "http"])
+def test_a_body_of_options_that_never_comes(scheme: str, tmp_path: Path) -> None:
+    """As lighttpd 1.4.69 announces one, in chunks; nobody waits for it."""
+
+    def announces(exchange: Exchange) -> None:
+        headers = {**exchange.usual().headers, "Transfer-Encoding": "chunked"}
+        exchange.say(Answer(200, headers).packed(is_head=True))
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"OPTIONS": announces}, {"/folder/other": SMALL}) as server:
+        to = f"{scheme}://localhost:{server.port}"
+        assert copied(tmp_path / "src", f"{to}{NAME}", retries=0).code == 0
+        assert server.files[NAME] == SMALL
+        assert copied(f"{to}{NAME}", tmp_path / "back", retries=0).code == 0
+        assert server.asked("PROPFIND")
+    assert (tmp_path / "back").read_bytes() == SMALL
 
 
 def test_options_are_busy_once(tmp_path: Path) -> None:

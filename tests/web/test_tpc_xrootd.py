@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ import pytest
 from web.given_options import GivenOptions
 from web.servers.nginx import nginx_site
 from web.servers.private_network import within
-from web.servers.xrootd import XrootdSite, xrootd_site
+from web.servers.xrootd import ACCOUNT, XrootdSite, xrootd_site
 
-from mpx.errors import Interrupted
+from mpx.errors import Interrupted, PartialFailure
 from mpx.options import CopyOptions
 from mpx.report import Progress, Report
 from mpx.transfer.copy import copy
@@ -88,6 +89,29 @@ def test_a_tree(pair: Pair, way: str) -> None:
     assert report.files.moved == 50 and not said(report, "this host")
     folder = pair[1].folder / f"tree-{way}"
     assert data == {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob("sub*/*")}
+
+
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_files_that_are_refused_at_first_keep_no_others(pair: Pair, way: str) -> None:
+    """By push with 401, by pull with 403 of the other server; this way of copying is not refused."""
+    data = {str(i): written(pair[0], f"closed-{way}/{i}", 1000) for i in range(4)}
+    for name in ("0", "1", "3"):
+        (pair[0].folder / f"closed-{way}" / name).chmod(0)
+    with pytest.raises(PartialFailure, match="3 of 4 files were not copied") as raised:
+        go(pair, f"closed-{way}", f"closed-{way}", third_party=way, recursive=True, streams=1)
+    assert (pair[1].folder / f"closed-{way}" / "2").read_bytes() == data["2"]
+    assert raised.value.report is not None and not said(raised.value.report, "this host")
+
+
+def test_a_folder_that_cannot_be_written_keeps_no_others(pair: Pair) -> None:
+    """XRootD answers COPY with 401, as if it did not know who asks."""
+    data = {f"{folder}/file": written(pair[0], f"sealed/{folder}/file") for folder in "abc"}
+    (pair[1].folder / "sealed" / "b").mkdir(parents=True)
+    shutil.chown(pair[1].folder / "sealed", ACCOUNT)
+    with pytest.raises(PartialFailure, match=r"1 of 3 files were not copied.* 401 .* for this file"):
+        go(pair, "sealed", "sealed", third_party="pull", recursive=True, streams=1)
+    for name in ("a/file", "c/file"):
+        assert (pair[1].folder / "sealed" / name).read_bytes() == data[name]
 
 
 def test_a_large_file_in_several_streams(pair: Pair) -> None:

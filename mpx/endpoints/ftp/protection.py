@@ -1,9 +1,11 @@
 """How what passes between us and a server is protected, as a copy needs to know it."""
 
 from mpx.endpoints.ftp.gsi.options import GsiOptions
-from mpx.engine.endpoint import Protection
+from mpx.engine.endpoint import Admission, Protection
 from mpx.errors import AuthenticationError
 from mpx.location import Location
+
+_RENEWAL = "renew it (grid-proxy-init, voms-proxy-init), it is read again"
 
 
 def protection_of(location: Location, gsi: GsiOptions) -> Protection:
@@ -13,15 +15,15 @@ def protection_of(location: Location, gsi: GsiOptions) -> Protection:
     from mpx.net.x509.credential import find_credential
 
     try:
-        until_s = find_credential().expires.timestamp()
+        admission = Admission(find_credential().expires.timestamp(), "your proxy", _RENEWAL)
     except AuthenticationError:
-        until_s = None  # said where it is needed
+        admission = None  # said where it is needed
     if not gsi.dcau:
         return Protection(
-            "listings and file data are not encrypted, nor is it authenticated who sends them", until_s
+            "listings and file data are not encrypted, nor is it authenticated who sends them", admission
         )
     if not gsi.encrypt:
         return Protection(
-            "file data are not encrypted, only who sends them is authenticated (--encrypt)", until_s
+            "file data are not encrypted, only who sends them is authenticated (--encrypt)", admission
         )
-    return Protection(until_s=until_s)
+    return Protection(admission=admission)

@@ -107,7 +107,7 @@ class S3Access(WebAccess):
         return f"{HOW_TO_LOG_IN}{told}"
 
     @property
-    def token_expires_s(self) -> float | None:
+    def admission(self) -> None:
         """See WebAccess. Credentials that end are renewed before."""
         return None
 

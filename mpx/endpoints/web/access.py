@@ -25,6 +25,7 @@ from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.engine.endpoint import Admission
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
@@ -41,7 +42,7 @@ _REMEMBERED_S = 600.0  # as what they lead to may be signed for some time only
 
 
 class WebAccess:
-    """For any thread. `queries`: of URLs that the user has given, by name; `note`: lines for the report."""
+    """For any thread. `note`: lines for the report."""
 
     takes_turns = False  # a server that refuses some connections says so by 503
 
@@ -49,12 +50,12 @@ class WebAccess:
         self,
         location: Location,
         options: WebOptions,
-        queries: Mapping[str, str] | None = None,
+        given: Sequence[Location] = (),
         note: OnNote = no_note,
         *,
         origin: Origin | None = None,
     ) -> None:
-        """`origin`: the server, where the location does not name it."""
+        """`given`: the URLs of the user; `origin`: the server, where the location does not name it."""
         self.location = location
         self.origin = origin or origin_of(location)
         self.options = options
@@ -62,7 +63,7 @@ class WebAccess:
         self.tokens = BearerTokens(options.token_files)
         self.pipelining = Pipelining()
         self.part_stores = PartStores()
-        self._queries = dict(queries or {})
+        self._given = {each.name: each for each in given if each.query or each.path}  # see Location.path
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
         self._contexts: dict[
@@ -85,8 +86,10 @@ class WebAccess:
 
     def url_of(self, name: str) -> WebUrl:
         """Return the URL of a name."""
-        target = f"{name}/" if name in self.slashed else name
-        return url_of(self.origin, target, self._queries.get(name, ""))
+        slash = "/" if name in self.slashed else ""
+        if (given := self._given.get(name)) is None:
+            return url_of(self.origin, name + slash)
+        return url_of(self.origin, name + slash, given.query, given.path and given.path + slash)
 
     def stored_as(self, file: FileTransfer) -> WebUrl:
         """Return the URL under which a file is stored before it has its final name.
@@ -144,7 +147,11 @@ class WebAccess:
     @property
     def has_queries(self) -> bool:
         """Whether the user has given URLs with queries, which may hold what lets us in."""
-        return bool(self._queries)
+        return any(each.query for each in self._given.values())
+
+    def has_query(self, name: str) -> bool:
+        """Tell whether the user has given a URL of this name with a query, which may be signed."""
+        return name in self._given and bool(self._given[name].query)
 
     def digest_with(self, reply: HttpReply, algorithm: str) -> str | None:  # noqa: ARG002  others tell some
         """Return the digest of a whole file that each answer with data of it tells; None: none."""
@@ -166,10 +173,14 @@ class WebAccess:
         return ""
 
     @property
-    def token_expires_s(self) -> float | None:
-        """Unix time until when the token lets us in; None: there is none, or it says nothing of that."""
-        token = self.tokens.for_host(self.origin.host, self.origin.port)
-        return token.claims.expires_s if token else None
+    def admission(self) -> Admission | None:
+        """The token that lets us in; None where there is none, or where it does not say until when."""
+        if self.location.user or not self.origin.is_secure:
+            return None
+        try:
+            return self.tokens.admission(self.origin.host, self.origin.port)
+        except AuthenticationError:  # said where it is needed
+            return None
 
     def may_have_credentials(self, origin: Origin) -> bool:
         """Tell whether what lets us in may be shown to a server."""
@@ -276,7 +287,7 @@ class WebAccess:
                     self._context(shows_certificate=shows),
                     str(origin),
                     options.connect_timeout_s,
-                    name=origin.host,
+                    name=origin.bare_host,
                     in_the_clear=self.written(secure=False),
                     unknown_ca=_UNKNOWN_CA,
                     stop=stop,
@@ -326,7 +337,7 @@ class WebAccess:
             again = self._reach((origin.host, origin.port), str(origin), options.stop)
         except (ConnectionLost, UsageError):  # the server is gone, or no port is left: that tells nothing
             return
-        if tls.is_spoken(again, origin.host, min(_SHOWS_TLS_S, options.connect_timeout_s), options.stop):
+        if tls.is_spoken(again, origin.bare_host, min(_SHOWS_TLS_S, options.connect_timeout_s), options.stop):
             raise AuthenticationError(
                 f"{origin} speaks TLS and understands nothing in the clear; write {self.written(secure=True)}"
             )

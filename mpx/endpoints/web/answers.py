@@ -7,17 +7,18 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.describe import info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.fetch import FileTags, WebFetch
-from mpx.endpoints.web.refusals import REDIRECTS, is_success
+from mpx.endpoints.web.refusals import MISSING, REDIRECTS, has_data, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import NOT_COMPUTED, digests_told
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
-from mpx.engine.source_change import why_elsewhere
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.source_change import changed, is_told_by_another_server, why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
 from mpx.text import shown
 
-_PARTIAL = 206
+_NO_CONTENT, _PARTIAL = 204, 206
 _NO_SUCH_RANGE = 416
 _MOST_SHOWN = 80  # characters of a header, in a message
 
@@ -62,10 +63,11 @@ class Answers:
         """
         if reply.status in REDIRECTS:
             return self._redirected(fetch, reply)
-        is_part = reply.status == _PARTIAL and not fetch.is_whole
-        if is_part or is_success(reply):
+        file = fetch.file
+        is_empty = reply.status == _NO_CONTENT and file.listed_bytes == 0
+        if reply.status == _PARTIAL or has_data(reply) or is_empty:
+            is_part = reply.status == _PARTIAL and not fetch.is_whole
             error = self._check_part(fetch, reply) if is_part else self._check_whole(fetch, reply)
-            file = fetch.file
             if error is None and (digest := self._access.digest_with(reply, file.sums.algorithm)):
                 file.far_digest = file.size_bytes, digest
             return error
@@ -77,9 +79,20 @@ class Answers:
             self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
         error = self._access.refused(reply, fetch.at, "send", SourceError)
+        if reply.status in MISSING and self._is_there(file):
+            raise ConnectionLost(
+                f"{error}, and is there when asked again: several servers may share its name"
+            )
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error
+
+    def _is_there(self, file: FileTransfer) -> bool:
+        """Tell whether a file of which some has come is what it was, where not all servers have it."""
+        if not file.arrived_bytes:
+            return False
+        now = self._supervisor.describe(file.source, anew=True)
+        return now is not None and not changed(now, file, file.size_bytes)
 
     def _redirected(self, fetch: WebFetch, reply: HttpReply) -> WebUrl | MpxError:
         fetch.hops += 1
@@ -92,7 +105,7 @@ class Answers:
 
     def _check_part(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         file = fetch.file
-        if another := self._tags.why_another(file, fetch.at.origin, reply):
+        if another := self._why_another(fetch, reply):
             return another
         try:
             start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
@@ -113,6 +126,8 @@ class Answers:
         file = fetch.file
         if not fetch.is_whole:
             raise OffsetsUnproven(f"{file.source}: all of it comes where a part was asked for")
+        if reply.status == _PARTIAL and not _is_all(reply):
+            return SourceError(f"{file.named()}: the server sends a part of it where all was asked for")
         encoding = reply.header("Content-Encoding").lower()
         if encoding not in ("", "identity") and (
             reply.size_bytes is None or reply.size_bytes != file.listed_bytes
@@ -121,14 +136,39 @@ class Answers:
                 f"{file.named()}: the server sends it encoded ({shown(encoding[:_MOST_SHOWN])}), although it "
                 "was asked for as it is; have the server leave it as it is"
             )
-        if another := self._tags.why_another(file, fetch.at.origin, reply):
+        if another := self._why_another(fetch, reply):
             return another
         if not file.is_streamed and reply.size_bytes not in (None, file.size_bytes):
             return self._elsewhere(fetch, f"it has {reply.size_bytes} bytes, and had {file.size_bytes}")
         return None
+
+    def _why_another(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
+        """As FileTags; OffsetsUnproven where several servers that share a name tell tags of their own.
+
+        Nobody compares parts of these any more: so the file is read whole, from one of them.
+        """
+        file = fetch.file
+        another = self._tags.why_another(file, fetch.at.origin, reply)
+        if another is None or fetch.at != fetch.url:
+            return another
+        now = replace(info_of_head(reply, file.size_bytes), tag=plain_tag(reply.header("ETag")))
+        then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
+        if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
+            return another
+        self._tags.forget(file)
+        raise OffsetsUnproven(f"{file.source}: several servers tell different ETags of it")
 
     def _elsewhere(self, fetch: WebFetch, what: str) -> MpxError:
         error = why_elsewhere(self._supervisor.describe(fetch.file.source), fetch.file, what)
         if isinstance(error, OffsetsUnproven):
             raise error
         return error
+
+
+def _is_all(reply: HttpReply) -> bool:
+    """Tell whether a part is the whole file, as some send it where no part was asked for."""
+    try:
+        start, end, size_bytes = headers.content_range(reply.header("Content-Range"))
+    except headers.HeaderError:
+        return False
+    return start == 0 and end == size_bytes

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from mpx.endpoints.web.token_claims import TokenClaims, read_claims
 from mpx.endpoints.web.token_file import LARGEST_BYTES, TokenFile
+from mpx.engine.endpoint import Admission
 from mpx.errors import AuthenticationError
 from mpx.hosts import parse_token_files
 from mpx.text import named
@@ -22,6 +23,7 @@ from mpx.units import format_size
 
 _GET = "(oidc-token, htgettoken)"
 _TEXT, _FILE, _RUNTIME = "BEARER_TOKEN", "BEARER_TOKEN_FILE", "XDG_RUNTIME_DIR"
+_VARIABLE = f"the variable {_TEXT}"  # as messages name it
 _TMP = "/tmp"
 _SENDABLE = re.compile(r"[!-~]+", re.ASCII)  # in a header, without blanks
 _CLOCKS_DIFFER_S = 60.0  # of ours and that of who made a token, which is used at once
@@ -43,6 +45,13 @@ class BearerToken:
     def claims(self) -> TokenClaims:
         """What it says of itself, as far as that can be read."""
         return read_claims(self.secret)
+
+    @property
+    def renewal(self) -> str:
+        """What to do where it will have expired before a copy ends."""
+        if self.source == _VARIABLE:
+            return f"{_VARIABLE} cannot be renewed meanwhile, as a file can (--token-file, {_FILE})"
+        return f"renew it {_GET}, its file is read again"
 
 
 class BearerTokens:
@@ -70,7 +79,7 @@ class BearerTokens:
             if choice.of is None or choice.of.covers(host, port):
                 return self._in_file(os.path.expanduser(choice.file), "--token-file")
         if text := self._environment.get(_TEXT, "").strip():
-            return _checked(text, f"the variable {_TEXT}")
+            return _checked(text, _VARIABLE)
         if file := self._environment.get(_FILE):
             return self._in_file(file, _FILE)
         for path in self._usual_files():
@@ -84,6 +93,9 @@ class BearerTokens:
         `now_s`: since 1970.
         """
         token = self.for_host(host, port)
+        if token and token.claims.expires_s is not None and token.claims.expires_s <= now_s:
+            self._look_again()  # it may have been renewed just now
+            token = self.for_host(host, port)
         if token is None:
             return None
         claims, which = token.claims, f"the token for {host}, found in {token.source},"
@@ -98,6 +110,17 @@ class BearerTokens:
                 f"another one {_GET}"
             )
         return token
+
+    def admission(self, host: str, port: int) -> Admission | None:
+        """Return the token for a server as that which lets us in, as far as it says until when.
+
+        Raises as for_host.
+        """
+        token = self.for_host(host, port)
+        until_s = token.claims.expires_s if token else None
+        if token is None or until_s is None:
+            return None
+        return Admission(until_s, f"your token for {host}", token.renewal)
 
     def how_to_give_one(self, host: str) -> str:
         """Return what to do where a server asks for a token and none was found, with where it was looked."""
@@ -119,6 +142,11 @@ class BearerTokens:
             if path not in self._files:
                 self._files[path] = TokenFile(path, self._clock, in_the_open=in_the_open)
             return self._files[path].text()
+
+    def _look_again(self) -> None:
+        with self._lock:
+            for file in self._files.values():
+                file.look_again()
 
     def _usual_files(self) -> list[str]:
         name = f"bt_u{os.geteuid()}"

@@ -20,6 +20,7 @@ _PIECE_BYTES = 1 << 14  # that are parsed before the bounds are looked at
 # What XML cannot hold: control characters, bytes that are no UTF-8, and U+FFFE and U+FFFF. Each byte of these
 # stands at the end of Unicode while Expat has it, and so does what was there before.
 _STAND_INS = 0x10FF00
+_BLANKS = b" \t\r\n"
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\udc80-\udcff\ufffe\uffff\U0010ff00-\U0010ffff]+")
 _STAND_IN = re.compile("[\U0010ff00-\U0010ffff]+")
 
@@ -95,6 +96,8 @@ class BoundedXml:
     def _parse(self, piece: bytes, *, is_end: bool = False) -> None:
         if self._failure is not None:
             raise self._failure
+        if not self._fed_bytes:
+            piece = piece.lstrip(_BLANKS)  # which programs in PHP may have sent before all else
         try:
             fit = _UNFIT.sub(_stand_ins, self._decoder.decode(piece, is_end)).encode()
             self._parser.Parse(fit, is_end)

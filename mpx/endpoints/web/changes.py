@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folders import WebFolders
 from mpx.endpoints.web.moves import WebMoves
-from mpx.endpoints.web.quirks import DavQuirks
+from mpx.endpoints.web.quirks import BAD_GATEWAY, BAD_REQUEST, DavQuirks
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
@@ -104,8 +104,10 @@ class WebChanges:
         """Tell whether files can be renamed, by what the server says that it can do; raises ServerBusy.
 
         nginx with no module but its own answers OPTIONS by 405. Such a server is asked to rename what is not
-        there, below the name, as a token may be for that alone.
+        there, below the name, as a token may be for that alone. A query lets us in to one name.
         """
+        if self._dialogue.access.has_query(name):
+            return False
         if self._dialogue.access.says_dav:
             return True
         reply, at = self._options(name)
@@ -115,10 +117,21 @@ class WebChanges:
         missing = f"{name.rstrip('/')}/{secrets.token_hex(8)}"
         names = (partial_name(missing, tag) for tag in ("0", "1"))
         source, to = (self._dialogue.access.url_of(each) for each in names)
-        headers = {"Destination": f"{to.origin}{to.target}", "Overwrite": "F"}
+        quirks = self._quirks([name])
+        status = self._try_to_rename(source, to, quirks)
+        if status in (BAD_REQUEST, BAD_GATEWAY) and not quirks.plain_destination:
+            for _ in quirks.other_forms():
+                status = self._try_to_rename(source, to, quirks)
+                if status in _NOT_THERE:
+                    break
+        return status in _NOT_THERE
+
+    def _try_to_rename(self, source: WebUrl, to: WebUrl, quirks: DavQuirks) -> int:
+        """Return the status of an attempt to rename what is not there; raises ServerBusy."""
+        headers = {"Destination": quirks.destination(to), "Overwrite": "F"}
         with self._dialogue.ask("MOVE", source, headers) as (reply, at):
             self._check_not_busy(reply, at)
-            return reply.status in _NOT_THERE
+            return reply.status
 
     def _check_not_busy(self, reply: HttpReply, at: WebUrl) -> None:
         error = self._dialogue.refused(reply, at, "say what it can do with")

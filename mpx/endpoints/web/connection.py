@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.incoming import HttpIncoming, lost
 from mpx.endpoints.web.proxy import Proxy
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.sent_secrets import SentSecrets
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
 from mpx.net import tcp
@@ -17,6 +18,7 @@ from mpx.net.keep_alive import keep_alive
 from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 
 AGENT = "mpx"
+_REQUEST_TIMEOUT, _SHORT_BYTES = 408, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,16 @@ class HttpConnection:
         self.incoming = HttpIncoming(connection, self.peer, timeout_s, stop)
         self.connected_s = connected_s
         self.answered = 0  # requests
+        self.secrets = SentSecrets()
+        if via:
+            self.secrets.sent({"Proxy-Authorization": via.authorization})
         self._via = via
         self._timeout_s = timeout_s
         self._stop = stop
 
     def send(self, request: WebRequest, body: bytes = b"") -> None:
         """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
+        self.secrets.sent(request.headers)
         head = request.head(self._via)
         self.send_all(memoryview(head + body))
 
@@ -78,6 +84,8 @@ class HttpConnection:
         In TLS each has a record of its own: XRootD answers the first few of one record, and takes up the rest
         once more has come.
         """
+        for request in requests:
+            self.secrets.sent(request.headers)
         heads = [request.head(self._via) + body for request in requests]
         if not self.origin.is_secure:
             self.send_all(memoryview(b"".join(heads)))
@@ -97,8 +105,7 @@ class HttpConnection:
         except OSError as error:
             if self._stop():
                 raise Interrupted from None
-            why = error.strerror or error
-            raise ConnectionLost(f"the connection to {self.peer} was lost: {why}") from None
+            raise lost(self.peer, error) from None
 
     def _wait_for_room(self) -> None:
         """Wait until the kernel takes more; the time-out begins anew with all that the other side takes."""
@@ -115,8 +122,17 @@ class HttpConnection:
                 raise TransferTimeout(f"{self.peer} took nothing for {self._timeout_s:g} s")
 
     def reply(self, method: str, *, wants_continue: bool = False) -> HttpReply:
-        """Read the head of the next answer; raises as HttpIncoming does."""
-        found = HttpReply(self.incoming, self.peer, method, wants_continue=wants_continue)
+        """Read the head of the next answer; raises as HttpIncoming does.
+
+        ConnectionLost, too, for one to nothing that was asked: before HAProxy and others close a connection
+        which nobody has used for some time they say so by a 408.
+        """
+        found = HttpReply(
+            self.incoming, self.peer, method, wants_continue=wants_continue, secrets=self.secrets
+        )
+        if found.status == _REQUEST_TIMEOUT and self.answered and not found.may_have_followers:
+            found.read(_SHORT_BYTES)
+            raise ConnectionLost(f"{self.peer}: it closed the connection: {found.status}")
         self.answered += 1
         return found
 

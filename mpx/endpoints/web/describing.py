@@ -9,13 +9,14 @@ from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, only_entry
-from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
+from mpx.endpoints.web.names import is_mapped
+from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, has_data, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.slashes import SlashedNames
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.retry import ServerBusy
-from mpx.errors import AuthenticationError, ConnectionLost, MpxError
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SourceError
 
 _FORBIDDEN = 403
 _DRAINED_BYTES = 64 * 1024
@@ -60,8 +61,10 @@ class WebDescriber:
 
         `spoke_dav`: whether the server speaks WebDAV, as known before it was asked about the name without.
         """
-        if name in self._access.slashed or not self._slashes.may_hold(
-            name, is_dav=bool(self._access.speaks_dav)
+        if (
+            name in self._access.slashed
+            or self._access.has_query(name)
+            or not self._slashes.may_hold(name, is_dav=bool(self._access.speaks_dav))
         ):
             return None
         self._access.speaks_dav = spoke_dav  # what refuses the name without may be another place there
@@ -79,6 +82,18 @@ class WebDescriber:
         return found
 
     def _asked(self, name: str) -> FileInfo | None:
+        """Describe a name.
+
+        What a URL that is signed for writing does not let us see: a file, perhaps, in a folder that is there.
+        """
+        try:
+            return self._told_of(name)
+        except MpxError as error:
+            if error.may_retry or self._dialogue.kind is SourceError or not self._access.has_queries:
+                raise
+            return FileInfo(Kind.FILE, None) if self._access.has_query(name) else FileInfo(Kind.FOLDER)
+
+    def _told_of(self, name: str) -> FileInfo | None:
         """Describe a name by what the server speaks."""
         url = self._access.url_of(name)
         if self._access.speaks_dav is None:
@@ -86,13 +101,44 @@ class WebDescriber:
                 return begun
             if self._access.speaks_dav is None:
                 head = self._first_look(url)
-                if head is not None and is_success(head):
+                if head is not None and has_data(head):
                     return self._described(head, url, url, head.told_bytes)
-        if self._access.speaks_dav:
+        if not self._access.speaks_dav:
+            return self._head(url)
+        try:
             found, is_answer = self._propfind(name, url)
-            if is_answer:
-                return found
-        return self._head(url)
+        except MpxError as error:
+            if error.may_retry or (plain := self._without_dav(url)) is None:
+                raise
+            return plain
+        if not is_answer:
+            return self._head(url)
+        return self._without_dav(url) if found is None and self._may_be_there else found
+
+    @property
+    def _is_maybe_plain(self) -> bool:
+        """Whether the user has not said that the server speaks WebDAV."""
+        return self._access.location.scheme in ("http", "https")
+
+    @property
+    def _may_be_there(self) -> bool:
+        """Whether a source that WebDAV does not find may be there all the same."""
+        return self._is_maybe_plain and self._dialogue.kind is SourceError
+
+    def _without_dav(self, url: WebUrl) -> FileInfo | None:
+        """Describe what WebDAV does not, which may be for authors of a site; None for all but a file."""
+        if not self._is_maybe_plain:
+            return None
+        try:
+            found = self._head(url)
+        except MpxError as error:
+            if error.may_retry:
+                raise
+            return None
+        if found is None or found.kind is not Kind.FILE:
+            return None
+        self._access.speaks_dav = False
+        return found
 
     def _begin(self, url: WebUrl) -> FileInfo | None:
         """Ask as _first_look, for the beginning in place of HEAD; None where that is not what comes."""
@@ -142,11 +188,20 @@ class WebDescriber:
                 self._access.speaks_dav = False
                 return None, False
             if reply.status == _MULTI_STATUS:
-                return _only(KeptBody.read(reply, str(url.origin)), at), True
+                return self._only(KeptBody.read(reply, str(url.origin)), at), True
             error = self._dialogue.refused(reply, at, "describe")
         if reply.status not in _UNCLEAR or not self._is_missing(name, error):
             raise error
         return None, True
+
+    def _only(self, body: KeptBody, url: WebUrl) -> FileInfo | None:
+        """Return what an answer tells about one name; ConnectionLost for one about others, or none."""
+        entry = only_entry(body, url)
+        if entry is None:
+            raise ConnectionLost(f"{url}: the server answers about other names, or none")
+        if self._access.quirks and is_mapped(entry.href, url.path):
+            self._access.quirks.is_mapped = True
+        return None if entry.status in MISSING else info_of_entry(entry)
 
     def _is_missing(self, name: str, error: MpxError) -> bool:
         """Tell whether a name that the server does not describe cannot be there, by what is above it.
@@ -166,11 +221,11 @@ class WebDescriber:
         with self._dialogue.ask("HEAD", url) as (reply, at):
             if _is_folder_of(url, at) and reply.status not in MISSING:
                 return FileInfo(Kind.FOLDER)
-            if is_success(reply):
+            if has_data(reply):
                 return self._described(reply, url, at, reply.told_bytes)
             if reply.status in MISSING:
                 return None
-            if reply.status not in _NO_HEAD:
+            if reply.status not in _NO_HEAD and not is_success(reply):
                 raise self._dialogue.refused(reply, at, "describe")
         if reply.status == _FORBIDDEN and _names_folder(url):
             if not url.path.strip("/"):
@@ -185,7 +240,7 @@ class WebDescriber:
                 return self._described(reply, url, at, _size_told(reply))
             if reply.status == _NO_SUCH_RANGE:  # of an empty file
                 return self._described(reply, url, at, 0)
-            if not is_success(reply):
+            if not has_data(reply):
                 raise self._dialogue.refused(reply, at, "describe")
             self.takes_ranges = False
             return self._described(reply, url, at, reply.size_bytes)
@@ -214,11 +269,12 @@ class WebDescriber:
 
     def _told(self, name: str, url: WebUrl, reply: HttpReply, body: bytes) -> FileInfo | MpxError | None:
         """Return what an answer tells that came with others; what it does not tell is asked alone."""
-        if reply.status in MISSING:
-            return self._slashed(name, spoke_dav=self._access.speaks_dav)
+        speaks_dav = self._access.speaks_dav
+        if reply.status in MISSING and not (speaks_dav and self._may_be_there):
+            return self._slashed(name, spoke_dav=speaks_dav)
         if reply.status == _MULTI_STATUS:
-            return _only(KeptBody.of(body), url)
-        if is_success(reply) and not self._access.speaks_dav:
+            return self._only(KeptBody.of(body), url)
+        if has_data(reply) and not speaks_dav:
             return self._described(reply, url, url, reply.told_bytes)
         return self._stat(name)
 
@@ -267,14 +323,6 @@ def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:
 def _names_folder(url: WebUrl) -> bool:
     """Tell whether a URL is that of a folder, as people write them; with a query it may be that of a file."""
     return url.target.endswith("/") and "?" not in url.target
-
-
-def _only(body: KeptBody, url: WebUrl) -> FileInfo | None:
-    """Return what an answer tells about one name; ConnectionLost where it tells about others, or nothing."""
-    entry = only_entry(body, url)
-    if entry is None:
-        raise ConnectionLost(f"{url}: the server answers about other names, or none")
-    return None if entry.status in MISSING else info_of_entry(entry)
 
 
 def _size_told(reply: HttpReply) -> int | None:

@@ -2,12 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.quirks import quirks_of
-from mpx.endpoints.web.redirects import redirect_target
+from mpx.endpoints.web.redirects import redirect_target, token_taken_out
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
@@ -57,14 +58,19 @@ class WebDialogue:
         Raises ConnectionLost, TransferTimeout, AuthenticationError, Interrupted.
         """
         asked = url
+        shown_there: dict[str, str] = {}  # as the server that has led us there has given it to us
         for _ in range(MOST_REDIRECTS + 1):
-            request = self._request(method, url, extra or {}, body)
+            request = self._request(method, url, {**(extra or {}), **shown_there}, body)
             with self._answer(request, body) as reply:
                 to = redirected(reply, url) if self._follows else None
                 if to is None:
                     yield reply, url
                     return
-            url = to
+            url, shown_there = to, {}
+            if method == "MOVE":
+                # With a token in the URL XRootD 5.5 has none for the new name, whatever the header has.
+                target, token = token_taken_out(to.target)
+                url, shown_there = replace(to, target=target), {"Authorization": token} if token else {}
         raise ConnectionLost(f"{asked}: the server leads from one URL to the next, {MOST_REDIRECTS} times")
 
     def ask_all(
@@ -124,7 +130,7 @@ class WebDialogue:
         try:
             connection.send_all_of(requests, b"")
             answer = self._reply(connection, first)
-            answer.read(DRAINED_BYTES)
+            _body(answer, first)
             if answer.is_reusable:
                 return answer, BegunAnswer(url, connection, self._reply_asked_ahead(connection, "GET"))
         except (ConnectionLost, TransferTimeout):
@@ -149,8 +155,7 @@ class WebDialogue:
                 is_first = left == len(requests)
                 answer = self._reply if is_first else self._reply_asked_ahead
                 reply = answer(connection, request.method)
-                content = reply.read(DRAINED_BYTES)
-                yield reply, content
+                yield reply, _body(reply, request.method)
                 if not reply.is_reusable:
                     return
                 is_left = left == 1
@@ -179,7 +184,7 @@ class WebDialogue:
             reply = self._sent(request, body)
             yield reply
             if not reply.is_ended and (reply.size_bytes or 0) <= DRAINED_BYTES:
-                reply.read(DRAINED_BYTES)
+                _body(reply, request.method)
             if not reply.is_reusable:
                 self.drop(origin)
         except BaseException:
@@ -264,6 +269,15 @@ class WebDialogue:
             self.drop(origin)
 
 
+def _body(reply: HttpReply, method: str) -> bytes:
+    """Return the body of an answer, of OPTIONS only if its length is told; what is left costs the connection.
+
+    lighttpd 1.4.69 says that a body comes in chunks where WebDAV answers OPTIONS, and sends none.
+    """
+    is_of_use = method != "OPTIONS" or reply.size_bytes is not None
+    return reply.read(DRAINED_BYTES) if is_of_use else b""
+
+
 def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
     """Return where an answer leads, None where it leads nowhere.
 
@@ -275,9 +289,9 @@ def redirected(reply: HttpReply, url: WebUrl) -> WebUrl | None:
     try:
         to = parse_url(redirect_target(location, f"{url.origin}{url.target}"))
     except ValueError as error:
-        raise ConnectionLost(f"{url} leads to a place that is no URL of the web: {error}") from None
+        why = reply.secrets.hidden_in(str(error))
+        raise ConnectionLost(f"{url} leads to a place that is no URL of the web: {why}") from None
     if url.origin.is_secure and not to.origin.is_secure:
-        raise AuthenticationError(
-            f"{url} leads to {shown(str(to))}, in the clear; nothing was asked for there"
-        )
+        place = shown(reply.secrets.hidden_in(str(to)))
+        raise AuthenticationError(f"{url} leads to {place}, in the clear; nothing was asked for there")
     return to

@@ -49,9 +49,7 @@ class WebEndpoint:
     @property
     def protection(self) -> Protection:
         """See Endpoint."""
-        if not self._access.origin.is_secure:
-            return Protection()
-        return Protection(until_s=self._access.token_expires_s)
+        return Protection(admission=self._access.admission)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.dates import http_date
@@ -80,6 +80,17 @@ class FileTags:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._told: WeakKeyDictionary[FileTransfer, dict[Origin, tuple[str, str]]] = WeakKeyDictionary()
+        self._untagged: WeakSet[FileTransfer] = WeakSet()  # of which several servers tell tags of their own
+
+    def first(self, file: FileTransfer, origin: Origin) -> str:
+        """Return the tag that the first answer of a server told."""
+        with self._lock:
+            return self._told[file][origin][0]
+
+    def forget(self, file: FileTransfer) -> None:
+        """Compare tags of a file no more."""
+        with self._lock:
+            self._untagged.add(file)
 
     @staticmethod
     def is_as_listed(file: FileTransfer, reply: HttpReply) -> bool:
@@ -96,6 +107,8 @@ class FileTags:
         tag, modified = reply.header("ETag"), reply.header("Last-Modified")
         with self._lock:
             before = self._told.setdefault(file, {}).setdefault(origin, (tag, modified))
+            if file in self._untagged:
+                before, tag = ("", before[1]), ""
         for what, then, now in zip(("ETag", "Last-Modified"), before, (tag, modified), strict=True):
             if then and now and opaque(then) != opaque(now):
                 return IntegrityError(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mpx.endpoints.web.describe import info_of_entry
 from mpx.endpoints.web.multistatus import DavEntry, MultiStatus, MultiStatusError
-from mpx.endpoints.web.names import HrefError, child_name, is_href_of
+from mpx.endpoints.web.names import HrefError, child_name, is_href_of, own_path
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo
@@ -85,9 +85,12 @@ def only_entry(body: KeptBody, url: WebUrl) -> DavEntry | None:
 
 def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxError]]:
     """Yield what is in the folder of a URL; see Endpoint.entries. Raises NotAFolder where that is none."""
+    folder: str | None = None  # as the server knows it: the folder itself mostly comes first
     for entry in listed(body, url):
+        if folder is None:
+            folder = own_path(entry.href, url.path) if entry.is_folder else url.path
         try:
-            name = child_name(entry.href, url.path)
+            name = child_name(entry.href, folder)
         except HrefError as error:
             yield "", PartialFailure(f"{url}: the server lists {error}, which is not a name in this folder")
             continue

@@ -25,6 +25,8 @@ _DELAY_DIGITS = 5  # of a delay that is no longer than the longest
 # What a tag is made of (RFC 9110), with the blanks that some servers put into it
 _TAG = re.compile(r'(?P<weak>[Ww]/)?"(?P<tag>[^"\x00-\x1f\x7f]*)"')
 _BARE_TAG = re.compile(r'[^"\x00-\x20\x7f,]+')  # as some servers write it: without quotation marks
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SCHEME = re.compile(r"(?:\A|,)[ \t]*([A-Za-z][A-Za-z0-9-]{0,31})(?=[ \t]+[^ \t=,]|[ \t]*(?:,|\Z))")
 _DIGEST = re.compile(r"(?P<name>[A-Za-z0-9-]{1,32})[=:](?P<value>[A-Za-z0-9+/=:_-]{1,200})(?:;.*)?")
 _ALGORITHMS = {"sha": "sha1", **{name: name for name in DIGITS if name != "xxh3"}}
 _HEX = re.compile("[0-9a-fA-F]+")
@@ -85,6 +87,12 @@ def requests_left(text: str) -> int | None:
     """Return how many more requests a connection takes by its Keep-Alive (`max=99`); None: unknown."""
     found = _MOST_REQUESTS.search(text[:_LONGEST])
     return int(found[1]) if found else None
+
+
+def login_schemes(values: Sequence[str]) -> list[str]:
+    """Return the ways to log in that the WWW-Authenticate fields of one head offer (RFC 9110)."""
+    found = (_SCHEME.findall(_QUOTED.sub('""', value[:_LONGEST])) for value in values)
+    return list(dict.fromkeys(name for names in found for name in names))
 
 
 def etag(text: str) -> tuple[str, bool] | None:

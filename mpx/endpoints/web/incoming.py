@@ -6,13 +6,14 @@ import struct
 import time
 from collections.abc import Callable
 
-from mpx.errors import ConnectionLost, Interrupted, TransferTimeout
+from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.net.tcp import STOP_INTERVAL_S
 
 _BUFFER_BYTES = 16 * 1024
 _TICK = struct.pack(
     "ll", 0, 50_000
 )  # a receive that is to fill a buffer hands over what has come after 50 ms
+_NO_CERTIFICATE = "TLSV13_ALERT_CERTIFICATE_REQUIRED"  # after a handshake that has ended well for us
 _LONGEST_LINE = 65_536
 
 
@@ -90,7 +91,7 @@ class HttpIncoming:
         except OSError as error:
             if self._stop():
                 raise Interrupted from None
-            raise ConnectionLost(f"the connection to {self._peer} was lost: {_why(error)}") from None
+            raise lost(self._peer, error) from None
 
     def _wait(self) -> None:
         """Wait until something has come, or the connection has ended."""
@@ -102,6 +103,15 @@ class HttpIncoming:
                 raise Interrupted
             if time.monotonic() >= until_s:
                 raise TransferTimeout(f"nothing came from {self._peer} within {self.timeout_s:g} s")
+
+
+def lost(peer: str, error: OSError) -> MpxError:
+    """Return what it means that a connection fails; AuthenticationError where a certificate was asked for."""
+    if getattr(error, "reason", None) == _NO_CERTIFICATE:
+        return AuthenticationError(
+            f"{peer} asks for a certificate of yours; name one, and its key, with --cert and --key"
+        )
+    return ConnectionLost(f"the connection to {peer} was lost: {_why(error)}")
 
 
 def _why(error: OSError) -> str:

@@ -5,17 +5,19 @@ it is sent only where what is in the way was seen to be none.
 """
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from mpx.endpoints.web.connection import WebRequest
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.quirks import DavQuirks
+from mpx.endpoints.web.quirks import BAD_GATEWAY, BAD_REQUEST, DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, MpxError
 
 _MULTI_STATUS, _IN_THE_WAY, _SERVER_ERROR = 207, 412, 500
+_UNKNOWN_FOLDER = (403, 409, 500)
 _IN_PLACE = "--in-place writes under the final name at once"
 
 
@@ -30,6 +32,7 @@ class WebMoves:
     ) -> None:
         self._dialogue, self._stats, self._quirks = dialogue, stats, quirks
         self._url_of = dialogue.access.url_of
+        self._is_foreign = False  # the server itself takes itself for another one, however it is named
 
     def move(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
         """Give files their final names, replacing what has these; return what kept some from theirs."""
@@ -37,14 +40,16 @@ class WebMoves:
         errors = {file: self._unfit(file) for file in files if unfit and unfit.search(file.final)}
         plain = []
         for file in (file for file in files if file not in errors):
-            if not self._quirks.unproven(file.final):
+            if self._quirks.misnames:
+                errors[file] = self._elsewhere(file)
+            elif not self._quirks.unproven(file.final):
                 plain.append(file)
             elif error := self._move_all([file]).get(file) or self._prove(file):
                 errors[file] = error
         return errors | self._move_all(plain)
 
     def _move_all(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
-        left = self._asked(files, overwrite=False)
+        left = self._asked_first(files)
         errors: dict[Commit, MpxError] = {}
         for file, there in zip(left, self._stats([file.final for file in left]), strict=True):
             if isinstance(there, FileInfo) and there.kind is Kind.FOLDER:
@@ -56,6 +61,20 @@ class WebMoves:
             if error := self._move_alone(file):
                 errors[file] = error
         return errors
+
+    def _asked_first(self, files: Sequence[Commit]) -> dict[Commit, int]:
+        """As `_asked`, replacing nothing; one that seems to go elsewhere is written otherwise."""
+        left = self._asked(files, overwrite=False)
+        if self._quirks.plain_destination or not _seem_foreign(left):
+            return left
+        seen = set(left.values())
+        for _ in self._quirks.other_forms():
+            left = self._asked(list(left), overwrite=False)
+            if not _seem_foreign(left):
+                return left
+            seen |= set(left.values())
+        self._is_foreign = BAD_REQUEST in seen
+        return left
 
     def _asked(self, files: Sequence[Commit], *, overwrite: bool) -> dict[Commit, int]:
         """Ask for all together; return the status of those not shown to have their names (0: none)."""
@@ -72,10 +91,10 @@ class WebMoves:
 
     def _headers(self, file: Commit, *, overwrite: bool) -> dict[str, str]:
         to = self._url_of(file.final)
-        target = to.target
         if self._quirks.plain_destination:
-            target = file.final.encode("utf-8", "surrogateescape").decode("latin-1")  # as headers are sent
-        return {"Destination": f"{to.origin}{target}", "Overwrite": "T" if overwrite else "F"}
+            plain = file.final.encode("utf-8", "surrogateescape").decode("latin-1")  # as headers are sent
+            to = replace(to, target=plain)
+        return {"Destination": self._quirks.destination(to), "Overwrite": "T" if overwrite else "F"}
 
     def _move_alone(self, file: Commit) -> MpxError | None:
         """Give a file its final name, which no folder has; return what kept it from that.
@@ -90,7 +109,11 @@ class WebMoves:
             error = self._dialogue.refused(reply, at, f"give the name {final} to")
             if reply.status in MISSING:
                 error = DestinationError(f"{error}; it was to get the name {final}")
-            elif reply.status in NOT_SUPPORTED:
+            elif self._is_foreign and reply.status == BAD_GATEWAY:
+                error = DestinationError(f"{error}; behind a proxy it takes that for another server")
+            elif self._quirks.is_mapped and reply.status in _UNKNOWN_FOLDER:
+                error = DestinationError(f"{error}; a proxy maps a folder to it; {_IN_PLACE}")
+            if reply.status in NOT_SUPPORTED or self._is_foreign:
                 error = DestinationError(f"{error}; {_IN_PLACE}")
         if reply.status in MISSING and file.size_bytes is not None:
             there, partial = self._stats([file.final, file.partial])
@@ -106,9 +129,11 @@ class WebMoves:
 
     def _prove(self, file: Commit) -> MpxError | None:
         """Look whether a file has its name, as the server says."""
+        unproven = self._quirks.unproven(file.final)
         if self._stats([file.final]) == [None]:
+            self._quirks.misnames = unproven == {"/"}
             return self._elsewhere(file)
-        self._quirks.proven |= self._quirks.unproven(file.final)
+        self._quirks.proven |= unproven
         return None
 
     def _elsewhere(self, file: Commit) -> MpxError:
@@ -121,6 +146,10 @@ class WebMoves:
         return DestinationError(
             f"{self._url_of(file.final)}: this server renames to no name with such characters; {_IN_PLACE}"
         )
+
+
+def _seem_foreign(statuses: Mapping[Commit, int]) -> bool:
+    return any(status in (BAD_REQUEST, BAD_GATEWAY) for status in statuses.values())
 
 
 def _is_moved(reply: HttpReply) -> bool:

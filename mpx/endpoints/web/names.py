@@ -66,6 +66,26 @@ def is_href_of(href: str, path: str) -> bool:
     return False
 
 
+def is_mapped(href: str, path: str) -> bool:
+    """Tell whether a server knows what was asked by fewer folders than its URL has; see own_path."""
+    return len(_segments(own_path(href, path))) < len(_segments(path))
+
+
+def own_path(href: str, path: str) -> str:
+    """Return the path by which a server knows the folder that was asked, as its listing begins with it.
+
+    `path`: of the URL that was asked, which is returned where the href is not that of the folder. Behind a
+    proxy that maps a folder to it a server knows itself without that folder, see is_href_of.
+    """
+    asked = [decoded(each) for each in _segments(path)]
+    for is_encoded in (True, False):
+        with contextlib.suppress(HrefError):
+            found = _segments_of(href, is_encoded=is_encoded)
+            if found == asked[len(asked) - len(found) :]:
+                return encoded("/" + "/".join(found))
+    return path
+
+
 def _segments_of(href: str, *, is_encoded: bool) -> list[str]:
     """Return the segments of an href, decoded; raises as child_name."""
     path = _BEFORE_PATH.sub("", href, count=1)

@@ -1,6 +1,8 @@
 """What a WebDAV server does otherwise than RFC 4918 has it, as far as it can be told by its name."""
 
+import enum
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mpx.endpoints.web.reply import HttpReply
@@ -8,6 +10,16 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.errors import DestinationError
 
 _PLAIN = re.compile("[A-Za-z0-9/._~-]")
+# Answers to a MOVE whose Destination seems to be at another server, of nginx and Apache
+BAD_REQUEST, BAD_GATEWAY = 400, 502
+
+
+class DestinationForm(enum.Enum):
+    """How a MOVE names where a file is to go: behind a proxy a server knows itself by another URL."""
+
+    URL = enum.auto()
+    PATH = enum.auto()  # which nginx takes, and Apache does not
+    OTHER_SCHEME = enum.auto()  # the URL of the server behind a proxy that ends TLS for it
 
 
 @dataclass
@@ -15,6 +27,7 @@ class DavQuirks:
     """Learned once for all connections of a copy with one server."""
 
     plain_destination: bool = False  # it takes the Destination of MOVE as it stands, without decoding it
+    destination_form: DestinationForm = DestinationForm.URL  # that it takes, as far as was seen
     hides_new: bool = False  # it says that it has made a folder which was there before (201, not 405)
     # It ends a connection with most refusals, also that nothing has a name. XRootD 5.5 crashes soon where
     # more was asked behind that.
@@ -23,6 +36,8 @@ class DavQuirks:
     keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
     cuts_at: str = ""  # what in a name ends it, so that it is taken for another one
+    is_mapped: bool = False  # it names itself without the first folders of its URL
+    misnames: bool = False  # it was seen to give a file another name, which had no encoded character
     proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
 
     def why_not_named(self, name: str, url: WebUrl) -> DestinationError | None:
@@ -32,9 +47,30 @@ class DavQuirks:
         what = f"this server takes that for a name which ends before the {self.cuts_at}"
         return DestinationError(f"{url}: {what}; copy to a name without one")
 
+    def destination(self, to: WebUrl) -> str:
+        """Return the Destination of a MOVE."""
+        if self.destination_form is DestinationForm.PATH:
+            return to.target
+        is_other = self.destination_form is DestinationForm.OTHER_SCHEME
+        return f"{to.origin.other_scheme() if is_other else to.origin}{to.target}"
+
+    def other_forms(self) -> Iterator[DestinationForm]:
+        """Have each other form of a Destination used in turn; the first one after all."""
+        first = self.destination_form
+        for form in DestinationForm:
+            if form is not first:
+                self.destination_form = form
+                yield form
+        self.destination_form = first
+
     def unproven(self, name: str) -> set[str]:
-        """Return the characters of a name that are encoded and not proven; one stands for all but ASCII."""
-        return {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)} - self.proven
+        """Return the characters of a name that are encoded and not proven; one stands for all but ASCII.
+
+        And the slash that all begin with, where a proxy maps a folder to the server: that knows nothing of
+        the folder, and may make one of that name to give a file the name that we know.
+        """
+        encoded = {each if each.isascii() else "\x80" for each in name if not _PLAIN.match(each)}
+        return (encoded | {"/"} if self.is_mapped else encoded) - self.proven
 
 
 def quirks_of(reply: HttpReply) -> DavQuirks:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from mpx.endpoints.web.dialogue import DRAINED_BYTES, WebDialogue
-from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.refusals import has_data
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine import checksum
@@ -52,7 +52,7 @@ class ReadBack:
             reply, content = answer
             digest = checksum.new(algorithm)
             self._pass(digest, memoryview(content), stop)
-            answers.append(digest.digest().hex() if is_success(reply) else self._error(reply, url))
+            answers.append(digest.digest().hex() if has_data(reply) else self._error(reply, url))
         return [
             self._long(algorithm, url, stop) if answer is None else answer
             for url, answer in zip(urls, answers, strict=True)
@@ -60,7 +60,7 @@ class ReadBack:
 
     def _long(self, algorithm: str, url: WebUrl, stop: Callable[[], bool]) -> str | Exception:
         with self._dialogue.ask("GET", url, _STORED) as (reply, at):
-            if not is_success(reply):
+            if not has_data(reply):
                 return self._error(reply, at)
             digest = checksum.new(algorithm)
             while size := reply.read_into(self._buffer[: self._limiter.piece(BUFFER_BYTES)]):

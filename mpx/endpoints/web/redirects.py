@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mpx.endpoints.web.headers import HeaderError
 from mpx.text import quoted
@@ -17,6 +17,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _AUTHORITY = re.compile(
     r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}|\[(?P<v6>[0-9A-Fa-f:.]{2,45})\])(?::(?P<port>[0-9]{1,5})?)?"
 )
+_TOKEN_NAME, _TOKEN = "authz", re.compile("Bearer [!-~]+")
 _USER = re.compile(r"//[^/]*@")
 _LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _KEPT = "%/:?[]@!$&'()*+,;=~"  # of a URL, beside letters, digits and -._
@@ -46,6 +47,20 @@ def redirect_target(location: str, base_url: str) -> str:
     target = f"{_SCHEMES[scheme]}://{_checked(authority, location)}{_without_dots(path)}{query}"
     _check_length(target)
     return target
+
+
+def token_taken_out(target: str) -> tuple[str, str]:
+    """Return path and query without the token that XRootD puts there as it leads to a data server.
+
+    And that token, as the header Authorization has it; empty where there is none.
+    """
+    path, _, query = target.partition("?")
+    fields = [each.partition("=") for each in query.split("&")]
+    tokens = [unquote(value) for name, _, value in fields if name == _TOKEN_NAME]
+    if not tokens or not _TOKEN.fullmatch(tokens[0]):
+        return target, ""
+    kept = "&".join("".join(field) for field in fields if field[0] != _TOKEN_NAME)
+    return f"{path}?{kept}" if kept else path, tokens[0]
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import time
 
-from mpx.endpoints.web.headers import retry_after
+from mpx.endpoints.web.headers import login_schemes, retry_after
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.retry import ServerBusy, StoringFailed
@@ -21,6 +21,9 @@ MISSING = (404, 410)
 NOT_SUPPORTED = (405, 501)
 REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
+_NOT_YET = 202  # to who asks for data: they are fetched from a tape, say, or made
+_DATA = (200, 203)
+_KNOWN = frozenset(("bearer", "basic"))  # ways to log in
 _MOST_SHOWN = 200
 _NO_ROOM = (507, 509)
 
@@ -28,6 +31,11 @@ _NO_ROOM = (507, 509)
 def is_success(reply: HttpReply) -> bool:
     """Tell whether the server did what it was asked for."""
     return 200 <= reply.status < 300
+
+
+def has_data(reply: HttpReply) -> bool:
+    """Tell whether an answer to GET or HEAD is about all of a file: other successes bring a message."""
+    return reply.status in _DATA
 
 
 def refused(
@@ -45,6 +53,12 @@ def refused(
     """
     status, said = reply.status, shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
+    asked = login_schemes(reply.all("WWW-Authenticate"))
+    if status == 401 and asked and _KNOWN.isdisjoint(each.lower() for each in asked):
+        return AuthenticationError(
+            f"{tried}; it asks for a login by {' or '.join(asked)}; mpx knows tokens (Bearer), passwords "
+            "(Basic) and certificates"
+        )
     if status == 401:
         return AuthenticationError(
             f"{tried}; it does not accept the credentials that were sent"
@@ -72,6 +86,8 @@ def refused(
         return kind(f"{tried}; another program has locked it")
     if status in _NO_ROOM and kind is DestinationError:
         return NoSpace(f"{tried}; there is no room left, or the quota is used up")
+    if status == _NOT_YET:
+        return ServerBusy(f"{tried}; it has it later", retry_after(reply.header("Retry-After"), time.time()))
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if status >= 500 and status not in NOT_SUPPORTED:

@@ -4,6 +4,7 @@ import re
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.incoming import HttpIncoming
+from mpx.endpoints.web.sent_secrets import SentSecrets
 from mpx.errors import ConnectionLost
 from mpx.text import quoted, shown
 from mpx.units import counted
@@ -25,10 +26,20 @@ class HttpReply:
     """One answer. Its body is to be read to its end before the connection is used again."""
 
     def __init__(
-        self, incoming: HttpIncoming, peer: str, method: str, *, wants_continue: bool = False
+        self,
+        incoming: HttpIncoming,
+        peer: str,
+        method: str,
+        *,
+        wants_continue: bool = False,
+        secrets: SentSecrets | None = None,
     ) -> None:
-        """Read the head; with `wants_continue` a 100 is an answer. Raises as HttpIncoming does."""
+        """Read the head; with `wants_continue` a 100 is an answer. Raises as HttpIncoming does.
+
+        `secrets`: that were sent, which neither its reason shows nor what is said of it.
+        """
         self._incoming, self._peer = incoming, peer
+        self.secrets = secrets or SentSecrets()
         version = self._read_head(wants_continue=wants_continue)
         self._chunk_bytes = 0  # left of the chunk that is read
         self._is_chunked = False
@@ -48,7 +59,7 @@ class HttpReply:
             if not found:
                 raise self._lost("it closed the connection" if not line else "it does not speak HTTP/1.1")
             self.status = int(found[2])
-            self.reason = (found[3] or b"").decode("latin-1").strip()
+            self.reason = self.secrets.hidden_in((found[3] or b"").decode("latin-1").strip())
             self.headers = self._read_headers()
             if self.status >= 200 or self.status == SWITCHING_PROTOCOLS:
                 return int(found[1])
@@ -72,7 +83,8 @@ class HttpReply:
                 continue
             name, colon, value = text.partition(":")
             if not colon or not _NAME.fullmatch(name):
-                raise self._lost(f"its answer has a line that is no header: {quoted(text[:_MOST_SHOWN])}")
+                line_shown = quoted(self.secrets.hidden_in(text)[:_MOST_SHOWN])
+                raise self._lost(f"its answer has a line that is no header: {line_shown}")
             last = found.setdefault(name.lower(), [])
             last.append(value.strip(_BLANKS))
         raise self._lost("its answer has headers without end")
@@ -82,15 +94,15 @@ class HttpReply:
         return method == "HEAD" or self.status < 200 or self.status in (204, 304) or is_tunnel
 
     def _find_body(self) -> None:
-        if encoding := ", ".join(self.all("Transfer-Encoding")).lower():
-            if encoding != "chunked":
-                raise self._lost(
-                    f"it encodes what it sends ({shown(encoding[:_MOST_SHOWN])}), which nobody asked for"
-                )
+        if encoding := ", ".join(self.all("Transfer-Encoding")):
+            if encoding.lower() != "chunked":
+                encoding_shown = shown(self.secrets.hidden_in(encoding)[:_MOST_SHOWN])
+                raise self._lost(f"it encodes what it sends ({encoding_shown}), which nobody asked for")
             self._is_chunked, self._left = True, None
             return
         try:
-            self._left = headers.content_length(self.all("Content-Length"))
+            told = [self.secrets.hidden_in(each) for each in self.all("Content-Length")]
+            self._left = headers.content_length(told)
         except headers.HeaderError as error:
             raise self._lost(str(error)) from None
 

@@ -61,6 +61,11 @@ class ServerDigests:
         return self._kind is _Kind.COMPUTES
 
     @property
+    def is_of_grids(self) -> bool:
+        """Whether it is known to be storage of grids, which copies from and to other servers."""
+        return self._kind is _Kind.COMPUTES
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is known to be a plain web server, which copies to no other one and computes nothing."""
         return self._kind is _Kind.COMPUTES_NONE

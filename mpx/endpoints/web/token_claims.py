@@ -1,19 +1,25 @@
 """What a bearer token says of itself: when it expires, and what it permits. Pure.
 
 Nothing is verified, which is up to the server; it is read so that a token that cannot work is told as such.
-A token that is no JWT (RFC 7519), such as a macaroon, says nothing that could be read.
+Of JWTs (RFC 7519) the claims are read, of macaroons until when they last; others say nothing that could be.
 """
 
 import base64
 import json
 import math
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from mpx.text import shown
 
 _PARTS = 3  # header, claims, signature; an encrypted one has five
 _MOST_SHOWN = 500  # characters of a claim
+# A caveat of macaroons, as dCache and XRootD make them; the first of several ends it.
+_BEFORE = re.compile(
+    rb"before:([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]{1,9})?Z", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +35,12 @@ class TokenClaims:
 def read_claims(token: str) -> TokenClaims:
     """Return what a token says; never raises, whatever the token is."""
     parts = token.split(".")
-    if len(parts) != _PARTS:
-        return TokenClaims()
-    body = parts[1].rstrip("=")
     try:
-        content = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
-        found = json.loads(content)
+        if len(parts) == 1:
+            return TokenClaims(_macaroon_ends(_decoded(token)))
+        if len(parts) != _PARTS:
+            return TokenClaims()
+        found = json.loads(_decoded(parts[1]))
     except (ValueError, RecursionError):
         return TokenClaims()
     if not isinstance(found, dict):
@@ -42,6 +48,21 @@ def read_claims(token: str) -> TokenClaims:
     return TokenClaims(
         _time(found.get("exp")), _time(found.get("nbf")), _text(found.get("scope")), _text(found.get("aud"))
     )
+
+
+def _decoded(text: str) -> bytes:
+    """Return what is in base64, of URLs or not; raises ValueError."""
+    body = text.rstrip("=").replace("+", "-").replace("/", "_")
+    return base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
+
+
+def _macaroon_ends(content: bytes) -> float | None:
+    """Return when a macaroon ends, of which form ever: its caveats stand in it as they are."""
+    ends = [
+        datetime.fromisoformat(found.decode("ascii")).replace(tzinfo=UTC).timestamp()
+        for found in _BEFORE.findall(content)
+    ]
+    return min(ends, default=None)
 
 
 def _time(value: Any) -> float | None:

@@ -9,6 +9,7 @@ from mpx.errors import AuthenticationError
 from mpx.text import named
 
 LARGEST_BYTES = 64 * 1024  # of a token
+_RENEWED_WITHIN_S = 60.0  # a shell has emptied the file before a tool prints the next token into it
 _KEPT_S = 1.0  # what was read; comparing times of the file costs as much, and misses what comes in one tick
 
 
@@ -24,21 +25,33 @@ class TokenFile:
         self._path, self._clock, self._in_the_open = path, clock, in_the_open
         self._read_s: float | None = None
         self._text, self._problem = "", ""
+        self._emptied_s: float | None = None  # when it was found empty that had held one
 
     def text(self) -> str:
         """Return what it holds, trimmed; empty where there is nothing, or no such file.
+
+        While a file is empty that held a token before, it is being renewed: that token is returned.
 
         Raises AuthenticationError for a file that cannot be read, or is not ours alone.
         """
         now_s = self._clock()
         if self._read_s is None or now_s - self._read_s >= _KEPT_S:
-            self._read_s, self._text, self._problem = now_s, "", ""
-            self._read()
+            held, self._read_s, self._text, self._problem = self._text, now_s, "", ""
+            if not (self._read() and held):
+                self._emptied_s = None
+            else:
+                self._emptied_s = now_s if self._emptied_s is None else self._emptied_s
+                self._text = held if now_s - self._emptied_s < _RENEWED_WITHIN_S else ""
         if self._problem:
             raise AuthenticationError(self._problem)
         return self._text
 
-    def _read(self) -> None:
+    def look_again(self) -> None:
+        """Have it read when it is asked for next, however short it is since it was."""
+        self._read_s = None
+
+    def _read(self) -> bool:
+        """Read it; tell whether there is one that holds nothing at all."""
         flags, absent = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, [errno.ENOENT, errno.ENOTDIR]
         if self._in_the_open:
             flags |= os.O_NOFOLLOW
@@ -46,18 +59,19 @@ class TokenFile:
         try:
             fd = os.open(self._path, flags)
             try:
-                self._read_from(fd)
+                return self._read_from(fd)
             finally:
                 os.close(fd)
         except OSError as error:
             if error.errno not in absent:
                 self._problem = f"cannot read the token in {named(self._path)}: {error.strerror}"
+            return False
 
-    def _read_from(self, fd: int) -> None:
+    def _read_from(self, fd: int) -> bool:
         about, name = os.fstat(fd), named(self._path)
         is_ours, mode = about.st_uid == os.geteuid(), stat.S_IMODE(about.st_mode)
         if self._in_the_open and not is_ours:
-            return
+            return False
         if not stat.S_ISREG(about.st_mode):
             self._problem = f"cannot read the token in {name}: not a regular file"
         elif not is_ours or mode & 0o077:
@@ -71,3 +85,5 @@ class TokenFile:
             text = content.decode("ascii", "surrogateescape")
             # What is too long stays so, for who checks that it is a token: trimmed, it might be part of one.
             self._text = text if len(content) > LARGEST_BYTES else text.strip()
+            return not content
+        return False

@@ -27,6 +27,7 @@ class TpcAnswer:
     def __init__(self) -> None:
         self._line = bytearray()  # that has not ended yet
         self._last = ""  # line that is not blank; empty where that is one of a marker
+        self._why = ""  # it failed: its last `failure:` with the lines behind that
         self._is_within = False  # a marker
         self._stripe = 0  # that the marker in hand is of
         self._moved: dict[int, int] = {}  # bytes, by stripe
@@ -52,13 +53,13 @@ class TpcAnswer:
 
     @property
     def failure(self) -> str:
-        """What the last line gives as the reason of a failure, as the server has written it."""
-        return _FAILURE.sub("", self._last, count=1)
+        """The reason of a failure as the server has written it, which may have several lines."""
+        return _FAILURE.sub("", self._why or self._last, count=1)
 
     @property
     def failed_status(self) -> int | None:
-        """The status of the other server's answer that the last line speaks of, as far as it does."""
-        found = None if self.is_success else _STATUS.search(self._last)
+        """The status of the other server's answer that the reason speaks of, as far as it does."""
+        found = None if self.is_success else _STATUS.search(self.failure)
         return int(found[1]) if found else None
 
     def _extend(self, data: bytes) -> None:
@@ -71,9 +72,18 @@ class TpcAnswer:
             is_last_word = bool(_SUCCESS.match(line) or _FAILURE.match(line))
             self._is_within = (self._is_within or line.lower() == _BEGIN) and not is_last_word
             self._last = "" if self._is_within else line
+            self._take_reason(line)
             self.is_tpc = self.is_tpc or self._is_within or is_last_word
             self._take(line)
             self._is_within = self._is_within and line.lower() != _END
+
+    def _take_reason(self, line: str) -> None:
+        if _FAILURE.match(line):
+            self._why = line
+        elif self._is_within or _SUCCESS.match(line):
+            self._why = ""
+        elif self._why:
+            self._why = f"{self._why} {line}"[:LONGEST_LINE]
 
     def _take(self, line: str) -> None:
         """Take a line of a marker; others tell nothing."""

@@ -18,10 +18,20 @@ class Origin:
     port: int
 
     @property
+    def bare_host(self) -> str:
+        """The host without the interface of this machine that an address may be on (fe80::1%eth0)."""
+        return self.host.partition("%")[0]
+
+    @property
     def authority(self) -> str:
         """Host and port, as a Host header has them: the usual port is left out."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = f"[{self.bare_host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.is_secure] else f"{host}:{self.port}"
+
+    def other_scheme(self) -> "Origin":
+        """Return the same inside TLS where this is not, and the other way round."""
+        is_usual = self.port == _PORTS[self.is_secure]
+        return Origin(not self.is_secure, self.host, _PORTS[not self.is_secure] if is_usual else self.port)
 
     def __str__(self) -> str:
         return f"http{'s' if self.is_secure else ''}://{self.authority}"
@@ -48,9 +58,9 @@ def origin_of(location: Location) -> Origin:
     return Origin(location.scheme in ("https", "davs"), location.host, location.port)
 
 
-def url_of(origin: Origin, name: str, query: str = "") -> WebUrl:
-    """Return the URL of a name (decoded), which begins with a slash."""
-    return WebUrl(origin, encoded(name) + (f"?{query}" if query else ""))
+def url_of(origin: Origin, name: str, query: str = "", path: str = "") -> WebUrl:
+    """Return the URL of a name (decoded), which begins with a slash; `path`: as it is sent, if not so."""
+    return WebUrl(origin, (path or encoded(name)) + (f"?{query}" if query else ""))
 
 
 def parse_url(text: str) -> WebUrl:

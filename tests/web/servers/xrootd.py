@@ -24,6 +24,7 @@ from web.servers.site import ServerProcess, WebSite
 from web.servers.token_issuer import ANYWHERE, TokenIssuer, token_issuer
 
 ACCOUNT = "xrootd"  # of Debian's package; it refuses to run as root
+AS_ACCOUNT = ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups"]
 USER = "alice"  # whom the holder of the user's certificate is taken for
 SYSTEM_CAS = "/etc/ssl/certs/ca-certificates.crt"
 # The library that checks tokens asks issuers through libcurl, which trusts this file whatever the environment
@@ -53,11 +54,11 @@ class XrootdSite(WebSite):
 
 @contextlib.contextmanager
 def xrootd_site(
-    folder: Path, *, beside: XrootdSite | None = None, checksums: str = "max 2 adler32 md5"
+    folder: Path, *, beside: XrootdSite | None = None, checksums: str = "max 2 adler32 md5", more: str = ""
 ) -> Iterator[XrootdSite]:
     """XRootD while in the `with` block, with a network and an issuer of its own or those of `beside`.
 
-    `checksums`: that it computes; empty: none.
+    `checksums`: that it computes; empty: none. `more`: lines of its configuration.
     """
     if os.geteuid() != 0:
         pytest.skip("a network of its own is made by root")
@@ -69,9 +70,8 @@ def xrootd_site(
             issuer = beside.issuer if beside else held.enter_context(token_issuer())
             port = free_ports(1)[0]
         shown = host_certificate()
-        state = _write_state(folder, port, shown, issuer, checksums)
-        as_account = ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups"]
-        serve = [*as_account, program, "-c", str(state / "xrootd.cfg")]
+        state = _write_state(folder, port, shown, issuer, checksums, more)
+        serve = [*AS_ACCOUNT, program, "-c", str(state / "xrootd.cfg")]
         server = ServerProcess(
             ["unshare", "-m", "sh", "-c", WITH_OUR_CA, str(state / "ca.pem"), *serve],
             state / "log",
@@ -94,11 +94,16 @@ def xrootd_site(
         yield site
 
 
+def state_of(folder: Path) -> Path:
+    """Where the server of a folder has its configuration and its logs."""
+    return folder.parent / f"{folder.name}.xrootd"
+
+
 def _write_state(
-    folder: Path, port: int, shown: HostCertificate, issuer: TokenIssuer, checksums: str
+    folder: Path, port: int, shown: HostCertificate, issuer: TokenIssuer, checksums: str, more: str
 ) -> Path:
     """Write what the server reads into a folder beside that which it serves, and give both to its account."""
-    state = folder.parent / f"{folder.name}.xrootd"
+    state = state_of(folder)
     for name in ("admin", "run", "cache"):  # the last one is of the keys of issuers
         (state / name).mkdir(parents=True)
     shutil.copytree(shown.grid.trusted, state / "trusted")
@@ -119,8 +124,10 @@ oss.localroot {folder}
 all.adminpath {state}/admin
 all.pidpath {state}/run
 all.sitename LAB
+if exec xrootd
 xrd.port {port}
 xrd.protocol http:{port} libXrdHttp.so
+fi
 xrd.tls {state}/host.pem {state}/host.key
 xrd.tlsca certdir {state}/trusted
 xrootd.tls capable all
@@ -139,6 +146,7 @@ ofs.authorize 1
 acc.authdb {state}/authdb
 ofs.authlib ++ libXrdMacaroons.so
 ofs.authlib ++ libXrdAccSciTokens.so config={state}/scitokens.cfg
+{more}
 """
     )
     open_to_everyone(folder)

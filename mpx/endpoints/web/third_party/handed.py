@@ -23,7 +23,3 @@ class Handed:
     def authorization(self) -> str:
         """The value of the header Authorization."""
         return f"Bearer {self.secret}"
-
-    def hidden_in(self, text: str) -> str:
-        """Return a text of a server's without the secret, should it be in it."""
-        return text.replace(self.secret, "[secret]") if self.secret else text

@@ -7,6 +7,7 @@ nobody.
 
 import json
 import threading
+from weakref import WeakSet
 
 from mpx.endpoints.web.bearer_tokens import is_sendable
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -15,12 +16,14 @@ from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.way import CopyWay
 from mpx.endpoints.web.token_file import LARGEST_BYTES
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ThirdPartyRefused
+from mpx.errors import ConnectionLost, ThirdPartyRefused, TransferTimeout
 from mpx.report import OnNote
 
 LASTS = "PT1H"  # an hour (ISO 8601)
 _ASKED_AS = {"Content-Type": "application/macaroon-request", "Accept": "application/json"}
 _LONGEST_ANSWER = 2 * LARGEST_BYTES
+_MOST_PUT_OFF = 3  # files, before it is the way of copying that is refused
+_TRIES = 2  # before a server that answers nothing is taken for one that makes none
 _TOLD = {
     Means.MACAROON: "with a macaroon for that file, for an hour",
     Means.TOKEN: "with your token for {}",
@@ -33,9 +36,10 @@ class Handing:
 
     def __init__(self, way: CopyWay, note: OnNote) -> None:
         self._way, self._note = way, note
-        self._lock = threading.Lock()  # guards the next two
+        self._lock = threading.Lock()  # guards the next three
         self._makes_macaroons = True  # of use, as far as is known
         self._macaroon_was_used = False  # one has let the active server in
+        self._put_off: WeakSet[FileTransfer] = WeakSet()  # that were refused before any other was copied
 
     def choose(self, file: FileTransfer, dialogue: WebDialogue) -> Handed:
         """Return what to hand over for a file; asks the passive server by `dialogue`.
@@ -65,6 +69,14 @@ class Handing:
                 self._macaroon_was_used = True
             self._told(handed)
 
+    def may_put_off(self, file: FileTransfer) -> bool:
+        """Tell whether others are to be tried before a refusal counts: few files, once each."""
+        with self._lock:
+            if file in self._put_off or len(self._put_off) >= _MOST_PUT_OFF:
+                return False
+            self._put_off.add(file)
+            return True
+
     def _without_macaroons(self) -> None:
         """Ask for no macaroon any more, unless one was of use: then it is this file's that is not."""
         with self._lock:
@@ -87,14 +99,23 @@ class Handing:
         self._note(f"{self._way.does} {with_what}")
 
     def _macaroon(self, file: FileTransfer, dialogue: WebDialogue) -> str:
-        """Ask for one; empty where the server makes none."""
+        """Ask for one; empty where the server makes none, as some servers that break off or say nothing."""
         url, name = self._way.other(file), file.source if self._way.is_pull else file.partial
         caveats = [f"activity:{self._way.activities}", f"path:{name}"]
         body = json.dumps({"caveats": caveats, "validity": LASTS}).encode()
-        with dialogue.ask("POST", url, _ASKED_AS, body) as (reply, at):
-            if not is_success(reply) or at.origin != url.origin:
-                return ""
-            return _macaroon_in(reply.read(_LONGEST_ANSWER))
+        for tries_left in reversed(range(_TRIES)):
+            dialogue.connection(url.origin)  # that it cannot be opened is another thing
+            try:
+                with dialogue.ask("POST", url, _ASKED_AS, body) as (reply, _):
+                    return _macaroon_in(reply.read(_LONGEST_ANSWER)) if is_success(reply) else ""
+            except (ConnectionLost, TransferTimeout) as error:
+                with self._lock:
+                    makes_some = self._macaroon_was_used
+                if makes_some:
+                    raise
+                if not tries_left:
+                    self._note(f"asked for a macaroon, {url.origin} does not answer: {error}")
+        return ""
 
 
 def _macaroon_in(answer: bytes) -> str:

@@ -7,6 +7,7 @@ from mpx.endpoints.web.third_party.handed import Handed
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import DestinationError, MpxError, SourceError
+from mpx.text import shown
 
 LARGE_BYTES = 16 << 20  # a file of more is worth several streams: servers ask for about so much at a time
 
@@ -42,6 +43,16 @@ class CopyWay:
     def other(self, file: FileTransfer) -> WebUrl:
         """Return the URL at the passive server."""
         return self.passive.url_of(file.source if self.is_pull else file.partial)
+
+    def why_not_told(self, file: FileTransfer) -> str:
+        """Return why a server is not told to copy a file; nothing where it may be.
+
+        One that knows no others copies within itself, where another file may have the final name.
+        """
+        if self.is_pull or file.partial != file.final or self.active.server.is_of_grids:
+            return ""
+        own = f"{self.active.origin.authority} might write over its own {shown(file.final)}"
+        return f"{own}: it is not known to write to other servers, and nothing is renamed (in place)"
 
     @property
     def activities(self) -> str:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, CopyRefusal
 from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.handing import Handing
@@ -46,7 +46,7 @@ class WebPairWorker(WebWorker):
         # This thread's own:
         self._way, self._handing, self._scheduler = way, handing, scheduler
         stop = context.failure.cancel.is_set
-        self._passive = WebDialogue(way.passive, stop)  # asked for macaroons
+        self._passive = WebDialogue(way.passive, stop, follows=False)  # asked for macaroons
         self._destination = WebDialogue(way.destination, stop)  # asked to remove
         self._copying = Copying(way, self.lanes, context.options.timeout_s, self._is_at)
         self._file: FileTransfer | None = None  # in hand
@@ -92,20 +92,25 @@ class WebPairWorker(WebWorker):
         return True
 
     def _carry(self, file: FileTransfer) -> None:
+        if why := self._way.why_not_told(file):
+            raise ThirdPartyRefused(why)
         self.open_session()
-        if file.was_stored:  # who was to copy it may do so still, into what has that name
+        if file.was_stored or file.was_begun:  # who was to copy it may do so still, into what has that name
             self._remove_partial(file)
         handed = self._handing.choose(file, self._passive)
         refusal = self._copy(file, handed)
         if refusal and refusal.is_about_credentials and (token := self._handing.instead_of(handed)):
             self._remove_partial(file)
             refusal, handed = self._copy(file, token), token
+        if refusal is not None and self._is_put_off(refusal, file):
+            return
         if refusal is not None:
             self._scheduler.give_up(file, self._what_means(refusal, file, handed))
             return
         self._left = None
         self._handing.proved(handed)
-        size_bytes = self._stored_bytes(file) if file.is_streamed else file.size_bytes
+        # Of a file whose source tells no size, what is stored; other sizes are compared before it is renamed.
+        size_bytes = file.size_bytes if file.listed_bytes is not None else self._stored_bytes(file)
         self._is_at(size_bytes)
         file.landed(0, size_bytes)
         if file.is_streamed:
@@ -121,12 +126,17 @@ class WebPairWorker(WebWorker):
 
     def _stored_bytes(self, file: FileTransfer) -> int:
         """Ask how much was stored of a file whose source tells no size that counts."""
+        size_bytes = self._told_of_partial(file)
+        if size_bytes is None:
+            place = self._way.destination.origin
+            raise ThirdPartyRefused(f"{place} does not tell how much of {file.source} it has stored")
+        return size_bytes
+
+    def _told_of_partial(self, file: FileTransfer) -> int | None:
+        """Ask the destination how much it has of a file; None where it does not tell."""
         url = self._way.destination.url_of(file.partial)
         with self._destination.ask("HEAD", url) as (reply, _):
-            size_bytes = reply.told_bytes if is_success(reply) else None
-        if size_bytes is None:
-            raise ThirdPartyRefused(f"{url.origin} does not tell how much of {file.source} it has stored")
-        return size_bytes
+            return reply.told_bytes if is_success(reply) else None
 
     def _is_at(self, size_bytes: int) -> None:
         """Take how much of a file has been copied; what is told at once has come since it was told last."""
@@ -139,6 +149,24 @@ class WebPairWorker(WebWorker):
 
     # --- refusals ------------------------------------------------------------------------------------
 
+    def _is_put_off(self, refusal: CopyRefusal, file: FileTransfer) -> bool:
+        """Have others copied first, where it may be this file that is refused, not this way of copying."""
+        is_first = not self.context.events.inbound.is_set()
+        if not (is_first and refusal.may_be_of_file and self.context.queue.has_others):
+            return False
+        if not self._handing.may_put_off(file):
+            return False
+        self.context.queue.put_again(file, last=True)
+        return True
+
+    def _is_let_in(self, file: FileTransfer) -> bool:
+        """Ask the server that refuses us a file with 401 something else, which it may answer all the same."""
+        with (
+            contextlib.closing(WebDialogue(self._way.active, self.context.failure.cancel.is_set)) as dialogue,
+            dialogue.ask("HEAD", self._way.asked_at(file)) as (reply, _),
+        ):
+            return is_success(reply) or reply.status in MISSING
+
     def _what_means(self, refusal: CopyRefusal, file: FileTransfer, handed: Handed) -> MpxError:
         """Return what is wrong with a file; raises what concerns all, or may be tried again.
 
@@ -150,9 +178,13 @@ class WebPairWorker(WebWorker):
         if isinstance(error, (NoSpace, ServerBusy, TransferTimeout)):
             raise error
         if not self.context.events.inbound.is_set():
+            if refusal.is_unexplained and not file.failures and self._told_of_partial(file):
+                raise ConnectionLost(refusal.text)  # after some of it: this way may work next time
             raise ThirdPartyRefused(refusal.text)
         if isinstance(error, AuthenticationError):
-            raise error
+            if not self._is_let_in(file):
+                raise error
+            return self._way.kind_here(f"{refusal.text} for this file")
         if error is not None and not error.may_retry:
             return error
         if error is None and refusal.status is not None and 400 <= refusal.status < 500:

@@ -1,0 +1,117 @@
+"""URLs as users have them: with encoded slashes, signed for one file, of hosts with other letters."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from web.lying import LARGE, NAME, SECRET, SMALL, Outcome, copied, down, exact, first
+from web.scripted_http import Answer, Exchange, Script, ScriptedHttp
+
+from mpx.endpoints.web.url import origin_of
+from mpx.location import parse_location
+from mpx.net import tcp
+
+SIGNED = f"{NAME}?X-Signature={SECRET}"
+
+
+@pytest.mark.parametrize("path", ["/api/group%2Fproject/raw", "/api/group%2fproject/a%20b%C3%A9;v=1+2"])
+def test_a_slash_that_is_encoded_stays_so(path: str, tmp_path: Path) -> None:
+    """It is part of a name there; in between two names it would be another URL."""
+
+    def strict(exchange: Exchange) -> Answer:
+        is_asked = exchange.asked.target == f"{path}?ref=a%2Fb"
+        return Answer(200, {}, SMALL) if is_asked else Answer(404)
+
+    with ScriptedHttp(dict.fromkeys(("GET", "HEAD"), strict), is_dav=False) as server:
+        outcome = copied(f"{server.origin}{path}?ref=a%2Fb", tmp_path / "file", retries=0)
+    assert outcome.code == 0, outcome
+    assert (tmp_path / "file").read_bytes() == SMALL
+
+
+def test_a_host_with_other_letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is asked for by the name that it has in the DNS (RFC 5891)."""
+    place = f"http://xn--n3h.example{NAME}"
+    with ScriptedHttp({}, {place: SMALL}, is_dav=False) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        assert copied(f"http://☃.example{NAME}", tmp_path / "file").code == 0
+        assert {each.headers["host"] for each in proxy.heard} == {"xn--n3h.example"}
+    assert (tmp_path / "file").read_bytes() == SMALL
+
+
+def test_an_address_that_is_on_an_interface() -> None:
+    """Which the kernel is told, and no server."""
+    place = parse_location("https://[fe80::1%25lo]:8443/x")
+    ((_, address),) = tcp.resolve(place.host, place.port, socket.AF_UNSPEC)
+    assert address == (f"fe80::1%{socket.if_nametoindex('lo')}", 8443)
+    assert origin_of(place).authority == "[fe80::1]:8443"
+
+
+# --- signed for writing --------------------------------------------------------------------------------
+
+
+def signed(exchange: Exchange) -> Answer | None:
+    """Let in who stores that one file, and nobody else."""
+    is_let_in = exchange.asked.method == "PUT" and exchange.asked.target == SIGNED
+    exchange.body()
+    return exchange.usual() if is_let_in else Answer(403, {}, b"<Error>AccessDenied</Error>")
+
+
+def stored(content: bytes, tmp_path: Path, script: Script | None = None, **options: object) -> Outcome:
+    methods = ("OPTIONS", "HEAD", "GET", "PUT", "MOVE", "PROPFIND", "MKCOL", "DELETE")
+    (tmp_path / "src").write_bytes(content)
+    with ScriptedHttp({**dict.fromkeys(methods, signed), **(script or {})}, is_dav=False) as server:
+        outcome = copied(tmp_path / "src", f"{server.origin}{SIGNED}", **options)
+        assert (server.files.get(NAME) == content) == (outcome.code == 0), outcome
+        assert all(each.target == SIGNED for each in server.asked("PUT"))
+        assert not server.asked("MOVE") and not server.asked("MKCOL") and not server.asked("DELETE")
+    return outcome
+
+
+@pytest.mark.parametrize("content", [SMALL, LARGE, b""], ids=["small", "large", "empty"])
+def test_a_url_that_is_signed_for_one_file_to_be_stored(content: bytes, tmp_path: Path) -> None:
+    outcome = stored(content, tmp_path)
+    assert outcome.code == 0, outcome
+    assert any("not atomic" in note for note in outcome.notes)
+    assert any("does not tell the size" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize("status", [400, 401, 405])
+def test_what_else_servers_say_to_who_asks_about_such_a_file(status: int, tmp_path: Path) -> None:
+    script: Script = dict.fromkeys(("OPTIONS", "HEAD", "GET", "PROPFIND"), lambda _: Answer(status))
+    assert stored(SMALL, tmp_path, script).code == 0
+
+
+def test_a_file_that_may_be_there_is_not_replaced_by_who_forbids_that(tmp_path: Path) -> None:
+    """Nobody can tell whether it is."""
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp(dict.fromkeys(("OPTIONS", "HEAD", "GET", "PUT"), signed), is_dav=False) as server:
+        copied(tmp_path / "src", f"{server.origin}{SIGNED}", overwrite="never")
+        assert not server.asked("PUT")
+
+
+# --- connections that nobody has used for some time -----------------------------------------------------
+
+
+def times_out(exchange: Exchange) -> None:
+    """Answer, and say then that nothing came, as HAProxy does; what comes after all is not read."""
+    exchange.say(exchange.usual().packed(is_head=exchange.asked.method == "HEAD"))
+    exchange.say(b"HTTP/1.1 408 Request Time-out\r\nConnection: close\r\nContent-Length: 5\r\n\r\nlate\n")
+    exchange.hold()
+
+
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+def test_a_time_out_of_what_nobody_asked(content: bytes, tmp_path: Path) -> None:
+    """It is the end of a connection, and no failed attempt."""
+    with ScriptedHttp({"GET": times_out}, {NAME: content}) as server:
+        outcome = down(server, tmp_path, streams=2, retries=0)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
+    assert not [note for note in outcome.notes if "408" in note]
+
+
+def test_a_time_out_of_a_question(tmp_path: Path) -> None:
+    """One that answers the first request of a connection is none of those."""
+    with ScriptedHttp({"GET": first(2, lambda _: Answer(408, ends=True))}, {NAME: SMALL}) as server:
+        outcome = down(server, tmp_path, retries=3)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
