@@ -235,7 +235,9 @@ class SftpWorker(SessionWorker):
         file.close()
         if file.is_claimed:
             return
-        if file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
+        if self._whole_files:
+            self.context.queue.put_again(file)  # from its first byte
+        elif file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
             self.context.queue.put_again(file)
         elif file.is_streamed:
             scheduler.give_back(file, 0, 0)
