@@ -24,6 +24,7 @@ _SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *_USUAL_PORTS)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
 _SCHEMES = (*_SERVERS, "file")
 _SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
+_IS_HOME = re.compile(r"/~(/|\Z)")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 _SECRET = re.compile(r"sig|token|key|secret|password|credential|auth|policy", re.IGNORECASE)
 _ENCODED_SLASH, _LONE_PERCENT = re.compile("%2[Ff]"), re.compile("%(?![0-9A-Fa-f]{2})")
@@ -48,10 +49,13 @@ class Location:
         if self.scheme == "file":
             return self.name
         user = f"{quote(self.user, errors='surrogateescape')}@" if self.user else ""
-        name = self.name if self.name.startswith("/") else f"/~/{self.name}"
-        if self.scheme in ROOT_PORTS:
-            name = f"/{name}"  # as XRootD's own tools have it
-        path = self.path or quote(name, errors="surrogateescape")
+        path = self.path or quote(self.name, errors="surrogateescape")
+        if not path.startswith("/"):
+            path = f"/~/{path}"
+        elif self.scheme in ROOT_PORTS:
+            path = f"/{path}"  # as XRootD's own tools have it
+        elif self.scheme not in (*WEB_PORTS, "s3") and _IS_HOME.match(path):  # not the login folder
+            path = path.replace("~", "%7E", 1)
         query = f"?{shown_query(self.query)}" if self.query else ""
         return f"{self.scheme}://{user}{self.authority}{path}{query}"
 
@@ -178,9 +182,7 @@ def _server(text: str, scheme: str) -> Location:
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
             raise UsageError(f"{text}: the name contains {what}, which FTP cannot carry; rename it")
-    if name == "/~":
-        name = "/~/"
-    if name.startswith("/~/"):
+    if _IS_HOME.match(slash + path):
         name = name[3:]
     elif not name:
         name = "/"

@@ -24,7 +24,7 @@ from mpx.units import counted
 TAKEOVER_S = 0.3  # what a worker needs longer for is taken over by an idle one
 TAIL = 4  # towards the end of a file pieces shrink to this part of what is left
 SMALLEST_PIECE = 256 * 1024  # no file is cut smaller for a retrieve in MODE E
-STUCK_S = 2.0  # as is what was asked for longer ago
+STUCK_S, STUCK_ANSWERS = 2.0, 2.0  # as is what was asked for longer ago, in seconds and in usual waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ class Taker:
     waits_s: float
     goodput: float  # bytes/s, more than 0
     is_idle: bool  # it was asked for nothing
+    answer_s: float = 0.0  # how long an answer is waited for, whoever asks
+    least: int = 0  # bytes that are worth a request
 
 
 class RangeScheduler:
@@ -87,11 +89,14 @@ class RangeScheduler:
         # What was taken over once already:
         self._doubled: WeakKeyDictionary[Fetch, RangeSet] = WeakKeyDictionary()
 
-    def take(self, limit: int) -> Piece | None:
-        """Return the next piece of at most `limit` bytes, opening further files; None: there is none now."""
+    def take(self, limit: int, least: int = 0) -> Piece | None:
+        """Return the next piece of at most `limit` bytes, opening further files; None: there is none now.
+
+        `least`: so large it is to be towards the end of a file, too, as fewer bytes are not worth a request.
+        """
         with self._lock:
             while True:
-                if piece := self._take_begun(limit):
+                if piece := self._take_begun(limit, least):
                     return piece
                 opened = self._open_next()
                 if opened is None:
@@ -102,11 +107,11 @@ class RangeScheduler:
                     return Piece(opened, 0, 0)
                 self._files.append(opened)
 
-    def _take_begun(self, limit: int) -> Piece | None:
+    def _take_begun(self, limit: int, least: int = 0) -> Piece | None:
         """Return the next piece of files that are open."""
         while self._files:
             file = self._files[0]
-            tail = max(file.todo_bytes // TAIL, self._smallest)
+            tail = max(file.todo_bytes // TAIL, self._smallest, least)
             is_small = file.size_bytes <= self._whole_bytes
             taken = file.take(self._whole_bytes if is_small else min(limit, tail), end_first=True)
             if taken:
@@ -237,12 +242,13 @@ class RangeScheduler:
         So much that it comes here as soon as the rest does there. None if all of it comes soon at the others.
         What was taken over already comes soon where it is now, or is late there, too, and taken over again.
         """
-        now, soon_s = time.monotonic(), TAKEOVER_S + taker.waits_s
+        now, soon_s = time.monotonic(), TAKEOVER_S + taker.waits_s + taker.answer_s
+        stuck_s, least = STUCK_S + STUCK_ANSWERS * taker.answer_s, max(self._smallest, taker.least)
         found: tuple[float, Pending, int, int] | None = None
         with self._lock:
             for late in sorted(pending, key=lambda entry: -entry.in_s):
                 fetch = late.fetch
-                is_stuck = taker.is_idle and now - fetch.sent_s >= STUCK_S
+                is_stuck = taker.is_idle and now - fetch.sent_s >= stuck_s
                 if (late.in_s < soon_s and not is_stuck) or (found and late.in_s <= found[0]):
                     continue
                 missing = fetch.missing().without(self._doubled.get(fetch, RangeSet()))
@@ -258,8 +264,8 @@ class RangeScheduler:
             if not found:
                 return None
             in_s, late, start, end = found
-            both = max(0.0, in_s - taker.waits_s) / (1 / taker.goodput + 1 / late.goodput)
-            start = max(start, end - min(limit, max(self._smallest, int(both))))
+            both = max(0.0, in_s - taker.waits_s - taker.answer_s) / (1 / taker.goodput + 1 / late.goodput)
+            start = max(start, end - min(limit, max(least, int(both))))
             if not taker.is_idle and taker.waits_s + (end - start) / taker.goodput > in_s:
                 return None  # it would come later here
             self._doubled.setdefault(late.fetch, RangeSet()).add(start, end)

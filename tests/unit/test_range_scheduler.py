@@ -17,7 +17,7 @@ from mpx.endpoints.sftp.jobs import Job, Moving
 from mpx.endpoints.sftp.upload import Upload
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.range_scheduler import STUCK_S, Pending, Piece, RangeScheduler, Taker
+from mpx.engine.range_scheduler import STUCK_ANSWERS, STUCK_S, Pending, Piece, RangeScheduler, Taker
 from mpx.engine.stream import StreamTotals
 from mpx.errors import DestinationError, MpxError
 
@@ -98,6 +98,11 @@ class NoChannel:
 IDLE = Taker(0.0, 9e6, is_idle=True)
 
 
+def size_of(piece: Piece | None) -> int:
+    assert piece is not None
+    return piece.end - piece.start
+
+
 def busy_for(seconds: float) -> Taker:
     """One that is as quick, and has something to do."""
     return Taker(seconds, 9e6, is_idle=False)
@@ -152,6 +157,33 @@ def test_who_has_nothing_to_do_takes_what_was_asked_for_long_ago(monkeypatch: py
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     assert scheduler.take_over(soon, 1_000_000, busy_for(0.01)) is None
     assert scheduler.take_over(soon, 1_000_000, IDLE) is not None
+
+
+def test_what_all_wait_for_long_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler, file = RangeScheduler(a_context()), a_file(1_000_000)
+    soon = [a_late_one(file, 0, 1_000_000, 1e8)]
+    patient = Taker(0.0, 9e6, is_idle=True, answer_s=1.0)
+    now_s = time.monotonic() + STUCK_S
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    assert scheduler.take_over(soon, 1_000_000, patient) is None
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + STUCK_ANSWERS)
+    assert scheduler.take_over(soon, 1_000_000, patient) is not None
+
+
+def test_pieces_are_worth_a_request_towards_the_end_too() -> None:
+    context = a_context()
+    context.queue.put(FileTransfer("file", "file", ".file.part", FileInfo(Kind.FILE, 60_000_000)))
+    scheduler = RangeScheduler(context)
+    first, second, third = (size_of(scheduler.take(64_000_000, least)) for least in (0, 0, 30_000_000))
+    assert first == 15_000_000
+    assert second < first < 30_000_000 <= third
+    assert size_of(scheduler.take(64_000_000, 60_000_000)) == 60_000_000 - first - second - third
+    file = a_file(10_000_000)
+    late = [a_late_one(file, 0, 10_000_000, 1e6)]
+    worth = Taker(0.0, 1e6, is_idle=True, answer_s=1.0, least=8_000_000)
+    assert RangeScheduler(a_context()).take_over(late, 64_000_000, worth) == Piece(
+        file, 2_000_000, 10_000_000
+    )
 
 
 def test_what_was_taken_over_is_left_where_it_comes_soon_and_taken_again_where_it_does_not() -> None:

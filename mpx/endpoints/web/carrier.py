@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.answers import Answers
 from mpx.endpoints.web.download_worker import WebDownloadWorker
+from mpx.endpoints.web.request_cost import RequestCost
 from mpx.endpoints.web.upload_scheduler import UploadScheduler
 from mpx.endpoints.web.upload_worker import WebUploadWorker
 from mpx.endpoints.web.worker import WebWorker
@@ -65,6 +66,7 @@ class WebDownloadCarrier(WebCarrier):
     def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
         self._whole_files = whole_files
         self._answers, self._pipelining = Answers(access, context), access.pipelining
+        self._cost = RequestCost()
         self._downloads: list[WebDownloadWorker] = []
         super().__init__(access, context)
 
@@ -77,6 +79,7 @@ class WebDownloadCarrier(WebCarrier):
             self._scheduler,
             self._answers,
             self._pipelining,
+            self._cost,
             lambda worker: [other for other in list(self._downloads) if other is not worker],
             whole_files=self._whole_files,
         )

@@ -18,6 +18,7 @@ from mpx.endpoints.web.lanes import ReceivingLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.receiving import Receiver
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.request_cost import RequestCost
 from mpx.endpoints.web.request_order import ask_anew, ask_when_due, beside
 from mpx.endpoints.web.url import Origin
 from mpx.endpoints.web.worker import WebWorker
@@ -46,6 +47,7 @@ class WebDownloadWorker(WebWorker):
         scheduler: RangeScheduler,
         answers: Answers,
         pipelining: Pipelining,
+        cost: RequestCost,
         others: "Callable[[WebDownloadWorker], Sequence[WebDownloadWorker]]",
         *,
         whole_files: bool,
@@ -60,7 +62,7 @@ class WebDownloadWorker(WebWorker):
         self._fetches: list[WebFetch] = []  # asked for, in the order of their answers; others read it, too
         self._new_bytes = 0  # that had not arrived before
         self._before_bytes = 0  # the same, when progress was last noted
-        self._goodput = Goodput()
+        self._goodput = Goodput(cost)
         self._was_asked = False  # something, over a connection that could be opened
         self.lanes.is_needed = self._is_needed
 
@@ -166,7 +168,7 @@ class WebDownloadWorker(WebWorker):
         allowed = gate.take(self._goodput.piece_bytes)
         if not allowed:
             return None
-        piece = self._scheduler.take(allowed)
+        piece = self._scheduler.take(allowed, self._goodput.cost.least_bytes)
         if piece is None and not gate.is_shut:
             piece = self._take_over(allowed)
         gate.give_back(allowed - (piece.end - piece.start if piece else 0))
@@ -179,7 +181,8 @@ class WebDownloadWorker(WebWorker):
         if self._fetches and (left_s > AHEAD_S or not self.context.queue.is_listed):
             return None
         late = [each for other in self._others(self) for each in other.under_way()]
-        taker = Taker(left_s + self.lanes.connected_s, goodput, not self._fetches)
+        waits_s, cost = left_s + self.lanes.connected_s, self._goodput.cost
+        taker = Taker(waits_s, goodput, not self._fetches, cost.wait_s, cost.least_bytes)
         return self._scheduler.take_over(late, limit, taker)
 
     def _ask_ahead(self, fetch: WebFetch) -> None:
@@ -233,6 +236,7 @@ class WebDownloadWorker(WebWorker):
                 raise
             self._ask_again(fetch)  # a connection that was kept had ended
             return
+        self._goodput.answered(time.monotonic() - self.came_s)
         self.came_s = time.monotonic()
         behind = beside(fetch, self._fetches)
         if behind and self._answers.is_of_another(fetch, reply):
@@ -308,6 +312,7 @@ class WebDownloadWorker(WebWorker):
     def _end(self, fetch: WebFetch) -> None:
         """Settle what a fetch has brought; raises what its end means, where it came too soon."""
         assert fetch.reply is not None
+        self._goodput.ended(fetch.position - fetch.start)
         error = self._receiver.ended(fetch)
         now = self._read_check(fetch, fetch.reply)
         self._fetches.remove(fetch)

@@ -3,10 +3,10 @@
 import time
 
 from mpx.endpoints.web.fetch import FIRST_PIECE
+from mpx.endpoints.web.request_cost import LARGEST_PIECE, RequestCost
 
 OVER_S = 0.25
 PIECE_S = 1.0  # a piece lasts so long
-LARGEST_PIECE = 64 << 20
 AHEAD_S = 0.25  # and two round trips: as much is asked for ahead
 AT_FIRST = 1e6  # bytes/s, as long as nothing is known
 STARTS_S, STARTS_RTTS = 0.5, 10  # a connection grows for so long, and so many round trips
@@ -16,7 +16,10 @@ _LONGEST_S = 10 * OVER_S  # a longer time had a pause in it, and says nothing
 class Goodput:
     """Of one worker, whose thread counts; others read `guess`."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost: RequestCost) -> None:
+        """`cost`: of requests, which all workers share."""
+        self.cost = cost
+        self._waited_s, self._head_s = 0.0, 0.0  # for the answer under way, and when that began; 0: none is
         self._bytes_per_s = 0.0  # 0: not known
         self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought
         self._bytes = 0
@@ -38,6 +41,16 @@ class Goodput:
         """Note that a connection is opened."""
         self._began_s, self._began_bytes = time.monotonic(), 0
 
+    def answered(self, waited_s: float) -> None:
+        """Note that an answer begins, which was waited for so long."""
+        self._waited_s, self._head_s = waited_s, time.monotonic()
+
+    def ended(self, size: int) -> None:
+        """Note that an answer has ended, and how many bytes it has brought."""
+        if self._head_s:
+            self.cost.note(self._waited_s, size, time.monotonic() - self._head_s)
+        self._head_s = 0.0
+
     @property
     def guess(self) -> float:
         """Bytes/s, whether or not that is known."""
@@ -56,7 +69,8 @@ class Goodput:
     @property
     def piece_bytes(self) -> int:
         """How much is asked for at once."""
-        return int(min(max(self._bytes_per_s * PIECE_S, FIRST_PIECE), LARGEST_PIECE))
+        wanted = max(self._bytes_per_s * PIECE_S, FIRST_PIECE, self.cost.least_bytes)
+        return int(min(wanted, LARGEST_PIECE))
 
     def forget(self) -> None:
         """Take it for unknown again."""

@@ -101,10 +101,18 @@ class HttpReply:
             self._is_chunked, self._left = True, None
             return
         try:
-            told = [self.secrets.hidden_in(each) for each in self.all("Content-Length")]
-            self._left = headers.content_length(told)
+            self._left = headers.content_length(self.all("Content-Length"))
+        except headers.HeaderError:
+            raise self._lost(self._wrong_length()) from None
+
+    def _wrong_length(self) -> str:
+        """Say what is wrong with the length that is told."""
+        told = [self.secrets.hidden_in(each) for each in self.all("Content-Length")]
+        try:
+            headers.content_length(told)
         except headers.HeaderError as error:
-            raise self._lost(str(error)) from None
+            return str(error)
+        return "different lengths"  # but for what is hidden
 
     def all(self, name: str) -> list[str]:
         """Return the values of a header, of which there may be several."""
