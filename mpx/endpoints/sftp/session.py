@@ -298,7 +298,8 @@ class SftpSession:
         def keep(index: int, reply: Reply) -> None:
             nonlocal count
             count += 1
-            answers[index] = reply
+            # What comes next takes the place of data in the buffer.
+            answers[index] = Data(memoryview(bytes(reply.content))) if isinstance(reply, Data) else reply
 
         asked = 0
         while count < len(requests):

@@ -4,17 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.describe import info_of
 from mpx.endpoints.sftp.endpoint import SftpEndpoint
-from mpx.endpoints.sftp.refusals import is_missing
-from mpx.endpoints.sftp.session import extended
-from mpx.endpoints.sftp.wire import Attributes, Extended, Reply
-from mpx.endpoints.xrootd.capabilities import CHECKSUMS, XROOTD
-from mpx.endpoints.xrootd.meaning import parse_sum
+from mpx.endpoints.sftp.wire import Attributes
+from mpx.endpoints.xrootd.capabilities import XROOTD
+from mpx.endpoints.xrootd.file_sums import FileSums
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import FileInfo, Kind, Part
-from mpx.errors import MpxError, NoChecksum, UsageError
+from mpx.errors import MpxError, UsageError
 from mpx.text import quoted
 
 
@@ -69,27 +66,5 @@ class XrootdEndpoint(SftpEndpoint):
         parts: Sequence[Part],
         stop: Callable[[], bool],  # noqa: ARG002  the session asks it
     ) -> list[str | Exception]:
-        """See Endpoint. Of whole files; the server reads each for it."""
-        if algorithm not in CHECKSUMS:
-            return [NoChecksum(self._refusal(f"{self.location.host} computes no {algorithm}")) for _ in parts]
-        whole = [part for part in parts if part.is_whole]
-        fields = wire.text(algorithm.encode())
-        asked = [extended(wire.CHECKSUM, wire.name(part.name), fields) for part in whole]
-        # One by one: who asks for more than a server computes at once waits for half a minute, or for ever.
-        replies = [reply for each in asked for reply in self._ask([each])]
-        found = dict(zip(whole, replies, strict=True))
-        return [
-            self._sum(algorithm, part, found[part])
-            if part in found
-            else NoChecksum(self._refusal(f"{self.location.host} computes none of parts of files"))
-            for part in parts
-        ]
-
-    def _sum(self, algorithm: str, part: Part, reply: Reply) -> str | Exception:
-        if isinstance(reply, Extended):
-            found = parse_sum(reply.content, algorithm)
-            if found:
-                return found
-            return NoChecksum(self._refusal(f"{self.location.host} tells another checksum than {algorithm}"))
-        refusal = self._refused(reply, f"compute the {algorithm} of", part.name)
-        return refusal if is_missing(reply) else NoChecksum(refusal)
+        """See Endpoint. Of whole files."""
+        return FileSums(self._ask, self.location.host, self._refused, self._refusal).of(algorithm, parts)
