@@ -155,6 +155,7 @@ def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Sf
         options.ca,
         options.certificate,
         options.key,
+        _family(options),
     )
     tokens = BearerTokens(options.token_files)
     return ProgramLanes(location.host, lambda: XrootdProcess(location, told, tokens), note)

@@ -22,7 +22,7 @@ from mpx.location import parse_location
          "Unable to locate /f/x; not a directory"),
         (3005, "[3005] Unable to remove /d; directory not empty", Code.FAILURE,
          "Unable to remove /d; directory not empty"),
-        (3009, "", Code.FAILURE, ""),
+        (3009, "[3009] disk quota", Code.FAILURE, "no space left: disk quota"),
     ],
 )  # fmt: skip
 def test_refusals(errno: int, message: str, code: Code, words: str) -> None:

@@ -59,3 +59,20 @@ def test_the_data_server_is_told_to_copy_where_it_may_have_the_token(cluster: Cl
     report = copy(*places, permitted)
     assert (data.folder / "copied").read_bytes() == content
     assert any("(push)" in str(note) for note in report.notes)
+
+
+def test_by_its_own_protocol(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head has no file itself: a listing is of all its servers."""
+    head, data = cluster
+    monkeypatch.setenv("X509_CERT_DIR", str(head.trusted))
+    for name in ("tree/a", "tree/below/b"):
+        (data.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (data.folder / name).write_bytes(os.urandom(SIZE))
+    options = CopyOptions(recursive=True)
+    report = copy(f"{head.root_url}tree", str(tmp_path / "tree"), options)
+    assert report.files.moved == 2
+    for name in ("tree/a", "tree/below/b"):
+        assert (tmp_path / name).read_bytes() == (data.folder / name).read_bytes()
+    report = copy(str(tmp_path / "tree"), f"{head.root_url}up again", options)
+    assert report.files.moved == 2
+    assert (data.folder / "up again/below/b").read_bytes() == (tmp_path / "tree/below/b").read_bytes()

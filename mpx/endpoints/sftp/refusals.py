@@ -18,6 +18,7 @@ _WORDS = {
 }
 _USUAL = ("", "failure", "success", "permission denied", "no such file", "bad message", "end of file")
 _LONGEST_TOLD = 200  # characters
+_FREE_SOME = "free some and copy the same SRC to the same DST again"
 _LITTLE_BYTES = 1024 * 1024  # that are free, where a write failed: the disk is full
 
 
@@ -60,10 +61,9 @@ def cannot_send(reply: Reply, host: str, name: str) -> MpxError:
 def cannot_store(reply: Reply, host: str, name: str, free_bytes: int | None) -> MpxError:
     """Return what it means that the server does not store a file; `free_bytes`: what is free there."""
     is_failure = isinstance(reply, Status) and reply.code == Code.FAILURE
+    if isinstance(reply, Status) and "no space left" in reply.message.lower():
+        return NoSpace(f"no space at {host} for {name}: {shown(reply.message)[:_LONGEST_TOLD]}; {_FREE_SOME}")
     if is_failure and free_bytes is not None and free_bytes < _LITTLE_BYTES:
-        return NoSpace(
-            f"no space at {host} for {name}: {format_size(free_bytes)} left there; free some and copy the "
-            "same SRC to the same DST again"
-        )
+        return NoSpace(f"no space at {host} for {name}: {format_size(free_bytes)} left there; {_FREE_SOME}")
     quota = ", as it does where a quota is used up" if is_failure else ""
     return DestinationError(f"{host} cannot store {name}: {reason(reply)}{quota}")

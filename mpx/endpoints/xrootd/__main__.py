@@ -4,6 +4,7 @@ It serves SFTP on its standard input, which is a socket, to the mpx that started
 come by the environment, as the library takes them.
 """
 
+import contextlib
 import os
 import socket
 import sys
@@ -17,17 +18,20 @@ MOST_OPEN = 256
 
 def end(code: int, why: str) -> NoReturn:
     """End at once, from any thread, with a line for who reads what we say."""
-    os.write(2, f"{why}\n".encode("utf-8", "replace"))
+    with contextlib.suppress(OSError):  # it takes so much and no more
+        os.write(2, f"\n{why}\n".encode("utf-8", "replace"))
     os._exit(code)
 
 
 def main() -> None:
     """Serve until whoever started us has gone."""
+    connection = socket.socket(fileno=os.dup(0))
+    os.dup2(2, 1)  # what a plugin prints is no part of the dialogue
     try:
         from mpx.endpoints.xrootd.storage import XrootdStorage
     except ImportError as error:
         end(NO_LIBRARY, str(error))
-    with socket.socket(fileno=os.dup(0)) as connection:
+    with connection:
         StorageServer(XrootdStorage(sys.argv[1], end), connection, MOST_OPEN).serve()
     os._exit(0)  # threads of the library may still wait for what nobody needs
 

@@ -35,10 +35,16 @@ class XrootdEndpoint(SftpEndpoint):
     def check_name(self, name: str) -> None:
         """See Endpoint."""
         super().check_name(name)
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"the name {quoted(name)} is no UTF-8, in which XRootD has all names; rename it"
+            ) from None
         if "?" in name:
             raise UsageError(
-                f"the name {quoted(name)} has a ?, behind which XRootD takes what follows for no part of it; "
-                "rename it"
+                f"the name {quoted(name)} has a ?, behind which XRootD takes what follows for no part of it, "
+                "and mpx passes nothing on as such; use a name without it"
             )
 
     def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:

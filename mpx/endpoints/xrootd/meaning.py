@@ -9,9 +9,14 @@ from mpx.endpoints.sftp.wire import Attributes, Code, Status
 
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
 ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
-AUTHENTICATION = 204  # of the client: no login was accepted
+NO_LOGIN = frozenset({110, 204})  # of the client: TLS was not agreed on, no login was accepted
+LOST = frozenset(
+    {*range(101, 110), 203, 206, 207}
+)  # of the client: there is no server, or it does not answer
 FILE_SYSTEM = 3005  # kXR_FSError
 
+_FULL = (3009, 3021)  # kXR_NoSpace, kXR_overQuota
+LOCKED = 3003  # kXR_FileLocked: another client writes it, or one that was lost a moment ago
 _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
     3011: Code.NO_SUCH_FILE,  # kXR_NotFound
@@ -29,7 +34,8 @@ def refusal(errno: int, message: str) -> Status:
     """Return what it means that a server refuses something. What is below a file does not exist."""
     is_below_file = errno == FILE_SYSTEM and "not a directory" in message
     code = Code.NO_SUCH_FILE if is_below_file else _CODES.get(errno, Code.FAILURE)
-    return Status(code, told(message))
+    full = "no space left: " if errno in _FULL or "no space left" in message else ""
+    return Status(code, f"{full}{told(message)}")
 
 
 def told(message: str) -> str:

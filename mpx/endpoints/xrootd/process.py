@@ -1,6 +1,7 @@
 """The process that has XRootD's client library, and what it is told by its environment."""
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -15,7 +16,6 @@ from mpx.location import Location
 from mpx.text import shown
 
 _LONGEST_TOLD = 300  # characters of what it said
-_SUBSTREAMS = 4  # connections for the data of one session, beside that for its requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class XrootdOptions:
     ca: str | None = None  # a file or a folder
     certificate: str | None = None  # a proxy, where no key is named
     key: str | None = None
+    family: int = socket.AF_UNSPEC
 
 
 class XrootdProcess(ChildProcess):
@@ -60,8 +61,9 @@ class XrootdProcess(ChildProcess):
             )
         if code == NO_LOGIN:
             return AuthenticationError(
-                f"{self.host} accepts none of the credentials that were found: {told}; get a token "
-                "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it"
+                f"{self.host} accepts none of the credentials that were found, or is not trusted: {told}; "
+                "get a token (BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by "
+                "--ca or X509_CERT_DIR"
             )
         return ConnectionLost(f"{self.host}, by XRootD: {told}")
 
@@ -78,8 +80,14 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
     }
     if token:
         told["BEARER_TOKEN"] = token
+    if options.family == socket.AF_INET:
+        told["XRD_NETWORKSTACK"] = "IPv4"
+    elif options.family == socket.AF_INET6:
+        told["XRD_NETWORKSTACK"] = "IPv6"
     if options.certificate:
-        told["X509_USER_PROXY" if not options.key else "X509_USER_CERT"] = options.certificate
+        for name in ("X509_USER_PROXY", "X509_USER_CERT", "X509_USER_KEY"):
+            told.pop(name, None)  # what is named takes the place of all that is inherited
+        told["X509_USER_CERT" if options.key else "X509_USER_PROXY"] = options.certificate
     if options.key:
         told["X509_USER_KEY"] = options.key
     if options.ca:

@@ -2,6 +2,8 @@
 
 import itertools
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -34,6 +36,9 @@ from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 from mpx.endpoints.xrootd.open_file import OpenFile
 
 NAMES_AT_ONCE = 500
+OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
+ENDS_WITHIN_S = 2.0  # with what is open, however long its server takes
+_ALL_OF_IT = DirListFlags.STAT | DirListFlags.LOCATE | DirListFlags.MERGE  # of each server of a cluster
 DONE = Status(Code.OK)
 _UNKNOWN = Status(Code.FAILURE, "no such handle")
 _FILE_MODE = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
@@ -51,7 +56,7 @@ class XrootdStorage:
         self._lost = lost
         self._server = client.FileSystem(url)
         self._files: dict[bytes, OpenFile] = {}
-        self._listings: dict[bytes, list[FolderEntry]] = {}
+        self._listings: dict[bytes, deque[FolderEntry]] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # held to use what is open: answers come from threads of the library
 
@@ -86,15 +91,17 @@ class XrootdStorage:
         """See Storage."""
         with self._lock:
             files, self._files = list(self._files.values()), {}
+        left = threading.Semaphore(0)
         for each in files:
-            each.file.close()
+            each.file.close(callback=lambda *_: left.release())
+        until_s = time.monotonic() + ENDS_WITHIN_S
+        for _ in files:
+            left.acquire(timeout=max(0.0, until_s - time.monotonic()))
 
     # --- names -----------------------------------------------------------------------------------------
 
     def _stat(self, asked: Asked, answer: Answer) -> None:
-        self._start(
-            self._server.stat, answer, lambda found: Described(_attributes(found)), _text(asked.subject)
-        )
+        self._start(self._server.stat, answer, _described, _text(asked.subject))
 
     def _list(self, asked: Asked, answer: Answer) -> None:
         def listed(found: Any) -> Handle:
@@ -105,9 +112,9 @@ class XrootdStorage:
                 )
                 for entry in found
             ]
-            return Handle(self._keep(self._listings, entries))
+            return Handle(self._keep(self._listings, deque(entries)))
 
-        self._start(self._server.dirlist, answer, listed, _text(asked.subject), DirListFlags.STAT)
+        self._start(self._server.dirlist, answer, listed, _text(asked.subject), _ALL_OF_IT)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
@@ -115,8 +122,7 @@ class XrootdStorage:
             if left is None:
                 answer(_UNKNOWN)
                 return
-            some = left[:NAMES_AT_ONCE]
-            del left[:NAMES_AT_ONCE]
+            some = [left.popleft() for _ in range(min(NAMES_AT_ONCE, len(left)))]
         answer(Names(tuple(some)) if some else Status(Code.EOF))
 
     def _make_folder(self, asked: Asked, answer: Answer) -> None:
@@ -139,10 +145,11 @@ class XrootdStorage:
         else:
             self._start(self._server.truncate, answer, _done, _text(asked.subject), size_bytes)
 
-    @staticmethod
-    def _real_path(asked: Asked, answer: Answer) -> None:
+    def _real_path(self, asked: Asked, answer: Answer) -> None:
+        """Answer once the server has, as this is what the round-trip time is measured by."""
         name = asked.subject
-        answer(one_name(name if name.startswith(b"/") else b"/" + name.removeprefix(b".")))
+        path = name if name.startswith(b"/") else b"/" + name.removeprefix(b".")
+        self._start(self._server.ping, answer, lambda _: one_name(path))
 
     def _ask_extension(self, asked: Asked, answer: Answer) -> None:
         if asked.extension == wire.POSIX_RENAME:
@@ -156,29 +163,43 @@ class XrootdStorage:
     def _open(self, asked: Asked, answer: Answer) -> None:
         flags, url = asked.flags, f"{self._url}{_text(asked.subject)}"
         if not flags & Open.WRITE:
-            self._begin(url, OpenFlags.READ, answer, None)
+            self._begin(url, OpenFlags.READ, answer)
         elif flags & Open.TRUNCATE:
-            self._begin(url, OpenFlags.DELETE, answer, None)
+            self._begin(url, OpenFlags.DELETE, answer)
         elif flags & Open.CREATE:
-            self._begin(url, OpenFlags.UPDATE, answer, OpenFlags.NEW)
+            self._begin(url, OpenFlags.UPDATE, answer, where_missing=OpenFlags.NEW)
         else:
-            self._begin(url, OpenFlags.UPDATE, answer, None)
+            self._begin(url, OpenFlags.UPDATE, answer)
 
-    def _begin(self, url: str, flags: int, answer: Answer, where_missing: int | None) -> None:
-        """Open a file; where it does not exist, once more with other flags."""
+    def _begin(
+        self, url: str, flags: int, answer: Answer, where_missing: int = 0, tries: int = OPEN_TRIES
+    ) -> None:
+        """Open a file; where it does not exist, once more with other flags.
+
+        One that is open for another client may be so for one that was lost a moment ago: it is tried again.
+        """
         file = client.File()
 
         def opened(status: Any, _found: Any, _hosts: Any) -> None:
             if status.ok:
                 answer(Handle(self._keep(self._files, OpenFile(file))))
                 return
+            is_locked = status.code == meaning.ERROR_RESPONSE and status.errno == meaning.LOCKED
             reply = self._refused(status)
-            if where_missing is not None and reply.code == Code.NO_SUCH_FILE:
-                self._begin(url, where_missing, answer, None)
+            if where_missing and reply.code == Code.NO_SUCH_FILE:
+                self._begin(url, where_missing, answer, tries=tries)
+            elif is_locked and tries > 1:
+                again = partial(self._begin, url, flags, answer, where_missing, tries - 1)
+                threading.Timer(OPEN_AGAIN_S, again).start()
             else:
                 answer(reply)
 
-        self._check(file.open(url, flags, _FILE_MODE, callback=opened), answer)
+        try:
+            status = file.open(url, flags, _FILE_MODE, callback=opened)
+        except (ValueError, TypeError) as error:
+            answer(_not_taken(error))
+        else:
+            self._check(status, answer)
 
     def _close(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
@@ -240,9 +261,18 @@ class XrootdStorage:
         """Have the library do something, and answer when it has done it."""
 
         def done(status: Any, found: Any, _hosts: Sequence[Any] | None) -> None:
-            answer(then(found) if status.ok else self._refused(status))
+            try:
+                reply = then(found) if status.ok else self._refused(status)
+            except Exception as error:
+                reply = Status(Code.FAILURE, f"what XRootD answers cannot be read: {error}")
+            answer(reply)
 
-        self._check(does(*words, callback=done), answer)
+        try:
+            status = does(*words, callback=done)
+        except (ValueError, TypeError) as error:
+            answer(_not_taken(error))
+        else:
+            self._check(status, answer)
 
     def _check(self, status: Any, answer: Answer) -> None:
         """Answer at once what the library does not even begin."""
@@ -253,8 +283,11 @@ class XrootdStorage:
         """Return what a refusal means; does not return where there is no server any more."""
         if status.code == meaning.ERROR_RESPONSE:
             return meaning.refusal(status.errno, status.message)
-        code = NO_LOGIN if status.code == meaning.AUTHENTICATION else GONE
-        return self._lost(code, meaning.told(status.message))
+        if status.code in meaning.NO_LOGIN:
+            return self._lost(NO_LOGIN, meaning.told(status.message))
+        if status.code in meaning.LOST:
+            return self._lost(GONE, meaning.told(status.message))
+        return Status(Code.FAILURE, meaning.told(status.message))
 
 
 def _text(name: bytes) -> str:
@@ -263,6 +296,10 @@ def _text(name: bytes) -> str:
 
 def _attributes(found: Any) -> Attributes:
     return meaning.attributes(found.size, found.flags, found.modtime)
+
+
+def _not_taken(error: Exception) -> Status:
+    return Status(Code.BAD_MESSAGE, f"XRootD's library does not take that: {error}")
 
 
 def _described(found: Any) -> Described:
