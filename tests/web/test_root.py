@@ -1,5 +1,6 @@
 """XRootD by its own protocol: what is peculiar to a library in processes of its own."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -29,9 +30,10 @@ def with_the_library() -> list[int]:
     """The processes of this one that have it."""
     found = []
     for task in Path("/proc/self/task").iterdir():
-        for each in (task / "children").read_text().split():
-            if b"mpx.endpoints.xrootd" in Path(f"/proc/{each}/cmdline").read_bytes():
-                found.append(int(each))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread or a process has ended
+            for each in (task / "children").read_text().split():
+                if b"mpx.endpoints.xrootd" in Path(f"/proc/{each}/cmdline").read_bytes():
+                    found.append(int(each))
     return found
 
 
@@ -111,6 +113,15 @@ def test_tokens(here: Path, root_site: Site, web_servers: SharedServers) -> None
     assert (here / "got0").read_bytes() == b"what it has"
     nobody = mpx_there("copy", root_site.url_of("file"), here / "no", BEARER_TOKEN="")
     refused(nobody, 5, "accepts none of the credentials", "BEARER_TOKEN_FILE")
+
+
+def test_names_that_are_no_utf_8(here: Path, root_site: Site) -> None:
+    """The library has all names in it: a folder with another one is refused, and nothing waits for it."""
+    root_site.write("good", b"1")
+    (root_site.folder / os.fsdecode(b"bad \xff")).touch()
+    refused(mpx_there("copy", "-r", root_site.url_of(""), here / "got"), 3, "cannot")
+    (here / os.fsdecode(b"bad \xff")).write_bytes(b"2")
+    refused(mpx_there("copy", here / os.fsdecode(b"bad \xff"), root_site.url_of("")), 2, "no UTF-8")
 
 
 def test_the_library_is_missing(here: Path, root_site: Site) -> None:

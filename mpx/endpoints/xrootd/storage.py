@@ -40,9 +40,19 @@ OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
 ENDS_WITHIN_S = 2.0  # with what is open, however long its server takes
 _ALL_OF_IT = DirListFlags.STAT | DirListFlags.LOCATE | DirListFlags.MERGE  # of each server of a cluster
 DONE = Status(Code.OK)
+Done = Callable[[Any, Any, Sequence[Any] | None], None]  # of the library: status, what was found, hosts
 _UNKNOWN = Status(Code.FAILURE, "no such handle")
 _FILE_MODE = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
 _FOLDER_MODE = _FILE_MODE | AccessMode.UX | AccessMode.GX | AccessMode.OX
+
+
+class _Begun:
+    """What the library says of a request that it has begun."""
+
+    ok = True
+
+
+_BEGUN = _Begun()
 
 
 class XrootdStorage:
@@ -114,7 +124,22 @@ class XrootdStorage:
             ]
             return Handle(self._keep(self._listings, deque(entries)))
 
-        self._start(self._server.dirlist, answer, listed, _text(asked.subject), _ALL_OF_IT)
+        name = _text(asked.subject)
+
+        def ask(callback: Done) -> None:
+            """Wait for it: with a callback the library lists one server of a cluster, which may have none."""
+            try:
+                status, found = self._server.dirlist(name, _ALL_OF_IT)
+            except Exception as error:
+                answer(_not_read(error))
+            else:
+                callback(status, found, None)
+
+        def begin(*, callback: Done) -> Any:
+            threading.Thread(target=ask, args=(callback,), daemon=True).start()
+            return _BEGUN
+
+        self._start(begin, answer, listed)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
@@ -264,7 +289,7 @@ class XrootdStorage:
             try:
                 reply = then(found) if status.ok else self._refused(status)
             except Exception as error:
-                reply = Status(Code.FAILURE, f"what XRootD answers cannot be read: {error}")
+                reply = _not_read(error)
             answer(reply)
 
         try:
@@ -296,6 +321,10 @@ def _text(name: bytes) -> str:
 
 def _attributes(found: Any) -> Attributes:
     return meaning.attributes(found.size, found.flags, found.modtime)
+
+
+def _not_read(error: Exception) -> Status:
+    return Status(Code.FAILURE, f"what XRootD answers cannot be read: {error}")
 
 
 def _not_taken(error: Exception) -> Status:
