@@ -78,6 +78,7 @@ class CommitWork:
     note: OnNote
     outcomes: CommitOutcomes
     may_connect: Callable[[float], bool]  # before there is anything to do; waits so long for that
+    replaces: bool  # what has come to the destination meanwhile
 
 
 class CommitSession(threading.Thread):
@@ -287,6 +288,7 @@ class CommitSession(threading.Thread):
                 size_bytes=file.size_bytes,
                 has_holes=file.hole_bytes > 0,
                 is_synced=file.is_synced,
+                replaces=self._shared.replaces,
             )
             for file in ready
         ]

@@ -29,6 +29,7 @@ class DavQuirks:
     plain_destination: bool = False  # it takes the Destination of MOVE as it stands, without decoding it
     destination_form: DestinationForm = DestinationForm.URL  # that it takes, as far as was seen
     hides_new: bool = False  # it says that it has made a folder which was there before (201, not 405)
+    shows_new: bool = False  # it was seen not to do so
     # It ends a connection with most refusals, also that nothing has a name. XRootD 5.5 crashes soon where
     # more was asked behind that.
     ends_at_errors: bool = False
