@@ -38,6 +38,7 @@ class DavQuirks:
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
     cuts_at: str = ""  # what in a name ends it, so that it is taken for another one
     is_mapped: bool = False  # it names itself without the first folders of its URL
+    lists_plain: bool | None = False  # names as they are, not encoded; None: perhaps, and nobody has looked
     misnames: bool = False  # it was seen to give a file another name, which had no encoded character
     proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
 
@@ -80,7 +81,12 @@ def quirks_of(reply: HttpReply) -> DavQuirks:
     if server.startswith("xrootd"):  # 5.5: of a Destination it cuts off what is no printable ASCII at the end
         unfit = re.compile(r"[\x00-\x1f\x7f?]|[^\x21-\x7e]\Z")
         return DavQuirks(
-            plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit, cuts_at="?"
+            plain_destination=True,
+            hides_new=True,
+            ends_at_errors=True,
+            unfit=unfit,
+            cuts_at="?",
+            lists_plain=None,  # XRootD itself does so, and others that stand behind that name need not
         )
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
         return DavQuirks(unfit=re.compile("[?#;]"))
