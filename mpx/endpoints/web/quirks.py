@@ -35,6 +35,7 @@ class DavQuirks:
     ends_at_errors: bool = False
     dates_files: bool = False  # it gives a file the time that is the Date of the PUT
     keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
+    refuses_parts: bool = False  # of files, or takes each for the whole: nothing is to be tried
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
     cuts_at: str = ""  # what in a name ends it, so that it is taken for another one
     is_mapped: bool = False  # it names itself without the first folders of its URL
@@ -86,9 +87,10 @@ def quirks_of(reply: HttpReply) -> DavQuirks:
             ends_at_errors=True,
             unfit=unfit,
             cuts_at="?",
+            refuses_parts=True,
             lists_plain=None,  # XRootD itself does so, and others that stand behind that name need not
         )
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
-        return DavQuirks(unfit=re.compile("[?#;]"))
+        return DavQuirks(unfit=re.compile("[?#;]"), refuses_parts=True)
     # Unless nginx stands before another server, which `keeps_times` shows:
     return DavQuirks(dates_files=server.startswith("nginx"))
