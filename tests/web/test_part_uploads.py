@@ -4,8 +4,10 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
+from mpx_command import mpx as mpx_command
 from sites import Site, partials
 from web.servers.xrootd import XrootdSite
 from web.shared_servers import SharedServers, with_environment
@@ -107,6 +109,7 @@ def test_what_is_not_there_any_more_is_sent_again(
     with pytest.raises(Interrupted):
         mpx.copy(*ends, mpx.CopyOptions(rate_bps=RATE_BPS), on_progress=stop, cancel=cancel)
     (partial,) = partials(apache.folder)
+    assert f" bytes in {unquote(apache.url_of(partial.name))}\n" in mpx_command("unfinished").out
     if becomes == "removed":
         partial.unlink()
     else:
