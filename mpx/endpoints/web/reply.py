@@ -100,11 +100,12 @@ class HttpReply:
                 raise self._lost(f"it encodes what it sends ({encoding_shown}), which nobody asked for")
             self._is_chunked, self._left = True, None
             return
+        told = self.all("Content-Length")
         try:
-            told = [self.secrets.hidden_in(each) for each in self.all("Content-Length")]
             self._left = headers.content_length(told)
-        except headers.HeaderError as error:
-            raise self._lost(str(error)) from None
+        except headers.HeaderError:
+            said = self.secrets.hidden_in(", ".join(told))  # before it is cut
+            raise self._lost(f"not a length in bytes: {quoted(said[:_MOST_SHOWN])}") from None
 
     def all(self, name: str) -> list[str]:
         """Return the values of a header, of which there may be several."""
