@@ -120,7 +120,9 @@ class Committer:
             self._incomplete_folders.add(posixpath.dirname(file.final))
         self._verify_queue.drop(file)
         is_in_place = file.partial == file.final  # and perhaps still the old file
-        if not keep or (file.is_small and not isinstance(error, NotRenamed) and not is_in_place):
+        may_be_untouched = is_in_place and not file.arrived_bytes
+        is_short = file.is_small and not isinstance(error, NotRenamed) and not is_in_place
+        if not keep or is_short or may_be_untouched:
             self._verify_queue.discard(file)
         self.failed(file.source, error, file.listed_bytes or 0)
         self._queue.settle(file)

@@ -225,8 +225,8 @@ class CommitSession(threading.Thread):
         verify_queue = self._shared.verify_queue
         while not self._stopping() and (file := verify_queue.take_discarded()) is not None:
             try:
-                self._endpoints()[1].remove(file.partial)
-                self._shared.outcomes.removed(file)
+                if _is_removed(file, self._endpoints()[1]):
+                    self._shared.outcomes.removed(file)
             except (ConnectionLost, TransferTimeout):
                 self._close()  # its replies may be out of step
                 return
@@ -358,6 +358,19 @@ class CommitSession(threading.Thread):
         if not destination.find_out().is_faithful and file.partial != file.final:
             with contextlib.suppress(DestinationError):
                 destination.remove(aside_name(file.partial, file.final))
+
+
+def _is_removed(file: FileTransfer, destination: Endpoint) -> bool:
+    """Remove the partial file of one that was given up; tell whether nothing of it is left.
+
+    What was to be written in place, and of which nothing was stored as far as is known, stays: it is shown to
+    be untouched, or not.
+    """
+    if file.partial == file.final and not file.arrived_bytes:
+        now = destination.stat(file.final)
+        return now is None or (now == file.replaces and bool(now.modified_s or now.tag))
+    destination.remove(file.partial)
+    return True
 
 
 def _lost(file: FileTransfer, stored_bytes: int | None) -> IntegrityError:
