@@ -30,6 +30,7 @@ from mpx.transfer import lost_renames
 from mpx.transfer.both_servers import BothServers
 from mpx.transfer.compare import compare
 from mpx.transfer.ends import Ends
+from mpx.transfer.taken_names import taken_names
 from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
 from mpx.units import counted
 
@@ -277,6 +278,9 @@ class CommitSession(threading.Thread):
         for file in renamed:
             self._remove_aside(file, destination)
         ready = [file for file in ready if file not in renamed]
+        if not self._shared.replaces:
+            errors |= taken_names(ready, destination)
+            ready = [file for file in ready if file not in errors]
         commits = [
             Commit(
                 file.partial,
