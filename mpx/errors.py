@@ -52,6 +52,13 @@ class DestinationError(MpxError):
     exit_code = 4
 
 
+class IsThere(DestinationError):
+    """A file of that name has come to the destination meanwhile, and none is to be replaced."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} has come into being meanwhile; --overwrite never leaves it as it is")
+
+
 class NotRenamed(DestinationError):
     """A complete partial file could not be renamed, and an older file of that name is gone; it is kept."""
 

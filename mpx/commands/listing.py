@@ -18,11 +18,12 @@ from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
 from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.signals import Signals
-from mpx.text import named, shown
+from mpx.text import shown
 from mpx.transfer.early_start import EarlyStart
 from mpx.units import counted, format_size
 
 if TYPE_CHECKING:  # as `mpx list` needs no journal
+    from mpx.transfer.journal import Leftover
     from mpx.transfer.journal_reader import Contents
 
 
@@ -152,7 +153,7 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
         for file in files:
             if file.arrived:
                 known = f"at least {file.arrived.size} of {counted(file.size_bytes, 'byte')}"
-                click.echo(f"    {known} in {named(file.partial)}")
+                click.echo(f"    {known} in {_place_of(leftover, file.partial)}")
         if forget:
             leftover.forget()
             click.echo("    forgotten")
@@ -180,6 +181,12 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
             f"not discarded: {len(kept)}, the first because {kept[0]}; if a server is gone for good, "
             "mpx unfinished --forget forgets them here"
         )
+
+
+def _place_of(leftover: "Leftover", name: str) -> str:
+    """Return the name of a partial file as it is shown: at a server, its URL."""
+    destination = parse_location(leftover.destination)
+    return shown_place(str(replace(destination, name=name, query="", path="")))
 
 
 _HOW_TO_GO_ON = (

@@ -91,6 +91,7 @@ class Commit:
     size_bytes: int | None = None  # that it must have, if known
     has_holes: bool = False  # that were made on purpose
     is_synced: bool = False  # by who has brought it
+    replaces: bool = True  # False: what has the final name by now stays, where the endpoint can tell
 
 
 @dataclass(frozen=True, slots=True)

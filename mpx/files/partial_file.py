@@ -120,12 +120,16 @@ class PartialFile:
             self._shut()
             self._identity = None
 
-    def commit(self, final: str) -> None:
-        """Give the file its final name; raises OSError where another has, or gets, a name in its place."""
+    def commit(self, final: str, *, replaces: bool = True) -> None:
+        """Give the file its final name; raises OSError where another has, or gets, a name in its place.
+
+        `replaces`: what has the name; else FileExistsError is raised for that.
+        """
         folder, base = self._folders.place(self.name)
         final_folder, final_base = self._folders.place(final)
         self._check(os.stat(base, dir_fd=folder.fd, follow_symlinks=False))
-        os.replace(base, final_base, src_dir_fd=folder.fd, dst_dir_fd=final_folder.fd)
+        name_it = os.replace if replaces else _rename_to_new
+        name_it(base, final_base, src_dir_fd=folder.fd, dst_dir_fd=final_folder.fd)
         try:
             found = os.stat(final_base, dir_fd=final_folder.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -266,3 +270,21 @@ def umask() -> int:
     with contextlib.suppress(OSError):  # where /proc is missing the usual one is taken
         found = re.search(r"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(found.group(1), 8) if found else 0o022
+
+
+def _rename_to_new(src: str, dst: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+    """Rename a file; raises FileExistsError where something has the name.
+
+    Without hard links (FAT, say) what comes into being at the last moment is replaced all the same.
+    """
+    try:
+        os.link(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(dst, dir_fd=dst_dir_fd, follow_symlinks=False)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        os.replace(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+    else:
+        os.unlink(src, dir_fd=src_dir_fd)

@@ -9,12 +9,13 @@ import posixpath
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from mpx.choices import NEVER
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.stop import Failure
-from mpx.errors import IntegrityError, MpxError, NoChecksum, NotRenamed
+from mpx.errors import IntegrityError, IsThere, MpxError, NoChecksum, NotRenamed
 from mpx.options import CopyOptions
 from mpx.report import Severity
 from mpx.transfer.commit_session import CommitSession, CommitWork
@@ -79,6 +80,7 @@ class Committer:
             self._report.note,
             self,
             may_connect,
+            replaces=options.overwrite != NEVER,
         )
 
     @property
@@ -118,7 +120,9 @@ class Committer:
             self._incomplete_folders.add(posixpath.dirname(file.final))
         self._verify_queue.drop(file)
         is_in_place = file.partial == file.final  # and perhaps still the old file
-        if not keep or (file.is_small and not isinstance(error, NotRenamed) and not is_in_place):
+        may_be_untouched = is_in_place and not file.arrived_bytes
+        is_short = file.is_small and not isinstance(error, NotRenamed) and not is_in_place
+        if not keep or is_short or may_be_untouched:
             self._verify_queue.discard(file)
         self.failed(file.source, error, file.listed_bytes or 0)
         self._queue.settle(file)
@@ -297,6 +301,6 @@ class Committer:
         self._journal.removed(file.final)
 
     def _spoiled(self, file: FileTransfer, error: MpxError) -> None:
-        """Give up a file that had arrived; what is proven wrong is not kept."""
+        """Give up a file that had arrived; what is proven wrong, or of no use, is not kept."""
         file.claim_given_up()  # a part that is being sent again must not make it whole
-        self._give_up(file, error, keep=not isinstance(error, IntegrityError))
+        self._give_up(file, error, keep=not isinstance(error, IntegrityError | IsThere))

@@ -30,6 +30,7 @@ from mpx.transfer import lost_renames
 from mpx.transfer.both_servers import BothServers
 from mpx.transfer.compare import compare
 from mpx.transfer.ends import Ends
+from mpx.transfer.taken_names import taken_names
 from mpx.transfer.verify_queue import GROUP, Batch, Section, VerifyQueue
 from mpx.units import counted
 
@@ -78,6 +79,7 @@ class CommitWork:
     note: OnNote
     outcomes: CommitOutcomes
     may_connect: Callable[[float], bool]  # before there is anything to do; waits so long for that
+    replaces: bool  # what has come to the destination meanwhile
 
 
 class CommitSession(threading.Thread):
@@ -224,8 +226,8 @@ class CommitSession(threading.Thread):
         verify_queue = self._shared.verify_queue
         while not self._stopping() and (file := verify_queue.take_discarded()) is not None:
             try:
-                self._endpoints()[1].remove(file.partial)
-                self._shared.outcomes.removed(file)
+                if _is_removed(file, self._endpoints()[1]):
+                    self._shared.outcomes.removed(file)
             except (ConnectionLost, TransferTimeout):
                 self._close()  # its replies may be out of step
                 return
@@ -276,6 +278,9 @@ class CommitSession(threading.Thread):
         for file in renamed:
             self._remove_aside(file, destination)
         ready = [file for file in ready if file not in renamed]
+        if not self._shared.replaces:
+            errors |= taken_names(ready, destination)
+            ready = [file for file in ready if file not in errors]
         commits = [
             Commit(
                 file.partial,
@@ -287,6 +292,7 @@ class CommitSession(threading.Thread):
                 size_bytes=file.size_bytes,
                 has_holes=file.hole_bytes > 0,
                 is_synced=file.is_synced,
+                replaces=self._shared.replaces,
             )
             for file in ready
         ]
@@ -356,6 +362,19 @@ class CommitSession(threading.Thread):
         if not destination.find_out().is_faithful and file.partial != file.final:
             with contextlib.suppress(DestinationError):
                 destination.remove(aside_name(file.partial, file.final))
+
+
+def _is_removed(file: FileTransfer, destination: Endpoint) -> bool:
+    """Remove the partial file of one that was given up; tell whether nothing of it is left.
+
+    What was to be written in place, and of which nothing was stored as far as is known, stays: it is shown to
+    be untouched, or not.
+    """
+    if file.partial == file.final and not file.arrived_bytes:
+        now = destination.stat(file.final)
+        return now is None or (now == file.replaces and bool(now.modified_s or now.tag))
+    destination.remove(file.partial)
+    return True
 
 
 def _lost(file: FileTransfer, stored_bytes: int | None) -> IntegrityError:

@@ -1,6 +1,7 @@
 """Names that stand twice in a listing, or differ only in what some file systems take for the same."""
 
 import unicodedata
+from collections.abc import Hashable
 from enum import Enum
 
 _LONGEST = 512  # characters of a name on a file system that ignores case; twice as many as on most
@@ -11,6 +12,7 @@ class Repeat(Enum):
 
     NEW = "new"
     TWICE = "twice"  # the very same name
+    DIFFERS = "differs"  # the very same name, with other facts
     OTHER_KIND = "other kind"  # the very same name, once of a folder and once of something else
     FOLDED = "folded"  # one that differs in case only, in how letters are composed, or in dots at its end
 
@@ -24,7 +26,7 @@ def folded(name: str) -> str:
 
 
 class ListedNames:
-    """The names of one folder so far, as hashes: some 100 bytes each, and no more than MOST of them.
+    """The names of one folder so far, as hashes: some 150 bytes each, and no more than MOST of them.
 
     Beyond that it begins anew, so a repetition is found within about that many names.
     """
@@ -34,11 +36,11 @@ class ListedNames:
     def __init__(self) -> None:
         self.count = 0  # names so far, each once
         self.repeats = 0  # that came again
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}  # and what their facts are, as a hash, too
         self._folders: set[int] = set()  # names of folders among them
 
-    def add(self, name: str, *, is_folder: bool = False) -> Repeat:
-        """Take the next name and tell whether it came before."""
+    def add(self, name: str, *, is_folder: bool = False, facts: Hashable = None) -> Repeat:
+        """Take the next name and tell whether it came before; `facts`: what else is told of it."""
         # An even number for the name itself and an odd one for its folded form, where that is another name:
         # so most names, which are in lower case, take one entry.
         plain = folded(name)
@@ -46,15 +48,17 @@ class ListedNames:
         seen = self._seen
         if itself in seen:
             self.repeats += 1
-            return Repeat.TWICE if (itself in self._folders) == is_folder else Repeat.OTHER_KIND
+            if (itself in self._folders) != is_folder:
+                return Repeat.OTHER_KIND
+            return Repeat.TWICE if is_folder or seen[itself] == hash(facts) else Repeat.DIFFERS
         self.count += 1
         is_folded = other | 1 in seen or other in seen
         if len(seen) >= self.MOST:
             seen.clear()
             self._folders.clear()
-        seen.add(itself)
+        seen[itself] = hash(facts)
         if is_folder:
             self._folders.add(itself)
         if plain != name:
-            seen.add(other | 1)
+            seen[other | 1] = 0
         return Repeat.FOLDED if is_folded else Repeat.NEW

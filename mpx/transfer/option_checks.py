@@ -71,11 +71,11 @@ def _no_checksums(servers: Sequence[Endpoint]) -> str:
     """Return the line that nothing can be compared; of two servers it says which is to blame."""
     if len(servers) == 1:
         return NO_CHECKSUMS
-    lacking = [
+    lacking = dict.fromkeys(  # one server may be at both ends
         each.location.authority or "this host"
         for each in servers
         if not set(FOR_SHORT) & set(each.find_out(Question.CHECKSUMS).checksums)
-    ]
+    )
     if not lacking:
         return "unverified: the two servers compute no checksum in common"
     compute = "computes" if len(lacking) == 1 else "compute"

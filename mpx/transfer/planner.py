@@ -66,6 +66,8 @@ def pair_up(
     infos = _described(sources, source_end, options)
     for source, wanted, described in zip(sources, targets or [None] * len(sources), infos, strict=True):
         info = source_end.special_source(source) if described.kind is Kind.OTHER else described
+        if info.kind is Kind.FOLDER and not source_end.capabilities.lists:
+            next(iter(source_end.entries(source)), None)  # raises what that means, before anything is made
         if info.kind is Kind.FOLDER and not options.recursive:
             named = named_at(source_end, source)
             raise UsageError(f"{named} is a folder; to copy it with all that is in it, give -r")

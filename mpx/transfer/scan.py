@@ -97,9 +97,7 @@ class Scan(threading.Thread):
     def run(self) -> None:
         """List until the end, or until the copy stops."""
         with self._failure.guard():
-            avoid = self._folders.make_tops()
-            listed = tasks(self._pairs, self._source, self._options, avoid, self._report.note)
-            for group in grouped(listed):
+            for group in self._groups():
                 if self._failure.cancel.is_set():
                     return
                 if self._to_come is not None:
@@ -113,6 +111,30 @@ class Scan(threading.Thread):
             self._queue.end_listing()
             if self._ends.is_between_servers or not self._ends.far.capabilities.owns_streams:
                 self._ends.let_go()  # as nobody measures over its sessions
+
+    def _groups(self) -> Iterator[list[Task]]:
+        """Yield what is listed, in groups; folders at the top are made before the first is.
+
+        At this host that waits until there is something for them, so that none is left where the folder of a
+        server cannot be listed.
+        """
+        waits = self._ends.destination.capabilities.is_here and not self._ends.source.capabilities.is_here
+        avoid = frozenset[tuple[int, int]]() if waits else self._folders.make_tops()
+        groups = grouped(tasks(self._pairs, self._source, self._options, avoid, self._report.note))
+        if waits:
+            trees = {target for _, target, info in self._pairs if info.kind is Kind.FOLDER}
+            first: list[Task] = []
+            for group in groups:
+                first += group
+                if len(first) > GROUP or any(not (each.error or each.target in trees) for each in first):
+                    break
+            else:
+                if failed := [task for task in first if task.error]:
+                    yield failed
+                    return
+            self._folders.make_tops()
+            yield first
+        yield from groups
 
     def finish(self) -> None:
         """When everything is there: links, then times and modes of folders, the deepest first.

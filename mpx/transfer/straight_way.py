@@ -11,7 +11,7 @@ def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
     first, second = source.capabilities.third_party, destination.capabilities.third_party
     if first is None or second is None or first.protocol != second.protocol:
         schemes = source.location.scheme, destination.location.scheme
-        return f"servers of {schemes[0]}:// do not send to those of {schemes[1]}://"
+        return f"there is no direct way from {schemes[0]}:// to {schemes[1]}://"
     for end in (source, destination):
         found = end.find_out().third_party
         if found is not None and found.why_not:

@@ -207,11 +207,15 @@ class _TreeWalk:
             yield Task(f"{folder.source.rstrip('/')}/{name}", folder.target, FileInfo(Kind.OTHER), error=info)
             return
         source, target = posixpath.join(folder.source, name), posixpath.join(folder.target, name)
-        repeat = names.add(name, is_folder=info.kind is Kind.FOLDER)
+        facts = info.kind, info.size_bytes, info.modified_s
+        repeat = names.add(name, is_folder=info.kind is Kind.FOLDER, facts=facts)
         is_folded = repeat is Repeat.FOLDED
         self._check_end(folder, names)
         if repeat is Repeat.TWICE:
             yield Task(source, target, info, Skip.REPEATED)
+        elif repeat is Repeat.DIFFERS:
+            two = f"{source} is listed twice, with other sizes or times; what comes second is not copied"
+            yield Task(source, folder.target, FileInfo(Kind.OTHER), error=PartialFailure(two))
         elif repeat is Repeat.OTHER_KIND:
             two = f"{source} is listed twice, once as a folder; what comes second is not copied"
             yield Task(source, folder.target, FileInfo(Kind.OTHER), error=PartialFailure(two))

@@ -232,7 +232,7 @@ def test_other_commands_and_copies_between_servers(account: SshftpAccount, tmp_p
             assert "data pass through this host" in said
             assert (tmp_path / ("far", "served/new")[number]).read_bytes() == source.read_bytes()
         only = refused(2, *ends, "--third-party", "only")
-        assert "do not send to those of" in only
+        assert "no direct way" in only
         account.enable("-disable-command-list DCSC")
         source.touch()
         assert "SFTP is used, as its GridFTP server cannot be" in copied(*ends)

@@ -26,6 +26,15 @@ KEYS = [
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_what_is_to_replace_nothing_is_not_taken_for_what_others_have_put_there(
+    any_bucket: Bucket, tmp_path: Path, size: int
+) -> None:
+    source = make(tmp_path / "source", size)
+    copied(mpx("copy", "--overwrite", "never", source, f"{any_bucket.url}key"))
+    assert any_bucket.get("key") == source.read_bytes()
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_there_and_back(any_bucket: Bucket, tmp_path: Path, size: int) -> None:
     source = make(tmp_path / "source", size)
     up = mpx("copy", source, f"{any_bucket.url}folder/key", "--report", tmp_path / "up.json")

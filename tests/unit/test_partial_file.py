@@ -15,10 +15,11 @@ from unit.planted import a_fifo, a_folder, a_hard_link, a_link
 import mpx
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.endpoint import Commit, Stamp
-from mpx.errors import DestinationError
+from mpx.errors import DestinationError, IsThere
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.partial_file import NotOurs, PartialFile, open_ours
 from mpx.location import Location
+from mpx.report import no_note
 
 PRIVATE = b"of somebody else"
 CONTENT = b"what was copied"
@@ -126,6 +127,33 @@ def test_who_takes_the_file_away_at_once_is_no_fault(
     assert (tmp_path / "taken").read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("swap", SWAPS)
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no hard links"])
+def test_nothing_gives_way_where_nothing_is_to_be_replaced(
+    swap: Swap,
+    links: bool,
+    tmp_path: Path,
+    victim: Path,
+    written: PartialFile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    final = tmp_path / "to" / "out"
+    swap(final, victim)
+    before = os.path.lexists(final) and final.lstat()
+    if not links:  # as on FAT
+
+        def refuses(*_: object, **__: object) -> None:
+            raise PermissionError(errno.EPERM, "no hard links")
+
+        monkeypatch.setattr(os, "link", refuses)
+    (error,) = end().commit([Commit(written.name, str(final), None, None, written, replaces=False)], no_note)
+    assert isinstance(error, IsThere) == (swap is not nothing)
+    assert before == (final.lstat() if swap is not nothing else False)
+    assert os.path.lexists(written.name) == (swap is not nothing)
+    assert swap is not nothing or final.read_bytes() == CONTENT
+    assert state_of(victim) == UNTOUCHED
+
+
 @pytest.mark.parametrize("swap", [a_link, a_hard_link, a_fifo, a_file])
 def test_what_is_in_the_way_gives_way_to_a_new_file(tmp_path: Path, victim: Path, swap: Swap) -> None:
     name = tmp_path / ".out.part"
@@ -189,6 +217,7 @@ from mpx.engine.endpoint import Commit
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.files.guarded_folders import LocalFolders
 from mpx.location import Location
+from mpx.report import no_note
 from mpx.files.partial_file import PartialFile
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))

@@ -3,6 +3,7 @@
 import itertools
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -194,6 +195,14 @@ def test_a_name_listed_twice_is_copied_once() -> None:
         ("/top/A", None, True),
         ("/top/a", Skip.REPEATED, False),
     ]
+
+
+def test_two_of_one_name_that_differ_are_not_one() -> None:
+    """As a server lists `a b` and `a%20b` that encodes no names."""
+    tasks = walked(Tree(lambda _: iter([("a", FILE), ("a", replace(FILE, size_bytes=77))])))
+    assert [task.error is None for task in tasks] == [True, True, False]
+    (said,) = errors(tasks)
+    assert "listed twice" in said
 
 
 def unique(identity: str, kind: Kind = Kind.FOLDER) -> FileInfo:

@@ -211,6 +211,9 @@ def test_a_file_of_an_archive_is_listed_and_a_folder_is_not(archive: Site) -> No
         refused(mpx("list", archive.url_of(name)), 3, "does not list folders", "--from-file")
         with pytest.raises(SourceError, match="does not list folders"):
             api.copy(archive.url_of(name), str(archive.folder.parent / "never"), TREE)
+        assert not (archive.folder.parent / "never").exists()
+        with pytest.raises(SourceError, match="does not list folders"):  # so that -r is of no use
+            api.copy(archive.url_of(name), str(archive.folder.parent / "never"))
 
 
 @pytest.mark.parametrize("settings", ["", "autoindex on;"])

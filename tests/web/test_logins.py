@@ -10,9 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from mpx_command import copied, refused
+from mpx_command import copied, mpx, refused
 from sites import Site, make
 from web.connect_proxy import ConnectProxy
+from web.scripted_http import Answer, Exchange, ScriptedHttp
 from web.servers.apache import MODULES, apache_site
 from web.servers.host_certificate import host_certificate
 from web.servers.nginx import nginx_site
@@ -134,8 +135,14 @@ def test_a_certificate_of_the_user(tmp_path: Path, here: Path) -> None:
         assert server.identity
         certificate, key = server.identity
         both_ways(site, here, "--cert", certificate, "--key", key, **trust)
-        without = mpx_there("copy", "-q", site.url_of("up"), here / "no", **trust)
-        assert without.code in (3, 5), without.err
+        for url in (site.url_of("up"), site.url_of("up").replace("davs", "https")):
+            without = mpx_there("copy", "-q", url, here / "no", **trust)
+            refused(without, 5, "asks for a certificate", "--cert")
+        refused(mpx_there("copy", "-q", here / "file", site.url_of("2"), **trust), 5, "--cert")
+        refused(mpx_there("list", server.url, **trust), 5, "--cert")
+        another = host_certificate()
+        shown = "--cert", another.certificate, "--key", another.key
+        refused(mpx_there("list", *shown, server.url, **trust), 5, "does not accept", "--cert")
 
 
 def test_a_password_of_netrc(tmp_path: Path, here: Path, private_home: Path) -> None:
@@ -146,13 +153,44 @@ def test_a_password_of_netrc(tmp_path: Path, here: Path, private_home: Path) -> 
     with apache_site(tmp_path / "served", tls=True, settings=BASIC.format(file=users)) as server:
         site, trust = Site(server.folder, server.url), {"SSL_CERT_FILE": str(server.ca)}
         make(here / "file", 10)
-        refused(mpx_there("copy", "-q", here / "file", site.url_of("up"), **trust), 5, "401")
+        ended = mpx_there("copy", "-q", here / "file", site.url_of("up"), **trust)
+        url = f"davs://USER@localhost:{server.port}"
+        refused(ended, 5, "401", f"; put user and password for localhost into ~/.netrc, or write {url} and")
+        assert ended.err.index("MPX_PASSWORD") < ended.err.index("get a token")
         netrc = private_home / ".netrc"
         netrc.write_text(f'machine localhost login alice password "{PASSWORD}"\n')
         netrc.chmod(0o600)
         both_ways(site, here, **trust)
         ended = mpx_there("copy", "-v", site.url_of("up"), here / "again", **trust, MPX_DEBUG="1")
         assert PASSWORD not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("scheme", ["dav", "http"])
+def test_what_is_held_back_is_told_where_there_is_some(scheme: str, here: Path, private_home: Path) -> None:
+    def forbidden(exchange: Exchange) -> Answer:
+        exchange.body()
+        return Answer(403)
+
+    script = dict.fromkeys(("OPTIONS", "PROPFIND", "HEAD", "GET"), forbidden)
+    with ScriptedHttp(script, {"/file": b"1"}) as server:
+        url = f"{scheme}://localhost:{server.port}/file"
+        ended = mpx("copy", url, here / "to")
+        refused(ended, 3, "403")
+        assert "in the clear" not in ended.err
+        with_token = mpx("copy", url, here / "to", environment={"BEARER_TOKEN": "abc"})
+        refused(with_token, 3, "403", "not sent in the clear; use https://")
+        netrc = private_home / ".netrc"
+        netrc.write_text("machine localhost login alice password secret\n")
+        netrc.chmod(0o600)
+        refused(mpx("copy", url, here / "to"), 3, "403", "not sent in the clear; use https://")
+
+
+def test_who_asks_for_no_password_is_offered_a_token_first(
+    xrootd: tuple[XrootdSite, Site], here: Path
+) -> None:
+    ended = mpx_there("list", xrootd[1].url)
+    refused(ended, 3, "403", "MPX_PASSWORD", "~/.netrc")
+    assert ended.err.index("get a token") < ended.err.index("MPX_PASSWORD")
 
 
 @pytest.mark.parametrize("password", ["", "user:it's"])

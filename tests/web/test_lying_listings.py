@@ -209,3 +209,34 @@ def test_a_listing_that_is_lost_on_the_way(tmp_path: Path) -> None:
     calls: Scripted = first(1, cut)
     assert folder(calls, tmp_path, retries=1).code == 0
     assert (tmp_path / "to/here/file").read_bytes() == b"12345"
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, 5), (403, 3), (503, 6)])
+def test_nothing_is_made_here_for_a_folder_that_is_not_listed(status: int, code: int, tmp_path: Path) -> None:
+    def closed(exchange: Exchange) -> Answer:
+        answer = exchange.usual()
+        return Answer(status) if exchange.asked.headers["depth"] == "1" else answer
+
+    with ScriptedHttp({"PROPFIND": closed}, {NAME: SMALL}) as server:
+        outcome = copied(f"{server.dav}/folder/", tmp_path / "to", recursive=True, retries=0)
+    assert outcome.code == code, outcome
+    assert not (tmp_path / "to").exists()
+
+
+def test_an_empty_folder_is_copied(tmp_path: Path) -> None:
+    with ScriptedHttp({}, {}) as server:
+        server.folders.add("/folder")
+        assert copied(f"{server.dav}/folder/", tmp_path / "to", recursive=True).code == 0
+    assert (tmp_path / "to").is_dir()
+
+
+def test_a_folder_in_which_only_another_one_is_not_listed(tmp_path: Path) -> None:
+    def closed(exchange: Exchange) -> Answer:
+        answer = exchange.usual()
+        return Answer(403) if exchange.asked.path == "/folder/sub/" else answer
+
+    with ScriptedHttp({"PROPFIND": closed}, {"/folder/sub/file": SMALL}) as server:
+        server.folders.add("/folder")
+        outcome = copied(f"{server.dav}/folder/", tmp_path / "to", recursive=True)
+    assert outcome.code in (3, 10), outcome
+    assert (tmp_path / "to/sub").is_dir()

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from interop.test_between_servers import THROUGH_US, said
@@ -116,6 +117,14 @@ def test_what_is_unverified_names_who_computes_no_checksums(pair: Pair) -> None:
     to_blame = [site.url.split("/")[2] for site, kind in sites if kind != "mpx"]
     compute = "computes" if len(to_blame) == 1 else "compute"
     assert f"unverified: {' and '.join(to_blame)} {compute} no checksums" in pair.copy("file").notes
+
+
+def test_one_server_at_both_ends_is_named_once(davs_site: Site) -> None:
+    davs_site.write("file", b"12345")
+    ends = davs_site.url_of("file"), davs_site.url_of("to")
+    report = mpx.copy(*ends, mpx.CopyOptions(third_party="never"))
+    place = f"localhost:{urlsplit(davs_site.url).port}"
+    assert f"unverified: {place} computes no checksums" in report.notes
 
 
 @between(("nginx", "apache"), ("apache", "mpx"), ("stock", "nginx"))

@@ -42,6 +42,12 @@ def test_no_answer_shows_the_token_again(
         assert server.asked(method)[0].headers["authorization"] == f"Bearer {SECRET}"
 
 
+def test_a_token_that_looks_like_a_length_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEARER_TOKEN", str(len(SMALL))[0])
+    with ScriptedHttp({}, {NAME: SMALL}, tls=True) as server:
+        assert copied(f"{server.dav}{NAME}", tmp_path / "file", retries=0).code == 0
+
+
 def test_a_password_is_not_shown_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPX_PASSWORD", SECRET)
     with ScriptedHttp({"PROPFIND": repeats(PLACES[0])}, {NAME: SMALL}, tls=True) as server:

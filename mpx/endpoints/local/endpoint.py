@@ -16,7 +16,7 @@ from mpx.endpoints.local.syncs import Syncs
 from mpx.engine import checksum
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
-from mpx.errors import IntegrityError, MpxError, UsageError
+from mpx.errors import IntegrityError, IsThere, MpxError, UsageError
 from mpx.files.guarded_folders import LocalFolders, OpenFolder
 from mpx.files.local_error import local_error
 from mpx.files.partial_file import PartialFile
@@ -271,6 +271,8 @@ class LocalEndpoint:
     ) -> Exception | None:
         try:
             step(file, written)
+        except FileExistsError:
+            return IsThere(file.final)
         except OSError as error:
             return self._error(error, file.final)
         except IntegrityError as error:
@@ -345,4 +347,4 @@ def _opened(part: Part) -> Iterator[int]:
 
 
 def _rename(file: Commit, written: PartialFile) -> None:
-    written.commit(file.final)
+    written.commit(file.final, replaces=file.replaces)

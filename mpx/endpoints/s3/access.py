@@ -101,7 +101,7 @@ class S3Access(WebAccess):
         """See WebAccess."""
         return origin == self.origin and self._aws.has_credentials
 
-    def how_to_log_in(self, origin: Origin) -> str:  # noqa: ARG002  it is the same for all
+    def how_to_log_in(self, origin: Origin, reply: HttpReply) -> str:  # noqa: ARG002  it is the same for all
         """See WebAccess. Who has no credentials and asks all the same was told not to sign."""
         told = "" if self._aws.has_credentials else ", and leave out --no-sign-request"
         return f"{HOW_TO_LOG_IN}{told}"
@@ -124,7 +124,7 @@ class S3Access(WebAccess):
             return ConnectionLost(
                 f"{url.origin} does not {what} {url.path}: expired credentials, now renewed"
             )
-        help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin)
+        help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin, reply)
         found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
         return found or super().refused(reply, url, what, kind)
 

@@ -15,15 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.headers import login_schemes
+from mpx.endpoints.web.login_help import IN_THE_CLEAR, login_help
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.part_stores import PartStores
 from mpx.endpoints.web.pipelining import Pipelining
-from mpx.endpoints.web.proxy import Proxy, proxy_for
+from mpx.endpoints.web.proxy import proxy_for
 from mpx.endpoints.web.quirks import DavQuirks
-from mpx.endpoints.web.refusals import refused
+from mpx.endpoints.web.refusals import UNAUTHORIZED, refused
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
+from mpx.endpoints.web.tunnel import tunnel
 from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
 from mpx.engine.endpoint import Admission
 from mpx.engine.file_transfer import FileTransfer
@@ -129,7 +132,12 @@ class WebAccess:
         """Return the error for an answer that is no success; see refusals.refused."""
         has_credentials = self.has_credentials(url.origin)
         return refused(
-            reply, url, what, kind, has_credentials=has_credentials, help_text=self.how_to_log_in(url.origin)
+            reply,
+            url,
+            what,
+            kind,
+            has_credentials=has_credentials,
+            help_text=self.how_to_log_in(url.origin, reply),
         )
 
     @property
@@ -157,15 +165,25 @@ class WebAccess:
         """Return the digest of a whole file that each answer with data of it tells; None: none."""
         return None
 
-    def how_to_log_in(self, origin: Origin) -> str:
-        """What to do where a server asks for credentials and got none."""
+    def how_to_log_in(self, origin: Origin, reply: HttpReply) -> str:
+        """What to do where a server refuses something and got no credentials; empty: that is no reason."""
         if not self.origin.is_secure:
-            return "credentials are not sent in the clear; use https:// or davs://"
+            return IN_THE_CLEAR if reply.status == UNAUTHORIZED or self._holds_back else ""
         if origin != self.origin and self.uses_password:
             return f"your password is shown to {self.origin.host} alone; give the URL of {origin.host} itself"
         if origin != self.origin and self.has_credentials(self.origin):
             return f"it was not shown your credentials; name {origin.host} with --send-token-to if it may be"
-        return self.tokens.how_to_give_one(self.origin.host)
+        with_token = self.tokens.how_to_give_one(self.origin.host)
+        return login_help(self.location, with_token, login_schemes(reply.all("WWW-Authenticate")))
+
+    @property
+    def _holds_back(self) -> bool:
+        """Whether there is something that would let us in, if that were not in the clear."""
+        try:
+            token = self.tokens.for_host(self.origin.host, self.origin.port)
+            return token is not None or self._password is not None
+        except (AuthenticationError, UsageError):  # what there is is of no use
+            return True
 
     @property
     def server_url(self) -> str:
@@ -279,7 +297,7 @@ class WebAccess:
             if proxy:
                 self.note(f"{origin.authority} is reached through the proxy {proxy}")
                 if origin.is_secure:
-                    _tunnel(connection, proxy, origin, options, stop)
+                    tunnel(connection, proxy, origin, options, stop)
             if origin.is_secure:
                 shows = self.may_have_credentials(origin)
                 connection = tls.secured(
@@ -378,20 +396,3 @@ def _first_that_answers(dial: Dial, addresses: Sequence[tuple[int, tcp.Address]]
     if not failures:
         raise ConnectionLost(f"{peer} has no address")
     raise failures[0]
-
-
-def _tunnel(
-    connection: socket.socket, proxy: Proxy, origin: Origin, options: WebOptions, stop: Callable[[], bool]
-) -> None:
-    """Have a proxy pass everything on to a server; raises ConnectionLost, AuthenticationError."""
-    place = f"{origin.host}:{origin.port}" if ":" not in origin.host else f"[{origin.host}]:{origin.port}"
-    through = HttpConnection(connection, Origin(False, proxy.host, proxy.port), options.timeout_s, stop)
-    headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
-    through.send(WebRequest("CONNECT", WebUrl(origin, place), headers))
-    reply = through.reply("CONNECT")
-    if reply.status == 407:
-        raise AuthenticationError(
-            f"the proxy {proxy} asks for a password; set https_proxy to http://USER:PASSWORD@HOST:PORT"
-        )
-    if not 200 <= reply.status < 300 or through.incoming.has_some:
-        raise ConnectionLost(f"the proxy {proxy} does not connect to {place}: {reply.status} {reply.reason}")

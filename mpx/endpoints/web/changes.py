@@ -47,8 +47,8 @@ class WebChanges:
     def remove(self, name: str) -> None:
         """See Endpoint. A server removes a folder with all that is in it, so none is asked to."""
         url = self._dialogue.access.url_of(name)
-        if error := self._quirks([name]).why_not_named(name, url):
-            raise error
+        if self._quirks([name]).why_not_named(name, url):
+            return  # it has nothing of that name, and would remove another file
         found = self._stat(name)
         if found is None:
             return

@@ -3,13 +3,14 @@
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mpx.endpoints.web import headers
 from mpx.endpoints.web.describe import info_of_entry, info_of_head, plain_tag
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.folder import ASKED_AS, PROPERTIES, KeptBody, NotAFolder, children, only_entry
-from mpx.endpoints.web.names import is_mapped
+from mpx.endpoints.web.names import HrefError, child_name, is_mapped
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, has_data, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.slashes import SlashedNames
@@ -300,9 +301,24 @@ class WebDescriber:
                 raise self._why_not_listed(name, reply, self._dialogue.refused(reply, at, "list"))
             body = KeptBody.read(reply, str(at.origin))
         try:
-            yield from children(body, at)
+            yield from children(body, at, partial(self._is_encoded, name))
         except NotAFolder as error:
             raise self._dialogue.kind(str(error)) from None
+
+    def _is_encoded(self, name: str, href: str, folder: str) -> bool:
+        """Tell whether an href of a listing is encoded, by whether the name that it is else is there.
+
+        Of a server that may list names as they are that is asked once, where it makes a difference.
+        """
+        quirks = self._access.quirks
+        if quirks is None or quirks.lists_plain is not None:
+            return quirks is None or not quirks.lists_plain
+        plain, unencoded = (_child(href, folder, is_encoded=each) for each in (False, True))
+        if plain == unencoded or plain == "":
+            return True
+        is_itself = plain is None
+        quirks.lists_plain = is_itself or isinstance(self._stat(posixpath.join(name, plain or "")), FileInfo)
+        return not quirks.lists_plain
 
     def _why_not_listed(self, name: str, reply: HttpReply, error: MpxError) -> MpxError:
         """Return what an answer means, where servers do not say whether the name is that of a folder."""
@@ -313,6 +329,14 @@ class WebDescriber:
         if found is None or found.kind is Kind.FOLDER:
             return error
         return self._dialogue.kind(f"{self._access.url_of(name)} is not a folder")
+
+
+def _child(href: str, folder: str, *, is_encoded: bool) -> str | None:
+    """As child_name; empty where that is none."""
+    try:
+        return child_name(href, folder, is_encoded=is_encoded)
+    except HrefError:
+        return ""
 
 
 def _is_folder_of(url: WebUrl, at: WebUrl) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.certificate_page import check_certificate
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.quirks import quirks_of
@@ -215,6 +216,7 @@ class WebDialogue:
             raise
         if reply.status == _BAD_REQUEST:
             self.access.check_in_the_clear(connection)
+            check_certificate(reply, connection.origin)
         if connection.origin == self.access.origin:
             self.access.server.heard(reply)
             if self.access.quirks is None:

@@ -66,6 +66,7 @@ class WebEndpoint:
             checksums=tuple(sums),
             third_party=third_party_of(self._access),
             keeps_times=self._changes.keeps_times,
+            lists=self._access.speaks_dav is not False,
         )
 
     def find_out(self, *questions: Question) -> Capabilities:

@@ -1,7 +1,7 @@
 """Listing a folder by WebDAV (PROPFIND), and describing what is in it."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mpx.endpoints.web.describe import info_of_entry
 from mpx.endpoints.web.multistatus import DavEntry, MultiStatus, MultiStatusError
@@ -83,14 +83,19 @@ def only_entry(body: KeptBody, url: WebUrl) -> DavEntry | None:
     return entry if is_asked else None
 
 
-def children(body: KeptBody, url: WebUrl) -> Iterator[tuple[str, FileInfo | MpxError]]:
-    """Yield what is in the folder of a URL; see Endpoint.entries. Raises NotAFolder where that is none."""
+def children(
+    body: KeptBody, url: WebUrl, is_encoded: Callable[[str, str], bool]
+) -> Iterator[tuple[str, FileInfo | MpxError]]:
+    """Yield what is in the folder of a URL; see Endpoint.entries. Raises NotAFolder where that is none.
+
+    `is_encoded` tells it of an href in a folder, whose path as a URL it gets as well.
+    """
     folder: str | None = None  # as the server knows it: the folder itself mostly comes first
     for entry in listed(body, url):
         if folder is None:
             folder = own_path(entry.href, url.path) if entry.is_folder else url.path
         try:
-            name = child_name(entry.href, folder)
+            name = child_name(entry.href, folder, is_encoded=is_encoded(entry.href, folder))
         except HrefError as error:
             yield "", PartialFailure(f"{url}: the server lists {error}, which is not a name in this folder")
             continue

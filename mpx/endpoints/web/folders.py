@@ -1,4 +1,8 @@
-"""Making folders by WebDAV (MKCOL): all are asked for at once; what is refused is looked at alone."""
+"""Making folders by WebDAV (MKCOL): all are asked for at once; what is refused is looked at alone.
+
+Some servers say that they have made a folder which was there: what is in it would be replaced unseen. So the
+first one of a copy is asked for twice, and where that goes well folders are looked for before they are made.
+"""
 
 import posixpath
 from collections.abc import Callable, Sequence
@@ -6,11 +10,13 @@ from collections.abc import Callable, Sequence
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError
 
 _CREATED, _IS_THERE, _NO_PARENT = 201, 405, 409
+_Answer = tuple[HttpReply, bytes] | None  # see WebDialogue.ask_each
 _UNCLEAR = 500  # what XRootD and WsgiDAV say whatever is wrong with a name
 
 
@@ -34,15 +40,27 @@ class WebFolders:
             if isinstance(found, FileInfo) and found.kind is Kind.FOLDER
         }
         asked = [name for name in names if name not in there]
-        answers = list(self._dialogue.ask_all("MKCOL", [self._url(name) for name in asked]))
+        twice = asked[:1] if not (self._quirks.hides_new or self._quirks.shows_new) else []
+        answers = list(self._dialogue.ask_all("MKCOL", [self._url(name) for name in [*asked, *twice]]))
+        if twice:
+            self._compare(answers[0], answers.pop())
         results: dict[str, bool | MpxError] = dict.fromkeys(there, False)
         filled: set[str] = set()  # folders that something was made in
         for name, answer in zip(asked, answers, strict=True):
             is_made = answer is not None and answer[0].status == _CREATED
-            is_empty = _plain(name) not in filled
+            # What a server that hides it is asked for unseen, this once, may have been there.
+            is_empty = _plain(name) not in filled and not (twice and self._quirks.hides_new)
             results[name] = is_empty if is_made else self._make_alone(name)
             filled.update(_above(name))
         return [results[name] for name in names]
+
+    def _compare(self, first: _Answer, second: _Answer) -> None:
+        """Take what a server has answered to who asks for a folder, and for the same once more."""
+        statuses = [answer[0].status if answer else 0 for answer in (first, second)]
+        self._quirks.hides_new = statuses == [_CREATED, _CREATED]
+        self._quirks.shows_new = statuses[0] == _IS_THERE or (
+            statuses[0] == _CREATED and statuses[1] in (_IS_THERE, _NO_PARENT)
+        )
 
     def _url(self, name: str) -> WebUrl:
         return self._dialogue.access.url_of(_plain(name) + "/")

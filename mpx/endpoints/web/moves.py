@@ -1,7 +1,7 @@
 """Giving files their final names by WebDAV (MOVE), several at once.
 
 `Overwrite: T` has a server remove a folder that is in the way, with all that is in it (RFC 4918, 9.9.3): so
-it is sent only where what is in the way was seen to be none.
+it is sent only where what is in the way was seen to be none, and never where nothing is to be replaced.
 """
 
 import posixpath
@@ -14,7 +14,7 @@ from mpx.endpoints.web.quirks import BAD_GATEWAY, BAD_REQUEST, DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.endpoint import Commit, FileInfo, Kind
-from mpx.errors import DestinationError, MpxError
+from mpx.errors import DestinationError, IsThere, MpxError
 
 _MULTI_STATUS, _IN_THE_WAY, _SERVER_ERROR = 207, 412, 500
 _UNKNOWN_FOLDER = (403, 409, 500)
@@ -57,7 +57,13 @@ class WebMoves:
                 errors[file] = DestinationError(f"{what}; remove it, or copy to another name")
             elif there is None and left[file] == _IN_THE_WAY:
                 errors[file] = self._elsewhere(file)
-        for file in self._asked([file for file in left if file not in errors], overwrite=True):
+            elif left[file] == _IN_THE_WAY and not file.replaces:
+                errors[file] = IsThere(str(self._url_of(file.final)))
+        again = [file for file in left if file not in errors]
+        for file in (
+            *self._asked([file for file in again if file.replaces], overwrite=True),
+            *(file for file in again if not file.replaces),
+        ):
             if error := self._move_alone(file):
                 errors[file] = error
         return errors
@@ -101,7 +107,7 @@ class WebMoves:
 
         It may have been given it already, over a connection that was lost before the answer.
         """
-        headers = self._headers(file, overwrite=True)
+        headers = self._headers(file, overwrite=file.replaces)
         with self._dialogue.ask("MOVE", self._url_of(file.partial), headers) as (reply, at):
             if _is_moved(reply):
                 return None
@@ -113,9 +119,11 @@ class WebMoves:
                 error = DestinationError(f"{error}; behind a proxy it takes that for another server")
             elif self._quirks.is_mapped and reply.status in _UNKNOWN_FOLDER:
                 error = DestinationError(f"{error}; a proxy maps a folder to it; {_IN_PLACE}")
+            elif reply.status == _IN_THE_WAY and not file.replaces:
+                error = IsThere(str(self._url_of(file.final)))
             if reply.status in NOT_SUPPORTED or self._is_foreign:
                 error = DestinationError(f"{error}; {_IN_PLACE}")
-        if reply.status in MISSING and file.size_bytes is not None:
+        if reply.status in (*MISSING, _IN_THE_WAY) and file.size_bytes is not None:
             there, partial = self._stats([file.final, file.partial])
             if isinstance(there, FileInfo) and there.size_bytes == file.size_bytes and partial is None:
                 return None

@@ -29,14 +29,17 @@ class DavQuirks:
     plain_destination: bool = False  # it takes the Destination of MOVE as it stands, without decoding it
     destination_form: DestinationForm = DestinationForm.URL  # that it takes, as far as was seen
     hides_new: bool = False  # it says that it has made a folder which was there before (201, not 405)
+    shows_new: bool = False  # it was seen not to do so
     # It ends a connection with most refusals, also that nothing has a name. XRootD 5.5 crashes soon where
     # more was asked behind that.
     ends_at_errors: bool = False
     dates_files: bool = False  # it gives a file the time that is the Date of the PUT
     keeps_times: bool | None = None  # and it was seen to do so; None: nobody has looked
+    refuses_parts: bool = False  # of files, or takes each for the whole: nothing is to be tried
     unfit: re.Pattern[str] | None = None  # what is in names that it renames to others than it is asked for
     cuts_at: str = ""  # what in a name ends it, so that it is taken for another one
     is_mapped: bool = False  # it names itself without the first folders of its URL
+    lists_plain: bool | None = False  # names as they are, not encoded; None: perhaps, and nobody has looked
     misnames: bool = False  # it was seen to give a file another name, which had no encoded character
     proven: set[str] = field(default_factory=set)  # characters of names that it was seen to rename to
 
@@ -79,9 +82,15 @@ def quirks_of(reply: HttpReply) -> DavQuirks:
     if server.startswith("xrootd"):  # 5.5: of a Destination it cuts off what is no printable ASCII at the end
         unfit = re.compile(r"[\x00-\x1f\x7f?]|[^\x21-\x7e]\Z")
         return DavQuirks(
-            plain_destination=True, hides_new=True, ends_at_errors=True, unfit=unfit, cuts_at="?"
+            plain_destination=True,
+            hides_new=True,
+            ends_at_errors=True,
+            unfit=unfit,
+            cuts_at="?",
+            refuses_parts=True,
+            lists_plain=None,  # XRootD itself does so, and others that stand behind that name need not
         )
     if server.startswith("wsgidav"):  # 4.3: it decodes first, and then looks for a query and the like
-        return DavQuirks(unfit=re.compile("[?#;]"))
+        return DavQuirks(unfit=re.compile("[?#;]"), refuses_parts=True)
     # Unless nginx stands before another server, which `keeps_times` shows:
     return DavQuirks(dates_files=server.startswith("nginx"))

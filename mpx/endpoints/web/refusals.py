@@ -19,6 +19,7 @@ from mpx.text import shown
 
 MISSING = (404, 410)
 NOT_SUPPORTED = (405, 501)
+UNAUTHORIZED = 401
 REDIRECTS = (301, 302, 303, 307, 308)
 BUSY = (429, 503)
 _NOT_YET = 202  # to who asks for data: they are fetched from a tape, say, or made
@@ -54,12 +55,12 @@ def refused(
     status, said = reply.status, shown(f"{reply.status} {reply.reason}".strip()[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
     asked = login_schemes(reply.all("WWW-Authenticate"))
-    if status == 401 and asked and _KNOWN.isdisjoint(each.lower() for each in asked):
+    if status == UNAUTHORIZED and asked and _KNOWN.isdisjoint(each.lower() for each in asked):
         return AuthenticationError(
             f"{tried}; it asks for a login by {' or '.join(asked)}; mpx knows tokens (Bearer), passwords "
             "(Basic) and certificates"
         )
-    if status == 401:
+    if status == UNAUTHORIZED:
         return AuthenticationError(
             f"{tried}; it does not accept the credentials that were sent"
             if has_credentials

@@ -34,8 +34,10 @@ class StoringParts:
         return self.access.part_stores.proof(folder, lambda: self._ask(folder), self.stop)
 
     def _ask(self, folder: str) -> PartProof:
-        found = self._tried(folder)
-        if found.is_passing:
+        quirks = self.access.quirks
+        if quirks is not None and quirks.refuses_parts:  # who may not remove a file would leave one there
+            found = PartProof("this server is known to store no parts of files")
+        elif (found := self._tried(folder)).is_passing:
             found = self._tried(folder)  # else what an earlier run has stored would be given up
         text = f"one stream for each file: {found.why_not}" if found.why_not else "files are stored in parts"
         if not found.has_no_folder and self.access.part_stores.is_news(text):

@@ -165,7 +165,7 @@ class Copying:
             "copy",
             self._way.kind_here,
             has_credentials=active.has_credentials(url.origin),
-            help_text=active.how_to_log_in(url.origin),
+            help_text=active.how_to_log_in(url.origin, reply),
         )
         return CopyRefusal(str(error), error=error, own_status=reply.status)
 

@@ -1,0 +1,100 @@
+"""What is at a server stays as it is with `--overwrite never`, whatever the server says of folders."""
+
+from pathlib import Path
+
+import pytest
+from web.lying import NAME, SMALL, copied, up
+from web.scripted_http import Answer, Exchange, ScriptedHttp
+from web.servers.rclone import rclone_site
+
+import mpx
+
+OLD, NEW = "old", "a new one"
+FILES = ("top", "sub/mid", "sub/deep/low")
+
+
+def tree(root: Path, content: str) -> Path:
+    for name in FILES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return root
+
+
+def test_rclone_says_that_it_has_made_what_was_there(tmp_path: Path) -> None:
+    served = tree(tmp_path / "served", OLD)
+    with rclone_site(served) as site:
+        outcome = copied(
+            f"{tree(tmp_path / 'src', NEW)}/", site.url, recursive=True, overwrite="never", timeout_s=30.0
+        )
+    assert outcome.code == 0, outcome
+    assert {name: (served / name).read_text() for name in FILES} == dict.fromkeys(FILES, OLD)
+
+
+def test_nothing_is_sent_again_to_rclone(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    source = tree(tmp_path / "src", NEW)
+    options = mpx.CopyOptions(recursive=True)
+    with rclone_site(tmp_path / "served") as site:
+        mpx.copy(f"{source}/", site.url, options)
+        report = mpx.copy(f"{source}/", site.url, options)
+    assert (report.files.moved, report.files.skipped) == (0, len(FILES))
+
+
+def hides(exchange: Exchange) -> Answer:
+    """Say of each folder whose parent is there that it was made."""
+    answer = exchange.usual()
+    return Answer(201) if answer.status == 405 else answer
+
+
+@pytest.mark.parametrize("is_sound", [True, False], ids=["sound", "hiding"])
+@pytest.mark.parametrize("to", ["/to/", "/to/new/"])
+def test_a_folder_is_asked_for_twice_once(to: str, is_sound: bool, tmp_path: Path) -> None:
+    """And then folders are looked for, where the first was new; else files in all those that were "made"."""
+    source = tree(tmp_path / "src", NEW)
+    with ScriptedHttp({} if is_sound else {"MKCOL": hides}, {"/to/there": b""}) as server:
+        assert copied(f"{source}/", f"{server.dav}{to}", recursive=True).code == 0
+        assert set(server.files) == {"/to/there", *(to + name for name in FILES)}
+        asked = [each.path.rstrip("/") for each in server.asked("MKCOL")]
+        described = [each.path.rstrip("/") for each in server.asked("PROPFIND")]
+    assert len(asked) == len(set(asked)) + 1
+    looked_for = "sub/deep" if to == "/to/new/" else "sub/deep/low"
+    after = int(to == "/to/")  # it is described once it is there, as its time is not kept
+    assert described.count(to + looked_for) == after + int(not is_sound)
+
+
+@pytest.mark.parametrize("overwrite", ["never", "different"])
+@pytest.mark.parametrize("keeps", [True, False], ids=["once", "again"])
+def test_what_comes_meanwhile(keeps: bool, overwrite: str, tmp_path: Path) -> None:
+    """Somebody stores a file of that name while ours is under way; it is replaced where that is wanted."""
+
+    def move(exchange: Exchange) -> Answer:
+        if keeps or len(exchange.server.asked("MOVE")) == 1:
+            exchange.server.files.setdefault(NAME, b"theirs")
+        is_in_the_way = exchange.asked.headers["overwrite"] == "F" and NAME in exchange.server.files
+        return Answer(412) if is_in_the_way else exchange.usual()
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"MOVE": move}, {"/folder/other": b""}) as server:
+        outcome = up(server, tmp_path / "src", overwrite=overwrite)
+        assert outcome.code == (4 if overwrite == "never" else 0), outcome
+        assert server.files == {
+            "/folder/other": b"",
+            NAME: b"theirs" if overwrite == "never" else SMALL,
+        }
+    assert overwrite != "never" or "has come into being meanwhile; --overwrite never" in outcome.text
+    if overwrite == "never":
+        assert {each.headers["overwrite"] for each in server.asked("MOVE")} == {"F"}
+
+
+def test_an_answer_that_is_lost_is_not_taken_for_a_file_of_others(tmp_path: Path) -> None:
+    def move(exchange: Exchange) -> Answer | None:
+        if len(exchange.server.asked("MOVE")) > 1:
+            return Answer(412)
+        exchange.usual()
+        exchange.is_over = True
+        return None
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"MOVE": move}, {"/folder/other": b""}) as server:
+        assert up(server, tmp_path / "src", overwrite="never").code == 0
+        assert server.files[NAME] == SMALL
