@@ -34,15 +34,28 @@ class WebFolders:
             if isinstance(found, FileInfo) and found.kind is Kind.FOLDER
         }
         asked = [name for name in names if name not in there]
-        answers = list(self._dialogue.ask_all("MKCOL", [self._url(name) for name in asked]))
+        answers = self._answers(asked)
         results: dict[str, bool | MpxError] = dict.fromkeys(there, False)
         filled: set[str] = set()  # folders that something was made in
-        for name, answer in zip(asked, answers, strict=True):
-            is_made = answer is not None and answer[0].status == _CREATED
+        for name in asked:
+            is_made = answers[name] == _CREATED
             is_empty = _plain(name) not in filled
             results[name] = is_empty if is_made else self._make_alone(name)
             filled.update(_above(name))
         return [results[name] for name in names]
+
+    def _answers(self, names: Sequence[str]) -> dict[str, int]:
+        """Ask for all; return the status of each answer (0: none). Folders go before what is in them."""
+        levels: dict[int, list[str]] = {}
+        for name in names:
+            levels.setdefault(0 if self._dialogue.keeps_order else _plain(name).count("/"), []).append(name)
+        statuses: dict[str, int] = {}
+        for _, level in sorted(levels.items()):
+            answers = self._dialogue.ask_all("MKCOL", [self._url(name) for name in level])
+            statuses.update(
+                (name, answer[0].status if answer else 0) for name, answer in zip(level, answers, strict=True)
+            )
+        return statuses
 
     def _url(self, name: str) -> WebUrl:
         return self._dialogue.access.url_of(_plain(name) + "/")
