@@ -43,7 +43,6 @@ def compare(
     be tried again.
     """
     passes_here = not far_is_source and both is None
-    is_of_all = far.capabilities.most_compared_parts == 1  # the digests are of files as they are now
     waiting = [_Open(each, _candidates(each, choice, passes_here=passes_here)) for each in sections]
     while waiting:
         by_algorithm: dict[str, list[_Open]] = {}
@@ -89,9 +88,7 @@ def compare(
                 if stop():
                     raise Interrupted("stopped")
                 outcome = _judged(algorithm, far_sum, near_sum, choice)
-                # A digest of all that a file has now, like that which came with its data, shows that, too.
-                is_told_of_all = digest is not None or (both is None and is_of_all and each.section.is_whole)
-                each.section.file.is_unchanged = far_is_source and is_told_of_all and outcome is True
+                each.section.file.is_unchanged = far_is_source and digest is not None and outcome is True
                 yield each.section, algorithm, outcome
 
 
