@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from web.keeping import telling
 from web.lying import copied
-from web.scripted_http import PATIENCE_S, Answer, Exchange, Scripted, ScriptedHttp
+from web.scripted_http import PATIENCE_S, SOON_S, Answer, Exchange, Scripted, ScriptedHttp
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.dialogue import WebDialogue
@@ -122,8 +122,16 @@ def test_a_server_that_admits_one_connection_only() -> None:
 
 def test_two_digests_are_asked_for_at_once() -> None:
     """And never more, as some servers compute no more and leave the others without an answer."""
-    counted = Counted()
-    head = counted.when("HEAD+digest", 2, telling)
+    counted, numbers = Counted(), itertools.count()
+
+    def unhurried(exchange: Exchange) -> Answer | None:
+        """Leave time for a third one to come."""
+        if next(numbers) < 2:
+            with counted.reached:
+                counted.reached.wait_for(lambda: counted.most["HEAD+digest"] > 2, SOON_S)
+        return telling(exchange)
+
+    head = counted.when("HEAD+digest", 2, unhurried)
     with ScriptedHttp(counted.script(HEAD=head), SMALL_FILES) as server, asking(server) as dialogue:
         parts = [Part(name, 0, len(content), is_whole=True) for name, content in SMALL_FILES.items()]
         told = WebDigests(dialogue).ask("adler32", parts, lambda: False)
