@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.failing import ServerFailures
 from mpx.endpoints.web.headers import login_schemes
 from mpx.endpoints.web.login_help import IN_THE_CLEAR, login_help
 from mpx.endpoints.web.options import WebOptions
@@ -66,6 +67,7 @@ class WebAccess:
         self.tokens = BearerTokens(options.token_files)
         self.pipelining = Pipelining()
         self.part_stores = PartStores()
+        self.failures = ServerFailures()
         self._given = {each.name: each for each in given if each.query or each.path}  # see Location.path
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
