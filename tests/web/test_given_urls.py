@@ -2,11 +2,13 @@
 
 import socket
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from web.lying import LARGE, NAME, SECRET, SMALL, Outcome, copied, down, exact, first
 from web.scripted_http import Answer, Exchange, Script, ScriptedHttp
 
+import mpx
 from mpx.endpoints.web.url import origin_of
 from mpx.location import parse_location
 from mpx.net import tcp
@@ -26,6 +28,47 @@ def test_a_slash_that_is_encoded_stays_so(path: str, tmp_path: Path) -> None:
         outcome = copied(f"{server.origin}{path}?ref=a%2Fb", tmp_path / "file", retries=0)
     assert outcome.code == 0, outcome
     assert (tmp_path / "file").read_bytes() == SMALL
+
+
+# --- URLs of one name ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/folder/get?id=1", "/folder/get?id=2"),
+        ("/folder/get", "/folder/get?id=2"),
+        ("/folder/a%2Fb", "/folder/a/b"),
+        ("/folder/a%2Fb/c", "/folder/a/b%2Fc"),
+    ],
+)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_urls_that_names_do_not_tell_apart(one: str, other: str, is_turned: bool, tmp_path: Path) -> None:
+    """One of them would be copied in place of both."""
+    with ScriptedHttp({}, is_dav=False) as server:
+        urls = [f"{server.origin}{path}" for path in ((other, one) if is_turned else (one, other))]
+        with pytest.raises(mpx.UsageError, match="by two commands") as caught:
+            mpx.copy(urls, tmp_path / "to", targets=["g1", "g2"])
+        assert all(unquote(url) in unquote(str(caught.value)) for url in urls)
+        assert not server.heard
+    assert not (tmp_path / "to").exists()
+
+
+def test_a_url_as_source_and_another_of_its_name_as_destination() -> None:
+    with ScriptedHttp({}, is_dav=False) as server:
+        outcome = copied(f"{server.origin}{NAME}?id=1", f"{server.origin}{NAME}?id=2")
+        assert outcome.code == 2, outcome
+        assert not server.heard
+
+
+def test_one_url_twice(tmp_path: Path) -> None:
+    """It is one file, which may become two."""
+    with ScriptedHttp({}, {NAME: SMALL}, is_dav=False) as server:
+        mpx.copy([f"{server.origin}{NAME}?id=1"] * 2, tmp_path / "to", targets=["g1", "g2"])
+    assert [(tmp_path / "to" / each).read_bytes() for each in ("g1", "g2")] == [SMALL] * 2
+
+
+# --- other names ---------------------------------------------------------------------------------------
 
 
 def test_a_host_with_other_letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
