@@ -9,7 +9,11 @@ from web.lying import LARGE, NAME, SECRET, SMALL, Outcome, copied, down, exact, 
 from web.scripted_http import Answer, Exchange, Script, ScriptedHttp
 
 import mpx
+from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.endpoint import WebEndpoint
+from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.url import origin_of
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.location import parse_location
 from mpx.net import tcp
 
@@ -124,12 +128,56 @@ def test_what_else_servers_say_to_who_asks_about_such_a_file(status: int, tmp_pa
     assert stored(SMALL, tmp_path, script).code == 0
 
 
-def test_a_file_that_may_be_there_is_not_replaced_by_who_forbids_that(tmp_path: Path) -> None:
-    """Nobody can tell whether it is."""
+@pytest.mark.parametrize(("status", "code"), [(403, 4), (401, 5)])
+def test_a_file_that_may_be_there_is_not_replaced_by_who_forbids_that(
+    status: int, code: int, tmp_path: Path
+) -> None:
+    """Nobody can tell whether it is: nothing is stored, and that is no success."""
     (tmp_path / "src").write_bytes(SMALL)
-    with ScriptedHttp(dict.fromkeys(("OPTIONS", "HEAD", "GET", "PUT"), signed), is_dav=False) as server:
-        copied(tmp_path / "src", f"{server.origin}{SIGNED}", overwrite="never")
+    script: Script = {**dict.fromkeys(("OPTIONS", "HEAD", "GET"), lambda _: Answer(status)), "PUT": signed}
+    with ScriptedHttp(script, is_dav=False) as server:
+        outcome = copied(tmp_path / "src", f"{server.origin}{SIGNED}", overwrite="never")
         assert not server.asked("PUT")
+    assert outcome.code == code, outcome
+    assert str(status) in outcome.text
+
+
+def test_a_file_that_is_not_there_is_stored_by_who_replaces_none(tmp_path: Path) -> None:
+    def shown(exchange: Exchange) -> Answer:
+        is_missing = exchange.asked.path == NAME and NAME not in exchange.server.files
+        return Answer(404 if is_missing else 403)
+
+    script: Script = {"HEAD": shown, "GET": shown}
+    assert stored(SMALL, tmp_path, script, overwrite="never").code == 0
+
+
+def seen_of(query: str, *, folder: str, name: str) -> FileInfo | None:
+    """Return what a name is to who writes to a URL, at a server that lets us see nothing."""
+    with ScriptedHttp(dict.fromkeys(("OPTIONS", "HEAD", "GET"), lambda _: Answer(403))) as server:
+        place = parse_location(f"{server.origin}{folder}/file{query}")
+        access = WebAccess(place, WebOptions(replaces_unseen=True), [place])
+        end = WebEndpoint(place, access, writing=True)
+        try:
+            return end.stat(name)
+        finally:
+            end.close()
+            access.close()
+
+
+@pytest.mark.parametrize(("folder", "name"), [("/a/b", "/a/b"), ("/a/b", "/a/b/"), ("", "/")])
+def test_the_folder_of_a_signed_url_is_taken_to_be_there(folder: str, name: str) -> None:
+    assert seen_of("?sig=1", folder=folder, name=name) == FileInfo(Kind.FOLDER)
+
+
+@pytest.mark.parametrize("name", ["/a", "/a/b/other", "/a/bb", "/c"])
+def test_no_other_name_is_taken_for_a_folder_that_is_there(name: str) -> None:
+    with pytest.raises(mpx.DestinationError, match="403"):
+        seen_of("?sig=1", folder="/a/b", name=name)
+
+
+def test_the_folder_of_a_url_that_is_not_signed_is_to_be_seen() -> None:
+    with pytest.raises(mpx.DestinationError, match="403"):
+        seen_of("", folder="/a/b", name="/a/b")
 
 
 # --- connections that nobody has used for some time -----------------------------------------------------

@@ -106,7 +106,7 @@ class WebChanges:
         nginx with no module but its own answers OPTIONS by 405. Such a server is asked to rename what is not
         there, below the name, as a token may be for that alone. A query lets us in to one name.
         """
-        if self._dialogue.access.has_query(name):
+        if self._dialogue.access.given.has_query(name):
             return False
         if self._dialogue.access.says_dav:
             return True

@@ -63,7 +63,7 @@ class WebDescriber:
         """
         if (
             name in self._access.slashed
-            or self._access.has_query(name)
+            or self._access.given.has_query(name)
             or not self._slashes.may_hold(name, is_dav=bool(self._access.speaks_dav))
         ):
             return None
@@ -85,13 +85,18 @@ class WebDescriber:
         """Describe a name.
 
         What a URL that is signed for writing does not let us see: a file, perhaps, in a folder that is there.
+        Who replaces nothing has to know.
         """
         try:
             return self._told_of(name)
         except MpxError as error:
-            if error.may_retry or self._dialogue.kind is SourceError or not self._access.has_queries:
+            if error.may_retry or self._dialogue.kind is SourceError:
                 raise
-            return FileInfo(Kind.FILE, None) if self._access.has_query(name) else FileInfo(Kind.FOLDER)
+            if self._access.given.has_query(name) and self._access.options.replaces_unseen:
+                return FileInfo(Kind.FILE, None)
+            if not self._access.given.has_query(name) and self._access.given.holds_query(name):
+                return FileInfo(Kind.FOLDER)
+            raise
 
     def _told_of(self, name: str) -> FileInfo | None:
         """Describe a name by what the server speaks."""
