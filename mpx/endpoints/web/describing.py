@@ -118,7 +118,8 @@ class WebDescriber:
             return plain
         if not is_answer:
             return self._head(url)
-        return self._without_dav(url) if found is None and self._may_be_there else found
+        is_unclear = found is None and self._may_be_there and not self._is_folder_above(url)
+        return self._without_dav(url) if is_unclear else found
 
     @property
     def _is_maybe_plain(self) -> bool:
@@ -129,6 +130,23 @@ class WebDescriber:
     def _may_be_there(self) -> bool:
         """Whether a source that WebDAV does not find may be there all the same."""
         return self._is_maybe_plain and self._dialogue.kind is SourceError
+
+    def _is_folder_above(self, url: WebUrl) -> bool:
+        """Tell whether WebDAV describes a folder above a URL, as far as it lets us ask about them.
+
+        Then what it does not find is missing, whatever page a site sends for names that it does not know.
+        """
+        path = url.path
+        while path.strip("/"):
+            path = posixpath.dirname(path.rstrip("/")).rstrip("/") + "/"
+            above = replace(url, target=path)
+            with self._dialogue.ask("PROPFIND", above, {"Depth": "0", **ASKED_AS}, PROPERTIES) as (reply, at):
+                if reply.status == _MULTI_STATUS:
+                    if self._only(KeptBody.read(reply, str(url.origin)), at) is not None:
+                        return True
+                elif reply.status not in MISSING:
+                    return False
+        return False
 
     def _without_dav(self, url: WebUrl) -> FileInfo | None:
         """Describe what WebDAV does not, which may be for authors of a site; None for all but a file."""
