@@ -85,8 +85,10 @@ class WebDescriber:
         """Describe a name.
 
         What a URL that is signed for writing does not let us see: a file, perhaps, in a folder that is there.
-        Who replaces nothing has to know.
+        Who replaces nothing has to know. Nor is the folder of a file known whose URL has an encoded slash.
         """
+        if self._access.given.is_unknown(name):
+            return FileInfo(Kind.FOLDER)
         try:
             return self._told_of(name)
         except MpxError as error:
@@ -278,6 +280,8 @@ class WebDescriber:
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
+        if self._access.given.has_slashes:
+            return [self._stat(name) for name in names]
         alone = int(self._access.speaks_dav is None or self._access.quirks is None)
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:alone]]
         rest = [self._access.url_of(name) for name in names[alone:]]
