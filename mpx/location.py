@@ -66,6 +66,10 @@ class Location:
         """What tells two endpoints apart, each bucket of S3 among them."""
         return self.scheme, self.user, self.host, self.port
 
+    def at(self, name: str) -> "Location":
+        """Return another file of the same endpoint, of which nothing but its name is known."""
+        return self if name == self.name else replace(self, name=name, query="", path="")
+
     def absolute(self) -> "Location":
         """Return the same file under a name that means it from any working directory; raises UsageError."""
         if self.scheme != "file" or self.name.startswith("/"):

@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.capabilities import SCHEMES
@@ -26,6 +27,7 @@ from mpx.report import Note, OnNote, Severity
 from mpx.text import quoted
 
 SOON_READ_BYTES = 128 * 1024  # which come back in less time than it takes until two digests are told
+Found = TypeVar("Found", bound=FileInfo | MpxError | None)
 
 
 class WebEndpoint:
@@ -112,6 +114,7 @@ class WebEndpoint:
             raise UsageError(
                 f"the name {quoted(name)} has . or .. in it, which servers resolve; name it without"
             )
+        self._access.given.check_name(name)
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint. The handshake of TCP is an exchange; the kernel measures later ones."""
@@ -126,14 +129,24 @@ class WebEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
-        found = self._describer.stat(name)
+        found = self._checked(name, self._describer.stat(name))
         if name.rstrip("/") == self.location.name.rstrip("/"):
             self._names_folder = found is not None and found.kind is Kind.FOLDER
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint."""
-        return self._describer.stats(names)
+        found = self._describer.stats(names)
+        return [self._checked(name, each) for name, each in zip(names, found, strict=True)]
+
+    def _checked(self, name: str, found: Found) -> Found:
+        """Return what was found of a name; raises UsageError for a folder that is no use."""
+        if isinstance(found, FileInfo) and found.kind is Kind.FOLDER:
+            given = self._access.given
+            given.check_tree(name, self._url(name))
+            if self._refusal is SourceError:
+                given.check_apart(name, self._url(name))
+        return found
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
         """See Endpoint."""
@@ -161,6 +174,8 @@ class WebEndpoint:
         replace_links: bool = False,  # noqa: ARG002  there are none
     ) -> list[bool | MpxError]:
         """See Endpoint."""
+        for name in names:
+            self._access.given.check_tree(name, self._url(name))
         return self._changes.make_folders(names)
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:  # noqa: ARG002  there are no modes
@@ -237,7 +252,7 @@ class WebEndpoint:
 
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint."""
-        return self._room.free_bytes(name)
+        return None if self._access.given.is_unknown(name) else self._room.free_bytes(name)
 
     def pause(self) -> None:
         """See Endpoint. A connection that nobody uses costs the server little, and it may close it."""

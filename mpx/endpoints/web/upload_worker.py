@@ -155,7 +155,7 @@ class WebUploadWorker(WebWorker):
 
     def _goes_in_parts(self, file: FileTransfer) -> bool:
         is_fit = not (file.is_streamed or file.is_small or file.partial == file.final)
-        if not is_fit or self.access.has_queries or not self._scheduler.may_divide(file):
+        if not is_fit or self.access.given.has_queries or not self._scheduler.may_divide(file):
             return False
         return self._storing.is_proven(posixpath.dirname(file.partial))
 
