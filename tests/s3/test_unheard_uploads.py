@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from mpx_command import copied as is_copied
 from mpx_command import mpx, running
 from s3.buckets import buckets_of
 from s3.lying_s3 import IN_PARTS, KEY, up
-from s3.scripted_s3 import NAME_SPACE, Answer, Asked, ResetInstead, ScriptedS3, error, scripted_s3
+from s3.scripted_s3 import NAME_SPACE, Answer, Asked, FallSilent, ResetInstead, ScriptedS3, error, scripted_s3
 from sites import make
 from web.servers.s3_site import S3Site
 
@@ -96,15 +97,48 @@ def test_what_may_be_of_others_stays(empty: ScriptedS3, tmp_path: Path, listing:
     assert any("two, three" in note for note in done.notes) == (len(listing.names) > 1)
 
 
-def test_who_may_not_list_uploads_is_told(empty: ScriptedS3, tmp_path: Path) -> None:
-    listing, denied = Listing(), error(403, "AccessDenied")
+def denied() -> Answer:
+    return error(403, "AccessDenied")
+
+
+def broken() -> Answer:
+    return error(500, "InternalError")
+
+
+def slow() -> Answer:
+    raise FallSilent
+
+
+@pytest.mark.parametrize("how", [denied, broken, slow])
+@pytest.mark.parametrize("what", ["uploads", "abort", "parts"])
+def test_what_cannot_be_looked_for_is_told_and_stops_nothing(
+    empty: ScriptedS3, tmp_path: Path, what: str, how: Callable[[], Answer]
+) -> None:
+    listing = Listing()
 
     def refuse(asked: Asked) -> Answer | None:
-        return denied if asked.method == "GET" and "uploads" in asked.query else listing(asked)
+        is_list = asked.method == "GET" and "uploads" in asked.query
+        return how() if (is_list if what == "uploads" else asked.what == what) else listing(asked)
 
     empty.instead = refuse
-    done = up(empty, tmp_path, IN_PARTS, retries=3)
+    done = up(empty, tmp_path, IN_PARTS, retries=3, timeout_s=0.5)
     assert done.code == 0 and any("may stay at the server" in note for note in done.notes), done
+    assert empty.objects[KEY] == IN_PARTS
+
+
+def test_what_cannot_be_looked_for_is_discarded_all_the_same(empty: ScriptedS3, tmp_path: Path) -> None:
+    listing = Listing()
+
+    def refuse(asked: Asked) -> Answer | None:
+        if asked.query.get("partNumber") == "2":
+            return broken()
+        return broken() if asked.method == "GET" and "uploads" in asked.query else listing(asked)
+
+    empty.instead = refuse
+    assert up(empty, tmp_path, IN_PARTS, retries=1).code == 6
+    is_copied(mpx("unfinished", "--discard"))
+    assert listing.aborted == ["one"]
+    assert listing.aborted == ["one"]
 
 
 def test_nobody_lists_uploads_where_none_was_lost(empty: ScriptedS3, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.uploads import BegunUpload
 from mpx.endpoints.web.dates import http_date, iso_date
 from mpx.endpoints.web.refusals import is_success
-from mpx.errors import MpxError
+from mpx.errors import Interrupted, MpxError
 from mpx.report import OnNote, Severity
 from mpx.text import shown
 
@@ -29,7 +29,10 @@ _APART_S = 2.0  # what clocks of one server may differ, and what is cut off thei
 
 
 def abort_unheard(questions: S3Questions, partial: str, own: BegunUpload, note: OnNote) -> None:
-    """Abort what an earlier request for `own` has begun unheard; `own` is still open. Best effort."""
+    """Abort what an earlier request for `own` has begun unheard; `own` is still open.
+
+    Best effort: what keeps us from it becomes a note. Raises Interrupted.
+    """
     asked = questions.access.asked
     lost = [each for each in asked.unanswered(partial) if each.server == own.server]
     if not lost:
@@ -44,9 +47,9 @@ def abort_unheard(questions: S3Questions, partial: str, own: BegunUpload, note: 
         for each in found:
             abort(questions, each)
             note(ABORTED.format(where))
-    except MpxError as error:
-        if error.may_retry:
-            raise
+    except Interrupted:
+        raise
+    except MpxError as error:  # the upload that has all parts is worth more: it is completed all the same
         note(NOT_ABORTED.format(where, error), Severity.WARNING)
     asked.settled(partial)
 
