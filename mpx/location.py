@@ -81,10 +81,22 @@ def shown_query(query: str) -> str:
     """Return a query without what may be a secret in it: signatures, tokens, and whatever is long."""
     shown = []
     for pair in query.split("&"):
-        name, equals, value = pair.partition("=")
-        is_secret = _SECRET.search(name) or len(value) > _LONGEST_SHOWN or (not equals and len(name) > 64)
-        shown.append(f"{name[:_LONGEST_SHOWN]}{equals}..." if is_secret else pair)
+        name, equals, _ = pair.partition("=")
+        shown.append(pair if _hidden_of(pair) is None else f"{name[:_LONGEST_SHOWN]}{equals}...")
     return "&".join(shown)
+
+
+def secrets_of_query(query: str) -> list[str]:
+    """Return what `shown_query` leaves out, as it is sent."""
+    return [secret for pair in query.split("&") if (secret := _hidden_of(pair))]
+
+
+def _hidden_of(pair: str) -> str | None:
+    """Return what may be a secret in a pair of a query; None for nothing."""
+    name, equals, value = pair.partition("=")
+    if not equals:
+        return name if len(name) > _LONGEST_SHOWN else None
+    return value if _SECRET.search(name) or len(value) > _LONGEST_SHOWN else None
 
 
 def shown_place(text: str) -> str:

@@ -74,7 +74,7 @@ class HttpConnection:
 
     def send(self, request: WebRequest, body: bytes = b"") -> None:
         """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
-        self.secrets.sent(request.headers)
+        self.secrets.sent(request.headers, request.url.target)
         head = request.head(self._via)
         self.send_all(memoryview(head + body))
 
@@ -85,7 +85,7 @@ class HttpConnection:
         once more has come.
         """
         for request in requests:
-            self.secrets.sent(request.headers)
+            self.secrets.sent(request.headers, request.url.target)
         heads = [request.head(self._via) + body for request in requests]
         if not self.origin.is_secure:
             self.send_all(memoryview(b"".join(heads)))
