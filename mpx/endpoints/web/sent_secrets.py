@@ -14,6 +14,8 @@ _NAMES = (
     "X-Amz-Security-Token",
 )
 _BASIC = "basic"
+_SIGNED = "AWS4-"  # a signature of this request, another one for each, which is no secret
+MOST_NOTED = 1000  # more than there are requests whose answers are to come
 _INSTEAD = "[secret]"
 _SHORTEST = 6  # a shorter one is none, and stands in many a text by chance
 
@@ -22,16 +24,17 @@ class SentSecrets:
     """Those that went over one connection. Used by its thread."""
 
     def __init__(self) -> None:
-        self._headers: set[str] = set()
-        self._queries: set[str] = set()
+        self._headers: dict[str, None] = {}  # the last ones that differ, in the order of their last use
+        self._queries: dict[str, None] = {}
 
     def sent(self, headers: Mapping[str, str], target: str = "") -> None:
         """Take note of the secrets of a request, also of those in its target."""
         for name in _NAMES:
-            if value := headers.get(name):
-                self._headers.add(value)
+            value = headers.get(name)
+            if value and not value.startswith(_SIGNED):
+                _note(self._headers, value)
         if query := target.partition("?")[2]:
-            self._queries.add(query)
+            _note(self._queries, query)
 
     def hidden_in(self, text: str) -> str:
         """Return a text of the server's, for people, without them."""
@@ -47,6 +50,13 @@ class SentSecrets:
             for value in secrets_of_query(query):
                 yield value
                 yield from _secrets_of_header(unquote_plus(value))  # XRootD leads to ?authz=Bearer%20TOKEN
+
+
+def _note(noted: dict[str, None], value: str) -> None:
+    noted.pop(value, None)
+    noted[value] = None
+    if len(noted) > MOST_NOTED:
+        del noted[next(iter(noted))]
 
 
 def _secrets_of_header(value: str) -> Iterator[str]:
