@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,22 +95,22 @@ def test_it_is_discarded_with_the_one_that_followed(empty: ScriptedS3, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "listing",
+    "what",
     [
-        Listing(key=f"{KEY}/below"),
-        Listing(initiator="another"),
-        Listing(before_s=60.0),
-        Listing(before_s=-60.0),
-        Listing(parts=PART),
-        Listing(names=("two", "three")),
-        Listing(names=()),
+        partial(Listing, key=f"{KEY}/below"),
+        partial(Listing, initiator="another"),
+        partial(Listing, before_s=60.0),
+        partial(Listing, before_s=-60.0),
+        partial(Listing, parts=PART),
+        partial(Listing, names=("two", "three")),
+        partial(Listing, names=()),
     ],
     ids=["key", "initiator", "before", "after", "has a part", "too many", "none"],
 )
-def test_what_may_be_of_others_stays(empty: ScriptedS3, tmp_path: Path, listing: Listing) -> None:
-    empty.instead = listing
+def test_what_may_be_of_others_stays(empty: ScriptedS3, tmp_path: Path, what: Callable[[], Listing]) -> None:
+    empty.instead = listing = what()
     done = up(empty, tmp_path, IN_PARTS, retries=3)
-    assert done.code == 0 and not listing.aborted, done
+    assert done.code == 0 and not listing.aborted and listing.lost, done
     assert any("two, three" in note for note in done.notes) == (len(listing.names) > 1)
 
 
