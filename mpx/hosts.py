@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpx.errors import UsageError
+from mpx.host_names import ascii_host
 from mpx.text import quoted
 
 _NAMED = re.compile(
@@ -48,7 +49,8 @@ class TokenFileChoice:
 
 def parse_host(text: str) -> HostPattern:
     """Read HOST, HOST:PORT or *.DOMAIN; raises UsageError."""
-    found = _NAMED.fullmatch(text)
+    host, colon, port = text.partition(":")
+    found = _NAMED.fullmatch(text if text.isascii() else f"{ascii_host(host)}{colon}{port}")
     if not found or (found["port"] and not 0 < int(found["port"]) < 65536):
         raise UsageError(
             f"{quoted(text)} is not a host; write it as dtn.example.org, dtn.example.org:8443, [2001:db8::1] "

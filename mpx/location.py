@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from mpx.errors import UsageError
+from mpx.host_names import ascii_host, check_unambiguous
 from mpx.text import named, quoted, shown
 
 FTP_PORT = 2811  # what GridFTP listens on, and mpx serve; plain FTP servers (21) need :21 in the URL
@@ -70,6 +71,10 @@ class Location:
         """What tells two endpoints apart, each bucket of S3 among them."""
         return self.scheme, self.user, self.host, self.port
 
+    def at(self, name: str) -> "Location":
+        """Return another file of the same endpoint, of which nothing but its name is known."""
+        return self if name == self.name else replace(self, name=name, query="", path="")
+
     def absolute(self) -> "Location":
         """Return the same file under a name that means it from any working directory; raises UsageError."""
         if self.scheme != "file" or self.name.startswith("/"):
@@ -85,10 +90,22 @@ def shown_query(query: str) -> str:
     """Return a query without what may be a secret in it: signatures, tokens, and whatever is long."""
     shown = []
     for pair in query.split("&"):
-        name, equals, value = pair.partition("=")
-        is_secret = _SECRET.search(name) or len(value) > _LONGEST_SHOWN or (not equals and len(name) > 64)
-        shown.append(f"{name[:_LONGEST_SHOWN]}{equals}..." if is_secret else pair)
+        name, equals, _ = pair.partition("=")
+        shown.append(pair if _hidden_of(pair) is None else f"{name[:_LONGEST_SHOWN]}{equals}...")
     return "&".join(shown)
+
+
+def secrets_of_query(query: str) -> list[str]:
+    """Return what `shown_query` leaves out, as it is sent."""
+    return [secret for pair in query.split("&") if (secret := _hidden_of(pair))]
+
+
+def _hidden_of(pair: str) -> str | None:
+    """Return what may be a secret in a pair of a query; None for nothing."""
+    name, equals, value = pair.partition("=")
+    if not equals:
+        return name if len(name) > _LONGEST_SHOWN else None
+    return value if _SECRET.search(name) or len(value) > _LONGEST_SHOWN else None
 
 
 def shown_place(text: str) -> str:
@@ -170,14 +187,11 @@ def _server(text: str, scheme: str) -> Location:
     if scheme == "mpx" and parts.username:
         raise UsageError(f"mpx://{host}: a token says who you are; leave what stands before @ out of the URL")
     host = host.replace("%25", "%")  # before the interface of an address of IPv6 (RFC 6874)
+    check_unambiguous(host)  # who connects would read it by the older rules
     if scheme in WEB_PORTS:
-        try:
-            host = host if host.isascii() else host.encode("idna").decode("ascii")
-        except UnicodeError:
-            raise UsageError(f"{text}: {quoted(host)} is no name of a host") from None
-        return _of_the_web(Location(scheme, "/", host, port, _user(parts.username)), path)
+        return _of_the_web(Location(scheme, "/", ascii_host(host), port, _user(parts.username)), path)
     if scheme in ROOT_PORTS:
-        return _of_xrootd(Location(scheme, "/", host, port, _user(parts.username)), path)
+        return _of_xrootd(Location(scheme, "/", ascii_host(host), port, _user(parts.username)), path)
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:

@@ -17,6 +17,7 @@ from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
 from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
+from mpx.report import Severity
 from mpx.signals import Signals
 from mpx.text import shown
 from mpx.transfer.early_start import EarlyStart
@@ -164,7 +165,7 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
             partial = [file.partial for file in files]
             # What is noted without a server is at AWS.
             there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")
-            with opened_endpoint(destination, there, writing=True, names=partial) as endpoint:
+            with opened_endpoint(destination, there, writing=True, note=_warned, names=partial) as endpoint:
                 for file in files:
                     endpoint.remove(file.partial)
             leftover.forget()
@@ -187,6 +188,12 @@ def _place_of(leftover: "Leftover", name: str) -> str:
     """Return the name of a partial file as it is shown: at a server, its URL."""
     destination = parse_location(leftover.destination)
     return shown_place(str(replace(destination, name=name, query="", path="")))
+
+
+def _warned(text: str, severity: Severity = Severity.INFO, /) -> None:
+    """Show what the user may have to do something about."""
+    if severity >= Severity.WARNING:
+        click.echo(shown(f"    {text}"))
 
 
 _HOW_TO_GO_ON = (

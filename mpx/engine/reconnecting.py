@@ -8,12 +8,15 @@ class Reconnecting:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._attempts: dict[str, int] = {}  # by worker; guarded by `_lock`
+        self._attempts: dict[str, tuple[int, str]] = {}  # by worker; guarded by `_lock`
 
-    def begin(self, worker: str, attempt: int) -> None:
-        """Note that a worker without a session waits for this attempt, or makes it."""
+    def begin(self, worker: str, attempt: int, why: str = "") -> None:
+        """Note that a worker without a session waits for this attempt, or makes it.
+
+        `why`: in words, where it is not that the session was lost.
+        """
         with self._lock:
-            self._attempts[worker] = attempt
+            self._attempts[worker] = attempt, why
 
     def end(self, worker: str) -> None:
         """Note that a worker has a session, or needs none any more."""
@@ -23,5 +26,10 @@ class Reconnecting:
     @property
     def attempt(self) -> int:
         """The highest number of an attempt; 0 where every worker has what it needs."""
+        return self.latest[0]
+
+    @property
+    def latest(self) -> tuple[int, str]:
+        """The highest number of an attempt, and why it is needed."""
         with self._lock:
-            return max(self._attempts.values(), default=0)
+            return max(self._attempts.values(), default=(0, ""))

@@ -6,7 +6,7 @@ together, so that a server may be started anew meanwhile.
 
 from typing import Protocol
 
-from mpx.errors import ConnectionLost, Interrupted, MpxError
+from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError
 
 FIRST_WAIT_S = 0.25
 LONGEST_WAIT_S = 30.0
@@ -33,15 +33,23 @@ class ServerBusy(ConnectionLost):
         self.wait_s = wait_s
 
 
-class StoringFailed(ConnectionLost):
-    """The server fails to store something, and does not say why: it may pass, or not."""
+class ServerFailed(ConnectionLost):
+    """The server fails at something (500), and does not say why: it may pass, or not.
 
-    def at_last(self, times: int) -> "StoringFailed":
+    `kind`: of error that it is where it does not pass.
+    """
+
+    def __init__(self, text: str, kind: type[MpxError]) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+    def at_last(self, times: int, *, is_refusal: bool = False) -> MpxError:
         """Return what is told after so many attempts, the last one among them."""
         often = f", {times} times in turn" if times > 1 else ""
-        return StoringFailed(
-            f"{self}{often}; see the server's log, and whether it has room and may write there"
-        )
+        is_of_storing = issubclass(self.kind, DestinationError)
+        look = ", and whether it has room and may write there" if is_of_storing else ""
+        text = f"{self}{often}; see the server's log{look}"
+        return self.kind(text) if is_refusal else ServerFailed(text, self.kind)
 
 
 def wait_s(failures: int) -> float:

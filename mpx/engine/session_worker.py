@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.retry import Retry, ServerBusy, SessionsFull, StoringFailed
+from mpx.engine.retry import Retry, ServerBusy, ServerFailed, SessionsFull
 from mpx.engine.stop import Either
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused, TransferTimeout
@@ -221,14 +221,15 @@ class SessionWorker(threading.Thread):
         elif len(lost.files) > 1:
             retry.begin()
             self.isolate()
-        if isinstance(error, StoringFailed) and retry.next_attempt > self.context.options.retries:
+        if isinstance(error, ServerFailed) and retry.next_attempt > self.context.options.retries:
             error = error.at_last(retry.next_attempt)
         if len(lost.files) == 1 and self.context.queue.has_others and retry.may_give_up(error):
             self.give_up(lost.files[0], error)
             return
         self.hand_back(error)
         if retry.next_attempt <= self.context.options.retries:
-            self.context.events.reconnecting.begin(self.name, retry.next_attempt)
+            why = "the server answers 500" if isinstance(error, ServerFailed) else ""
+            self.context.events.reconnecting.begin(self.name, retry.next_attempt, why)
         retry.again(error)
         self.context.supervisor.note(f"trying again after: {error}")
 

@@ -96,8 +96,14 @@ def probe(
     classifier = classifier or (TREES if sampling == "single" else KNN_DTW)
     asked = _Asked(target, window_s, sampling, profile if mode == ACTIVELY else "", policy, classifier)
     planned, not_permitted = permitted_bursts(asked.bursts, congestion_control.why_not_congestion)
-    host, port = parse_target(target, region, endpoint_url)
     location = location_of(target)
+    if mode == ACTIVELY and (why_no_session := capabilities_of(location).why_no_session):
+        raise UsageError(
+            f"--mode active sends data to what throws them away: an mpx serve (mpx://), or /dev/null of a "
+            f"GridFTP or FTP server; not to {target!r}: {why_no_session}. Leave --mode out, or name such a "
+            "server on the same host"
+        )
+    host, port = parse_target(target, region, endpoint_url)
     try:
         addresses = [address for _, address in tcp.resolve(host, port, family, stop)]
         why_not = capabilities_of(location).why_no_session

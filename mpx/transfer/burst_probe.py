@@ -4,7 +4,6 @@ Section 4.2 of Anvari and Lu, Computers 10(6):76, 2021. The bursts disturb other
 """
 
 import threading
-from dataclasses import replace
 
 from mpx.choices import ACTIVELY
 from mpx.errors import Interrupted, MpxError
@@ -26,7 +25,7 @@ def probe_with_bursts(
     """
     try:
         found = probe(
-            str(replace(server, name=NULL_DEVICE)),
+            str(server.at(NULL_DEVICE)),
             window_s=options.probe_first_s or 0.0,
             mode=ACTIVELY,
             policy=options.policy,

@@ -329,14 +329,16 @@ class CommitSession(threading.Thread):
     ) -> dict[FileTransfer, int | None]:
         """Return the uploads that lost their end, or grew, and how much of them is stored (None: gone).
 
-        A checksum proves what was sent, and not that nothing follows it: where one was compared, only servers
-        that are not known well are asked, and only more bytes than were sent are wrong.
+        A checksum proves what was sent, and not that nothing follows it, unless it is of all that is stored:
+        where one was compared, only servers that are not known well are asked, and only more bytes than were
+        sent are wrong.
         """
         work = self._shared
         if work.ends.far_is_source:
             return {}
-        is_faithful = destination.find_out().is_faithful
-        asked = [file for file in files if not file.rename_asked and not (is_faithful and _is_proven(file))]
+        can = destination.find_out()
+        is_sure = can.is_faithful or can.most_compared_parts == 1
+        asked = [file for file in files if not file.rename_asked and not (is_sure and _is_proven(file))]
         misfits: dict[FileTransfer, int | None] = {}
         sizes = destination.sizes([file.partial for file in asked])
         untold = [file for file, size in zip(asked, sizes, strict=True) if size is None]

@@ -17,7 +17,7 @@ from mpx.options import CopyOptions
 from mpx.report import OnNote
 from mpx.transfer.early_start import EarlyStart
 from mpx.transfer.planner import base_name
-from mpx.transfer.refusals import check_places
+from mpx.transfer.refusals import check_places, check_told_apart
 from mpx.transfer.registry import (
     check_one_password,
     endpoint_at,
@@ -52,8 +52,12 @@ class Ends:
         note: OnNote,
         early: EarlyStart | None = None,
     ) -> None:
-        """Raises UsageError for sources in several places. `early`: what was begun for it before."""
+        """Raises UsageError for sources in several places, and for URLs of one name.
+
+        `early`: what was begun for it before.
+        """
         check_places(sources)
+        check_told_apart((*sources, destination))
         reads_here = capabilities_of(sources[0]).is_here
         self.writes_here = capabilities_of(destination).is_here
         self.is_local = self.writes_here and reads_here

@@ -136,7 +136,7 @@ class Placed(Protocol):
 
 def named_at(end: Placed, name: str) -> str:
     """Return a name as it is shown to people: at a server, its URL."""
-    return shown_place(str(replace(end.location, name=name)))
+    return shown_place(str(end.location.at(name)))
 
 
 def _is_within(target: str, folder: tuple[int, int] | str, end: Endpoint) -> bool:

@@ -12,6 +12,7 @@ from mpx.engine.capabilities import Capabilities, PartsUp
 from mpx.errors import UsageError
 from mpx.location import Location
 from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
+from mpx.text import quoted
 from mpx.units import counted
 
 _OF_PLACES = (*OF_SSH, *OF_GSI, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)  # see Capabilities.own_options
@@ -55,6 +56,21 @@ def check_places(sources: Sequence[Location]) -> None:
             f"{sources[0]} and {other} are in different places: all sources of a copy must be on this "
             "host, or all at one server and of one user; copy them separately"
         )
+
+
+def check_told_apart(places: Iterable[Location]) -> None:
+    """Raise UsageError for two URLs of one name: endpoints know files by their names.
+
+    Such URLs differ in their queries, or in what is encoded in their paths.
+    """
+    known: dict[tuple[object, ...], Location] = {}
+    for place in places:
+        other = known.setdefault((place.endpoint, place.name), place)
+        if (other.query, other.path) != (place.query, place.path):
+            raise UsageError(
+                f"{other} and {place} are of one name, {quoted(place.name)}, by which a copy could not tell "
+                "them apart; copy them by two commands"
+            )
 
 
 def check_options(

@@ -221,8 +221,9 @@ class Attempt:
         if self._is_local:
             return ""
         retries, timeout = self._options.retries, format_duration(self._options.timeout_s)
-        if attempt := self._events.reconnecting.attempt:
-            return f"reconnecting, attempt {attempt} of {retries}"
+        attempt, why = self._events.reconnecting.latest
+        if attempt:
+            return f"{why or 'reconnecting'}, attempt {attempt} of {retries}"
         return f"waiting, for {timeout} at most (--timeout)"
 
     def _journal_the_rest(self) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from importlib.resources import files
@@ -144,6 +145,19 @@ def test_where_one_congestion_control_is_locked_the_path_is_told_and_not_who_sha
 
 def test_where_nobody_takes_data(tmp_path: Path) -> None:
     refused(mpx("probe", "--mode", "active", "127.0.0.1:9"), 6)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "dav", "davs", "s3"])
+def test_a_web_server_is_not_asked_to_throw_data_away(scheme: str) -> None:
+    """Which is known from its URL: nobody is connected to, and nothing is waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        place = "s3://bucket" if scheme == "s3" else f"{scheme}://{host}/"
+        there = ["--endpoint-url", f"http://{host}"] if scheme == "s3" else []
+        refused(mpx("probe", "--mode", "active", place, *there), 2, "mpx serve", "Leave --mode out")
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 def test_a_sink_is_announced_and_takes_streams_only(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ from mpx.hosts import HostPattern, TokenFileChoice, parse_host, parse_token_file
         ("[::1]", "0:0:0:0:0:0:0:1", 443, True),
         ("[::ffff:192.0.2.7]", "192.0.2.7", 443, False),
         ("192.0.2.7", "192.0.2.7", 443, True),
+        ("bücher.example", "xn--bcher-kva.example", 443, True),
+        ("*.BÜCHER.example:8443", "dtn.xn--bcher-kva.example", 8443, True),
+        ("bücher.example", "bucher.example", 443, False),
     ],
 )
 def test_a_pattern_covers_servers(text: str, host: str, port: int, covered: bool) -> None:
@@ -40,7 +43,22 @@ def test_a_pattern_covers_servers(text: str, host: str, port: int, covered: bool
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "*", "*.", ".", "*.*", "a*.org", "https://a", "a/b", "u@a", "a b", "-a", "a\n", "ä.org"),
+        *(
+            "",
+            "*",
+            "*.",
+            ".",
+            "*.*",
+            "a*.org",
+            "https://a",
+            "a/b",
+            "u@a",
+            "a b",
+            "-a",
+            "a\n",
+            "ä .org",
+            "ä/b",
+        ),
         *("a:", "a:0", "a:00000", "a:65536", "a:1:2", "2001:db8::1", "[]"),
     ],
 )
@@ -49,12 +67,21 @@ def test_what_names_no_host(text: str) -> None:
         parse_host(text)
 
 
+@pytest.mark.parametrize(
+    "name", ["faß.de", "*.faß.de:8443", "FAẞ.de", "βόλος.com", "a\u200db.ir", "a\u200cb.ir"]
+)
+def test_what_others_read_as_another_host_is_refused(name: str) -> None:
+    """Else the token would be for fass.de, which has another owner."""
+    with pytest.raises(UsageError, match="mean different hosts; write the name"):
+        parse_token_file(f"{name}=/token")
+
+
 @given(st.text(alphabet="aZ.*:[]-_1\n@/ é", max_size=12))
 def test_whatever_is_written_is_a_host_or_a_clear_error(text: str) -> None:
     try:
         found = parse_host(text)
     except UsageError as error:
-        assert "is not a host" in str(error)
+        assert "is not a host" in str(error) or "is no name of a host" in str(error)
     else:
         assert found.host and 0 <= found.port < 65536
         assert found.host.startswith("*.") or found.covers(found.host, found.port or 1)

@@ -25,6 +25,7 @@ from mpx.location import Location, parse_location, shown_place
         ("mpx://Host/x", Location("mpx", "/x", "host", 2811)),
         ("mpx://[::1]:99/x", Location("mpx", "/x", "::1", 99)),
         ("https://bücher.example/x", Location("https", "/x", "xn--bcher-kva.example", 443)),
+        ("https://xn--fa-hia.de/x", Location("https", "/x", "xn--fa-hia.de", 443)),
         ("https://[fe80::1%25eth0]/x", Location("https", "/x", "fe80::1%eth0", 443)),
         ("https://[fe80::1%eth0]/x", Location("https", "/x", "fe80::1%eth0", 443)),
         ("./host:x", Location("file", "./host:x")),
@@ -54,6 +55,12 @@ def test_what_it_means(text: str, expected: Location) -> None:
         "host:a\nb",
         "gsiftp:/host/x",
         f"https://{'ü' * 80}.example/x",
+        "https://faß.de/x",
+        "davs://FAẞ.de:8443/x",
+        "gsiftp://faß.de/x",
+        "https://βόλος.com/x",
+        "https://a\u200db.ir/x",
+        "https://a\u200cb.ir/x",
     ],
 )
 def test_what_is_refused(text: str) -> None:

@@ -149,3 +149,12 @@ def test_no_href_leads_elsewhere(href: str, folder: str, is_encoded: bool) -> No
         return
     assert name not in ("", ".", "..")
     assert name is None or not {"/", "\0"} & set(name)
+
+
+def test_an_encoded_slash_is_that_of_the_url_that_was_asked() -> None:
+    """In any other place it would make another name."""
+    assert is_href_of("/a%2Fb/c", "/a%2fb/c")
+    assert is_href_of("https://other/a%2Fb/", "/dav/a%2Fb")
+    assert not is_href_of("/a%2Fb/c", "/a/b/c") and not is_href_of("/a/b/c", "/a%2Fb/c")
+    with pytest.raises(HrefError):
+        child_name("/a/b%2Fc", "/a/")

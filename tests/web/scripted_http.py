@@ -258,14 +258,18 @@ class ScriptedHttp:
         """Return the requests of a method, of a path if there is one."""
         return [each for each in list(self.heard) if each.method == method and path in ("", each.path)]
 
+    def admit_no_more(self) -> None:
+        """Refuse further connections."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+
     def __enter__(self) -> Self:
         self._threads[0].start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
-        with contextlib.suppress(OSError):  # to close it alone would not end who accepts
-            self._listener.shutdown(socket.SHUT_RDWR)
+        self.admit_no_more()  # to close it alone would not end who accepts
         self._threads[0].join()
         self._listener.close()
         for connection in self._open:

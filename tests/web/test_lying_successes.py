@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from web.lying import LARGE, NAME, SMALL, copied, down, exact, first
-from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp
+from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp, listing
 
 import mpx
 
@@ -98,6 +98,38 @@ def test_a_file_that_webdav_does_not_describe(status: int, content: bytes, tmp_p
     with ScriptedHttp(propfind(status, b"<html>"), {NAME: content}) as server:
         assert down(server, tmp_path, retries=0).code == 0
         assert exact(server, tmp_path)
+
+
+def start_page(exchange: Exchange) -> Answer:
+    """Answer as sites do whose pages are made by a program that the browser runs."""
+    answer = exchange.usual()
+    return Answer(200, {}, b"<html>start") if answer.status == 404 else answer
+
+
+@pytest.mark.parametrize(
+    "missing", ["/folder/other", "/other", "/no/such/folder/other", "/folder/file/other"]
+)
+@pytest.mark.parametrize("says", [404, 410, 207])
+def test_a_page_for_every_name_is_no_file_where_webdav_finds_none(
+    missing: str, says: int, tmp_path: Path
+) -> None:
+    def propfind(exchange: Exchange) -> Answer:
+        answer = exchange.usual()
+        if answer.status != 404:
+            return answer
+        if says != 207:
+            return Answer(says)
+        status = "<D:status>HTTP/1.1 404 Not Found</D:status>"
+        return listing(f"<D:response><D:href>{exchange.asked.target}</D:href>{status}</D:response>")
+
+    script: Script = {**both(start_page), "PROPFIND": propfind}
+    with ScriptedHttp(script, {NAME: SMALL}) as server:
+        alone = copied(f"{server.origin}{missing}", tmp_path / "alone", retries=0)
+        with pytest.raises(mpx.SourceError, match="does not exist"):
+            mpx.copy([f"{server.origin}{NAME}", f"{server.origin}{missing}"], f"{tmp_path}/to/")
+    assert alone.code == 3, alone
+    assert "does not exist" in alone.text
+    assert not (tmp_path / "alone").exists() and not (tmp_path / "to").exists()
 
 
 def test_files_of_a_list_that_webdav_does_not_describe(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ NO_MACAROONS: dict[str, Callable[[Exchange], Answer | None]] = {
     "in the clear": lambda _: Answer(302, {"Location": "http://localhost:1/login"}),
     "too much": lambda _: Answer(200, {}, b'{"macaroon": "' + b"x" * 10_000_000 + b'"}'),
     "a number": lambda _: Answer(200, {}, b'{"macaroon": 7}'),
-    "busy": lambda _: Answer(503, {"Retry-After": "100"}),
+    "a proxy's": lambda _: Answer(502, {}),
 }
 
 
@@ -91,6 +91,51 @@ def test_who_makes_no_macaroon_is_handed_the_token(pair: Pair, kind: str) -> Non
     assert pair[1].files == {TO: SMALL}
     (told,) = pair[1].asked("COPY")
     assert told.headers["transferheaderauthorization"] == f"Bearer {SECRET}"
+
+
+NO_ANSWERS: dict[str, Callable[[Exchange], Answer | None]] = {
+    "closed": lambda exchange: exchange.bye(),
+    "reset": lambda exchange: exchange.reset(),
+    "silence": lambda exchange: exchange.hold(),
+    "bad gateway": lambda _: Answer(502, {}),
+    "gateway timeout": lambda _: Answer(504, {}),
+    "busy": lambda _: Answer(503, {"Retry-After": "0"}),
+    "too many requests": lambda _: Answer(429, {"Retry-After": "0"}),
+}
+ONE = Answer(200, {}, b'{"macaroon": "one"}')
+
+
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+def test_a_failure_of_the_network_does_not_hand_over_the_token(pair: Pair, kind: str) -> None:
+    """Nothing is answered for as long as it lasts, at the first request for a macaroon and what follows."""
+    left = [NO_ANSWERS[kind]] * 3
+
+    def fail(exchange: Exchange) -> Answer | None:
+        exchange.body()
+        return left.pop()(exchange)
+
+    def make(exchange: Exchange) -> Answer | None:
+        return fail(exchange) if left else first_reads(lambda _: ONE)(exchange)
+
+    def describe(exchange: Exchange) -> Answer | None:
+        return fail(exchange) if left and exchange.server.asked("POST") else exchange.usual()
+
+    pair[0].script = {"POST": make, "HEAD": describe}
+    pair[1].script = {"COPY": pulls(pair[0], "success: Created")}
+    outcome = go(pair, retries=3)
+    assert outcome.code == 0 and not left, outcome
+    (told,) = pair[1].asked("COPY")
+    assert told.headers["transferheaderauthorization"] == "Bearer one" and not said(outcome, "your token")
+
+
+@pytest.mark.parametrize("kind", NO_ANSWERS)
+def test_nor_does_one_that_lasts(pair: Pair, kind: str) -> None:
+    def describe(exchange: Exchange) -> Answer | None:
+        return NO_ANSWERS[kind](exchange) if exchange.server.asked("POST") else exchange.usual()
+
+    pair[0].script = {"POST": first_reads(NO_ANSWERS[kind]), "HEAD": describe}
+    outcome = go(pair, retries=0)
+    assert outcome.code in (6, 7) and not pair[1].asked("COPY"), outcome
 
 
 def test_one_that_has_made_some_is_asked_again(pair: Pair) -> None:

@@ -48,6 +48,7 @@ def new_upload(
     has_sums = has_sums and access.keeps_crc32
     plain = {"Content-Type": "application/octet-stream"}
     wanted = {**plain, **_WITH_CRC32} if has_sums else plain
+    questions.dialogue.connection(access.origin)  # without one nothing is asked for that could begin unheard
     with access.asked.asking(file.partial, str(access.origin)):
         reply, content, url = questions.ask("POST", file.final, {"uploads": None}, wanted)
         if reply.status in (400, 501) and has_sums:  # it knows no checksums

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from mpx.endpoints.passwords import password_for
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
+from mpx.endpoints.web.failing import ServerFailures
+from mpx.endpoints.web.given_urls import GivenUrls
 from mpx.endpoints.web.headers import login_schemes
 from mpx.endpoints.web.login_help import IN_THE_CLEAR, login_help
 from mpx.endpoints.web.options import WebOptions
@@ -27,7 +29,7 @@ from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.server_digests import ServerDigests
 from mpx.endpoints.web.trust import client_context
 from mpx.endpoints.web.tunnel import tunnel
-from mpx.endpoints.web.url import Origin, WebUrl, origin_of, url_of
+from mpx.endpoints.web.url import Origin, WebUrl, origin_of
 from mpx.engine.endpoint import Admission
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.rate_limiter import RateLimiter
@@ -66,7 +68,8 @@ class WebAccess:
         self.tokens = BearerTokens(options.token_files)
         self.pipelining = Pipelining()
         self.part_stores = PartStores()
-        self._given = {each.name: each for each in given if each.query or each.path}  # see Location.path
+        self.failures = ServerFailures()
+        self.given = GivenUrls(given)
         self._trusted = parse_hosts(options.send_token_to)
         self._lock = threading.Lock()
         self._contexts: dict[
@@ -90,9 +93,7 @@ class WebAccess:
     def url_of(self, name: str) -> WebUrl:
         """Return the URL of a name."""
         slash = "/" if name in self.slashed else ""
-        if (given := self._given.get(name)) is None:
-            return url_of(self.origin, name + slash)
-        return url_of(self.origin, name + slash, given.query, given.path and given.path + slash)
+        return self.given.url_of(self.origin, name, slash)
 
     def stored_as(self, file: FileTransfer) -> WebUrl:
         """Return the URL under which a file is stored before it has its final name.
@@ -151,15 +152,6 @@ class WebAccess:
     def uses_password(self) -> bool:
         """Whether it is a password that lets us in; raises as `token`."""
         return self.origin.is_secure and self.token is None and self._password is not None
-
-    @property
-    def has_queries(self) -> bool:
-        """Whether the user has given URLs with queries, which may hold what lets us in."""
-        return any(each.query for each in self._given.values())
-
-    def has_query(self, name: str) -> bool:
-        """Tell whether the user has given a URL of this name with a query, which may be signed."""
-        return name in self._given and bool(self._given[name].query)
 
     def digest_with(self, reply: HttpReply, algorithm: str) -> str | None:  # noqa: ARG002  others tell some
         """Return the digest of a whole file that each answer with data of it tells; None: none."""

@@ -14,6 +14,7 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.retry import ServerFailed
 from mpx.engine.source_change import changed, is_told_by_another_server, why_elsewhere
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, OffsetsUnproven, SourceError
 from mpx.text import shown
@@ -70,6 +71,7 @@ class Answers:
             error = self._check_part(fetch, reply) if is_part else self._check_whole(fetch, reply)
             if error is None and (digest := self._access.digest_with(reply, file.sums.algorithm)):
                 file.far_digest = file.size_bytes, digest
+            self._access.failures.over(file.source)
             return error
         if reply.status == _NO_SUCH_RANGE:
             what = f"there is nothing from {fetch.start} on, of {fetch.file.size_bytes} in all"
@@ -83,6 +85,10 @@ class Answers:
             raise ConnectionLost(
                 f"{error}, and is there when asked again: several servers may share its name"
             )
+        if isinstance(error, ServerFailed):
+            error = self._access.failures.judged(file.source, error)
+        else:
+            self._access.failures.over(file.source)
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error

@@ -104,9 +104,11 @@ class WebChanges:
         """Tell whether files can be renamed, by what the server says that it can do; raises ServerBusy.
 
         nginx with no module but its own answers OPTIONS by 405. Such a server is asked to rename what is not
-        there, below the name, as a token may be for that alone. A query lets us in to one name.
+        there, below the name, as a token may be for that alone. A query lets us in to one name, and beside an
+        encoded slash no other name is known.
         """
-        if self._dialogue.access.has_query(name):
+        given = self._dialogue.access.given
+        if given.has_query(name) or given.has_slash(name):
             return False
         if self._dialogue.access.says_dav:
             return True

@@ -66,15 +66,13 @@ class HttpConnection:
         self.connected_s = connected_s
         self.answered = 0  # requests
         self.secrets = SentSecrets()
-        if via:
-            self.secrets.sent({"Proxy-Authorization": via.authorization})
         self._via = via
         self._timeout_s = timeout_s
         self._stop = stop
 
     def send(self, request: WebRequest, body: bytes = b"") -> None:
         """Send a request, with a short body; raises ConnectionLost, TransferTimeout."""
-        self.secrets.sent(request.headers)
+        self._note_secrets_of(request)
         head = request.head(self._via)
         self.send_all(memoryview(head + body))
 
@@ -85,7 +83,7 @@ class HttpConnection:
         once more has come.
         """
         for request in requests:
-            self.secrets.sent(request.headers)
+            self._note_secrets_of(request)
         heads = [request.head(self._via) + body for request in requests]
         if not self.origin.is_secure:
             self.send_all(memoryview(b"".join(heads)))
@@ -93,6 +91,11 @@ class HttpConnection:
         with tcp.corked(self.socket):
             for head in heads:
                 self.send_all(memoryview(head))
+
+    def _note_secrets_of(self, request: WebRequest) -> None:
+        self.secrets.sent(request.headers, request.url.target)
+        if self._via:
+            self.secrets.sent({"Proxy-Authorization": self._via.authorization})
 
     def send_all(self, data: memoryview) -> None:
         """Send some bytes; raises ConnectionLost, TransferTimeout, Interrupted."""

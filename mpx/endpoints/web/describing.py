@@ -64,7 +64,7 @@ class WebDescriber:
         """
         if (
             name in self._access.slashed
-            or self._access.has_query(name)
+            or self._access.given.has_query(name)
             or not self._slashes.may_hold(name, is_dav=bool(self._access.speaks_dav))
         ):
             return None
@@ -86,13 +86,20 @@ class WebDescriber:
         """Describe a name.
 
         What a URL that is signed for writing does not let us see: a file, perhaps, in a folder that is there.
+        Who replaces nothing has to know. Nor is the folder of a file known whose URL has an encoded slash.
         """
+        if self._access.given.is_unknown(name):
+            return FileInfo(Kind.FOLDER)
         try:
             return self._told_of(name)
         except MpxError as error:
-            if error.may_retry or self._dialogue.kind is SourceError or not self._access.has_queries:
+            if error.may_retry or self._dialogue.kind is SourceError:
                 raise
-            return FileInfo(Kind.FILE, None) if self._access.has_query(name) else FileInfo(Kind.FOLDER)
+            if self._access.given.has_query(name) and self._access.options.replaces_unseen:
+                return FileInfo(Kind.FILE, None)
+            if not self._access.given.has_query(name) and self._access.given.holds_query(name):
+                return FileInfo(Kind.FOLDER)
+            raise
 
     def _told_of(self, name: str) -> FileInfo | None:
         """Describe a name by what the server speaks."""
@@ -114,7 +121,8 @@ class WebDescriber:
             return plain
         if not is_answer:
             return self._head(url)
-        return self._without_dav(url) if found is None and self._may_be_there else found
+        is_unclear = found is None and self._may_be_there and not self._is_folder_above(url)
+        return self._without_dav(url) if is_unclear else found
 
     @property
     def _is_maybe_plain(self) -> bool:
@@ -125,6 +133,23 @@ class WebDescriber:
     def _may_be_there(self) -> bool:
         """Whether a source that WebDAV does not find may be there all the same."""
         return self._is_maybe_plain and self._dialogue.kind is SourceError
+
+    def _is_folder_above(self, url: WebUrl) -> bool:
+        """Tell whether WebDAV describes a folder above a URL, as far as it lets us ask about them.
+
+        Then what it does not find is missing, whatever page a site sends for names that it does not know.
+        """
+        path = url.path
+        while path.strip("/"):
+            path = posixpath.dirname(path.rstrip("/")).rstrip("/") + "/"
+            above = replace(url, target=path)
+            with self._dialogue.ask("PROPFIND", above, {"Depth": "0", **ASKED_AS}, PROPERTIES) as (reply, at):
+                if reply.status == _MULTI_STATUS:
+                    if self._only(KeptBody.read(reply, str(url.origin)), at) is not None:
+                        return True
+                elif reply.status not in MISSING:
+                    return False
+        return False
 
     def _without_dav(self, url: WebUrl) -> FileInfo | None:
         """Describe what WebDAV does not, which may be for authors of a site; None for all but a file."""
@@ -256,6 +281,8 @@ class WebDescriber:
 
     def stats(self, names: Sequence[str]) -> list[FileInfo | MpxError | None]:
         """See Endpoint. The first is asked about alone where it is to show how the server is to be asked."""
+        if self._access.given.has_slashes:
+            return [self._stat(name) for name in names]
         alone = int(self._access.speaks_dav is None or self._access.quirks is None)
         found: list[FileInfo | MpxError | None] = [self._stat(name) for name in names[:alone]]
         rest = [self._access.url_of(name) for name in names[alone:]]

@@ -12,6 +12,7 @@ from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target, token_taken_out
 from mpx.endpoints.web.refusals import REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.side_by_side import MOST_CONNECTIONS, SideBySide
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SourceError, TransferTimeout
 from mpx.net import tcp
@@ -28,7 +29,10 @@ _REPEATABLE = ("GET", "HEAD", "OPTIONS", "PROPFIND", "MKCOL", "DELETE", "MOVE")
 
 
 class WebDialogue:
-    """Asks over one connection to each origin. For one thread."""
+    """Asks over one connection to each origin; over several where many questions are not taken ahead.
+
+    For one thread.
+    """
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class WebDialogue:
         self._follows = follows
         self._stop = stop
         self._kept: dict[Origin, HttpConnection] = {}
+        self._beside = SideBySide(self._connected, self._answer_of)  # to our own server
         self._at_once = AT_ONCE
         self._patience_s: float | None = None  # for answers, in place of the usual time-out
 
@@ -75,25 +80,32 @@ class WebDialogue:
         raise ConnectionLost(f"{asked}: the server leads from one URL to the next, {MOST_REDIRECTS} times")
 
     def ask_all(
-        self, method: str, urls: Sequence[WebUrl], extra: Mapping[str, str] | None = None, body: bytes = b""
+        self,
+        method: str,
+        urls: Sequence[WebUrl],
+        extra: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        most: int = MOST_CONNECTIONS,
     ) -> Iterator[tuple[HttpReply, bytes] | None]:
         """Ask the same about several URLs of one server at once; see ask_each."""
-        return self.ask_each([self._request(method, url, extra or {}, body) for url in urls], body)
+        return self.ask_each([self._request(method, url, extra or {}, body) for url in urls], body, most=most)
 
     def ask_each(
-        self, requests: Sequence[WebRequest], body: bytes = b""
+        self, requests: Sequence[WebRequest], body: bytes = b"", *, most: int = MOST_CONNECTIONS
     ) -> Iterator[tuple[HttpReply, bytes] | None]:
         """Ask several questions of one server at once; give each answer and its body, in order.
 
         None for one that is to be asked alone, as it may have been done or not: the server ended the
-        connection before the answer, or leads elsewhere.
+        connection before the answer, or leads elsewhere. What is asked is done in any order, unless
+        `keeps_order`; else it is over as many connections as `most` at most.
         """
         done = 0
-        origin = self.access.origin
         while done < len(requests):
-            is_together = self.access.pipelining.is_possible(origin)
-            is_together = is_together and not self._may_crash(requests[done].method)
-            some, came = requests[done : done + (self._at_once if is_together else 1)], 0
+            if not self.keeps_order or self._may_crash(requests[done].method):
+                yield from self._side_by_side(requests[done:], body, most)
+                return
+            some, came = requests[done : done + self._at_once], 0
             for reply, content in self._in_turn(some, body):
                 yield None if reply.status in REDIRECTS else (reply, content)
                 came += 1
@@ -103,6 +115,31 @@ class WebDialogue:
                     self._at_once = max(1, came)
                 yield None
                 done += 1
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether what is asked at once goes over one connection, where the server does it in order."""
+        return self.access.pipelining.is_possible(self.access.origin)
+
+    def _side_by_side(
+        self, requests: Sequence[WebRequest], body: bytes, most: int
+    ) -> Iterator[tuple[HttpReply, bytes] | None]:
+        """Give the answers of a server that takes no requests ahead; see ask_each."""
+        origin = requests[0].url.origin
+        self._beside.keep(self.let_go(origin))
+        try:
+            for answer in self._beside.ask(requests, body, most, self._patience_s):
+                yield None if answer and answer[0].status in REDIRECTS else answer
+        finally:
+            if origin not in self._kept and (connection := self._beside.take()):
+                self._kept[origin] = connection
+
+    def _connected(self) -> HttpConnection:
+        return self.access.connect(self.access.origin, stop=self._stop)
+
+    def _answer_of(self, connection: HttpConnection, method: str) -> tuple[HttpReply, bytes]:
+        reply = self._reply(connection, method)
+        return reply, _body(reply, method)
 
     def _may_crash(self, method: str) -> bool:
         """Tell whether the server does not bear that more is asked behind a question, see DavQuirks."""
@@ -267,6 +304,7 @@ class WebDialogue:
 
     def close(self) -> None:
         """Close all connections."""
+        self._beside.close()
         for origin in list(self._kept):
             self.drop(origin)
 

@@ -17,6 +17,7 @@ from mpx.net.tcp import STOP_INTERVAL_S
 from mpx.units import format_duration
 
 READ_BYTES_S = 5e6  # as fast a server reads files at least that are on its disks
+MOST_AT_ONCE = 2  # of one server that takes no requests ahead: XRootD may be set up to compute no more
 FIRST_WAIT_S = 0.5  # for a digest; most servers have it, or compute it soon
 _MULTI_STATUS = 207
 _LISTED = (
@@ -79,13 +80,15 @@ class WebDigests:
     ) -> list[str | MpxError]:
         """Return what HEAD tells; once a server has been silent for too long it is asked for no more."""
         with self._dialogue.patient(min(FIRST_WAIT_S, longest_s)):
-            answers = list(self._dialogue.ask_all("HEAD", urls, wanted(algorithm)))
+            answers = list(self._dialogue.ask_all("HEAD", urls, wanted(algorithm), most=MOST_AT_ONCE))
         found: list[str | MpxError] = []
         is_silent = False
         for url, answer in zip(urls, answers, strict=True):
             if stop():
                 raise Interrupted("stopped")
             told = self._read(algorithm, answer[0], url) if answer else None
+            if isinstance(told, NoChecksum) and not told.is_of_file and self._access.server.hangs:
+                told = None if self._access.server.has_told(algorithm) else told
             if told is None and not is_silent:
                 told = self._alone(algorithm, url, longest_s)
                 is_silent = told is None

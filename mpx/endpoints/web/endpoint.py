@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.capabilities import SCHEMES
@@ -10,7 +11,7 @@ from mpx.endpoints.web.changes import FOLDER_TIMES, WebChanges
 from mpx.endpoints.web.connection import HttpConnection
 from mpx.endpoints.web.describing import WebDescriber
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.digests import WebDigests
+from mpx.endpoints.web.digests import MOST_AT_ONCE, WebDigests
 from mpx.endpoints.web.read_back import ReadBack
 from mpx.endpoints.web.room import WebRoom
 from mpx.endpoints.web.slashes import SlashedNames
@@ -24,6 +25,9 @@ from mpx.location import Location
 from mpx.net import congestion_control
 from mpx.report import Note, OnNote, Severity
 from mpx.text import quoted
+
+SOON_READ_BYTES = 128 * 1024  # which come back in less time than it takes until two digests are told
+Found = TypeVar("Found", bound=FileInfo | MpxError | None)
 
 
 class WebEndpoint:
@@ -110,6 +114,7 @@ class WebEndpoint:
             raise UsageError(
                 f"the name {quoted(name)} has . or .. in it, which servers resolve; name it without"
             )
+        self._access.given.check_name(name)
 
     def measure_rtt(self) -> Rtt | None:
         """See Endpoint. The handshake of TCP is an exchange; the kernel measures later ones."""
@@ -124,14 +129,24 @@ class WebEndpoint:
 
     def stat(self, name: str, *, follow: bool = True) -> FileInfo | None:  # noqa: ARG002  there are no links
         """See Endpoint."""
-        found = self._describer.stat(name)
+        found = self._checked(name, self._describer.stat(name))
         if name.rstrip("/") == self.location.name.rstrip("/"):
             self._names_folder = found is not None and found.kind is Kind.FOLDER
         return found
 
     def stats(self, names: Sequence[str], *, follow: bool = True) -> list[FileInfo | MpxError | None]:  # noqa: ARG002
         """See Endpoint."""
-        return self._describer.stats(names)
+        found = self._describer.stats(names)
+        return [self._checked(name, each) for name, each in zip(names, found, strict=True)]
+
+    def _checked(self, name: str, found: Found) -> Found:
+        """Return what was found of a name; raises UsageError for a folder that is no use."""
+        if isinstance(found, FileInfo) and found.kind is Kind.FOLDER:
+            given = self._access.given
+            given.check_tree(name, self._url(name))
+            if self._refusal is SourceError:
+                given.check_apart(name, self._url(name))
+        return found
 
     def sizes(self, names: Sequence[str]) -> list[int | None]:
         """See Endpoint."""
@@ -159,6 +174,8 @@ class WebEndpoint:
         replace_links: bool = False,  # noqa: ARG002  there are none
     ) -> list[bool | MpxError]:
         """See Endpoint."""
+        for name in names:
+            self._access.given.check_tree(name, self._url(name))
         return self._changes.make_folders(names)
 
     def unseal(self, names: Sequence[str]) -> dict[str, int]:  # noqa: ARG002  there are no modes
@@ -194,21 +211,48 @@ class WebEndpoint:
         self, algorithm: str, parts: Sequence[Part], stop: Callable[[], bool]
     ) -> list[str | Exception]:
         """See Endpoint. Of whole files only."""
-        sums = self._digests.ask(algorithm, parts, stop)
-        missing = [i for i, each in enumerate(sums) if isinstance(each, NoChecksum) and not each.is_of_file]
-        if not missing or not self._reads_back(algorithm):
-            return sums
-        reading = ReadBack(self._dialogue, self._access.read_back_limiter)
-        back = reading.sums(algorithm, [parts[i] for i in missing], stop)
-        why = f"{self._access.origin} computes no {algorithm}"
-        self._access.note(f"verified by reading back: {why}", Severity.NOTICE)
-        for i, digest in zip(missing, back, strict=True):
+        sums: list[str | Exception | None] = [None] * len(parts)
+        short = self._soon_read_back(parts)
+        if short:
+            self._read_back(algorithm, parts, short, sums, stop)
+            origin = self._access.origin
+            self._access.note(
+                f"small files are verified by reading back: {origin} computes few digests at once"
+            )
+        asked = [i for i, each in enumerate(sums) if each is None]
+        told = self._digests.ask(algorithm, [parts[i] for i in asked], stop)
+        for i, digest in zip(asked, told, strict=True):
             sums[i] = digest
-        return sums
+        missing = [i for i, each in enumerate(sums) if isinstance(each, NoChecksum) and not each.is_of_file]
+        if missing and self._reads_back(algorithm):
+            self._read_back(algorithm, parts, missing, sums, stop)
+            why = f"{self._access.origin} computes no {algorithm}"
+            self._access.note(f"verified by reading back: {why}", Severity.NOTICE)
+        return [each for each in sums if each is not None]
+
+    def _soon_read_back(self, parts: Sequence[Part]) -> list[int]:
+        """Return which files are read back sooner than their digests are told, of which few are at once."""
+        if self._refusal is not DestinationError or not self._access.server.hangs:
+            return []
+        short = [i for i, part in enumerate(parts) if part.is_whole and part.end <= SOON_READ_BYTES]
+        return short if len(short) > MOST_AT_ONCE else []
+
+    def _read_back(
+        self,
+        algorithm: str,
+        parts: Sequence[Part],
+        which: Sequence[int],
+        sums: list[str | Exception | None],
+        stop: Callable[[], bool],
+    ) -> None:
+        """Compute digests of what is stored, from what is read back."""
+        reading = ReadBack(self._dialogue, self._access.read_back_limiter)
+        for i, digest in zip(which, reading.sums(algorithm, [parts[i] for i in which], stop), strict=True):
+            sums[i] = digest
 
     def free_bytes(self, name: str) -> int | None:
         """See Endpoint."""
-        return self._room.free_bytes(name)
+        return None if self._access.given.is_unknown(name) else self._room.free_bytes(name)
 
     def pause(self) -> None:
         """See Endpoint. A connection that nobody uses costs the server little, and it may close it."""

@@ -41,25 +41,45 @@ class WebFolders:
         }
         asked = [name for name in names if name not in there]
         twice = asked[:1] if not (self._quirks.hides_new or self._quirks.shows_new) else []
-        answers = list(self._dialogue.ask_all("MKCOL", [self._url(name) for name in [*asked, *twice]]))
-        if twice:
-            self._compare(answers[0], answers.pop())
+        answers = self._answers(asked, twice)
         results: dict[str, bool | MpxError] = dict.fromkeys(there, False)
         filled: set[str] = set()  # folders that something was made in
-        for name, answer in zip(asked, answers, strict=True):
-            is_made = answer is not None and answer[0].status == _CREATED
+        for name in asked:
+            is_made = answers[name] == _CREATED
             # What a server that hides it is asked for unseen, this once, may have been there.
             is_empty = _plain(name) not in filled and not (twice and self._quirks.hides_new)
             results[name] = is_empty if is_made else self._make_alone(name)
             filled.update(_above(name))
         return [results[name] for name in names]
 
-    def _compare(self, first: _Answer, second: _Answer) -> None:
+    def _answers(self, names: Sequence[str], twice: Sequence[str]) -> dict[str, int]:
+        """Ask for all; return the status of each answer (0: none). Folders go before what is in them.
+
+        `twice`: the first of them, which is asked for once more, or none.
+        """
+        levels: dict[int, list[str]] = {}
+        for name in names:
+            levels.setdefault(0 if self._dialogue.keeps_order else _plain(name).count("/"), []).append(name)
+        statuses: dict[str, int] = {}
+        seconds: list[int] = []
+        for _, level in sorted(levels.items()):
+            again = twice if self._dialogue.keeps_order else []
+            found = self._statuses([*level, *again])
+            statuses.update(zip(level, found, strict=False))
+            seconds = found[len(level) :]
+        if twice:
+            self._compare(statuses[twice[0]], (seconds or self._statuses(twice))[0])
+        return statuses
+
+    def _statuses(self, names: Sequence[str]) -> list[int]:
+        answers = self._dialogue.ask_all("MKCOL", [self._url(name) for name in names])
+        return [answer[0].status if answer else 0 for answer in answers]
+
+    def _compare(self, first: int, second: int) -> None:
         """Take what a server has answered to who asks for a folder, and for the same once more."""
-        statuses = [answer[0].status if answer else 0 for answer in (first, second)]
-        self._quirks.hides_new = statuses == [_CREATED, _CREATED]
-        self._quirks.shows_new = statuses[0] == _IS_THERE or (
-            statuses[0] == _CREATED and statuses[1] in (_IS_THERE, _NO_PARENT)
+        self._quirks.hides_new = (first, second) == (_CREATED, _CREATED)
+        self._quirks.shows_new = first == _IS_THERE or (
+            first == _CREATED and second in (_IS_THERE, _NO_PARENT)
         )
 
     def _url(self, name: str) -> WebUrl:

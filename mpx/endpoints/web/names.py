@@ -5,6 +5,7 @@ A name is what the rest of mpx uses: decoded, with bytes that are not UTF-8 as s
 
 import contextlib
 import re
+from collections.abc import Collection
 from urllib.parse import quote, unquote_to_bytes
 
 from mpx.text import quoted
@@ -60,7 +61,7 @@ def is_href_of(href: str, path: str) -> bool:
     asked = [decoded(each) for each in _segments(path)]
     for is_encoded in (True, False):
         with contextlib.suppress(HrefError):
-            found = _segments_of(href, is_encoded=is_encoded)
+            found = _segments_of(href, is_encoded=is_encoded, known=asked)
             if found == asked or (found and asked[-len(found) :] == found):
                 return True
     return False
@@ -86,8 +87,11 @@ def own_path(href: str, path: str) -> str:
     return path
 
 
-def _segments_of(href: str, *, is_encoded: bool) -> list[str]:
-    """Return the segments of an href, decoded; raises as child_name."""
+def _segments_of(href: str, *, is_encoded: bool, known: Collection[str] = ()) -> list[str]:
+    """Return the segments of an href, decoded; raises as child_name.
+
+    `known`: segments that may be there though they have slashes in them.
+    """
     path = _BEFORE_PATH.sub("", href, count=1)
     if not path.startswith("/") and (path or not href):
         raise _error(href, "neither a path nor a URL")
@@ -96,7 +100,7 @@ def _segments_of(href: str, *, is_encoded: bool) -> list[str]:
         raise _error(href, "with a query")
     found = [decoded(each) if is_encoded else each for each in _segments(path)]
     for each in found:
-        if each in (".", "..") or "/" in each or "\0" in each:
+        if each in (".", "..") or ("/" in each and each not in known) or "\0" in each:
             raise _error(href, f"with {quoted(each[:_MOST_SHOWN])} in its path")
     return found
 

@@ -30,4 +30,5 @@ class WebOptions:
     asked_checksum: str = ""  # that was asked for by name: what the server has none of is read back
     partial_prefix: str = "."  # of the names of partial files
     rate_bps: float | None = None  # of all that is read back, bit/s
+    replaces_unseen: bool = False  # files of which nobody may tell us whether they are there
     stop: Callable[[], bool] = _never

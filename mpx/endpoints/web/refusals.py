@@ -5,7 +5,7 @@ import time
 from mpx.endpoints.web.headers import login_schemes, retry_after
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
-from mpx.engine.retry import ServerBusy, StoringFailed
+from mpx.engine.retry import ServerBusy, ServerFailed
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -26,7 +26,7 @@ _NOT_YET = 202  # to who asks for data: they are fetched from a tape, say, or ma
 _DATA = (200, 203)
 _KNOWN = frozenset(("bearer", "basic"))  # ways to log in
 _MOST_SHOWN = 200
-_NO_ROOM = (507, 509)
+_FAILED, _NO_ROOM = 500, (507, 509)
 
 
 def is_success(reply: HttpReply) -> bool:
@@ -92,5 +92,6 @@ def refused(
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if status >= 500 and status not in NOT_SUPPORTED:
-        return StoringFailed(tried) if kind is DestinationError and status == 500 else ConnectionLost(tried)
+        is_unclear = status == _FAILED and not reply.header("Retry-After")
+        return ServerFailed(tried, kind) if is_unclear else ConnectionLost(tried)
     return kind(tried)

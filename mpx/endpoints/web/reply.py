@@ -59,7 +59,7 @@ class HttpReply:
             if not found:
                 raise self._lost("it closed the connection" if not line else "it does not speak HTTP/1.1")
             self.status = int(found[2])
-            self.reason = self.secrets.hidden_in((found[3] or b"").decode("latin-1").strip())
+            self._reason = (found[3] or b"").decode("latin-1").strip()
             self.headers = self._read_headers()
             if self.status >= 200 or self.status == SWITCHING_PROTOCOLS:
                 return int(found[1])
@@ -113,6 +113,11 @@ class HttpReply:
         except headers.HeaderError as error:
             return str(error)
         return "different lengths"  # but for what is hidden
+
+    @property
+    def reason(self) -> str:
+        """What the server says beside the status, for people."""
+        return self.secrets.hidden_in(self._reason)
 
     def all(self, name: str) -> list[str]:
         """Return the values of a header, of which there may be several."""

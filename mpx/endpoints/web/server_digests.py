@@ -109,6 +109,10 @@ class ServerDigests:
         """Tell whether it is of use to ask for a digest."""
         return algorithm in WIRE_NAMES and (algorithm in self._told or algorithm not in self._lacking)
 
+    def has_told(self, algorithm: str) -> bool:
+        """Tell whether it has told such a digest of some file."""
+        return algorithm in self._told
+
     def offers(self, algorithm: str, *, speaks_dav: bool) -> bool:
         """Tell whether a copy counts on such digests of the server; see Endpoint.can_checksum."""
         if algorithm in self._told:

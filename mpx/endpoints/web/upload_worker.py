@@ -28,7 +28,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import SMALLEST_PIECE, Piece
 from mpx.engine.ranges import Range, RangeSet
-from mpx.engine.retry import ServerBusy
+from mpx.engine.retry import ServerBusy, ServerFailed
 from mpx.engine.session_worker import Lost
 from mpx.engine.source_stream import is_made_up
 from mpx.errors import ConnectionLost, DestinationError, Interrupted, MpxError, NoSpace, TransferTimeout
@@ -117,10 +117,22 @@ class WebUploadWorker(WebWorker):
                 self._scheduler.take_whole(file)
                 self._put.store(file, lambda body: self._bodies.send(file, fd, body), is_repeatable=True)
                 self.opened()
+                self.access.failures.over(file.final)
                 file.landed(0, file.size_bytes)
         except ServerBusy as error:
+            self.access.failures.over(file.final)
             raise self.one_too_many(error) from None
-        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
+        except ServerFailed as error:
+            refusal = self.access.failures.judged(file.final, error)
+            if refusal is error:
+                raise
+            self.drop()
+            self._scheduler.give_up(file, refusal)
+            return
+        except (ConnectionLost, TransferTimeout):
+            self.access.failures.over(file.final)
+            raise
+        except (Interrupted, NoSpace):
             raise
         except MpxError as error:
             if error.exit_code == MpxError.exit_code:
@@ -143,7 +155,7 @@ class WebUploadWorker(WebWorker):
 
     def _goes_in_parts(self, file: FileTransfer) -> bool:
         is_fit = not (file.is_streamed or file.is_small or file.partial == file.final)
-        if not is_fit or self.access.has_queries or not self._scheduler.may_divide(file):
+        if not is_fit or self.access.given.has_queries or not self._scheduler.may_divide(file):
             return False
         return self._storing.is_proven(posixpath.dirname(file.partial))
 
@@ -239,6 +251,7 @@ class WebUploadWorker(WebWorker):
             self._refuse(file, error)
         else:
             self.opened()
+            self.access.failures.over(file.final)
             file.landed(piece.start, piece.end)
             self._goodput.add(piece.end - piece.start)
             self.retry.progressed()
@@ -264,6 +277,8 @@ class WebUploadWorker(WebWorker):
         """Give a file up that cannot be stored; raises what is tried again, or ends the copy."""
         if isinstance(error, ServerBusy):
             raise self.one_too_many(error)
+        if isinstance(error, ServerFailed):
+            error = self.access.failures.judged(file.final, error)
         if error.may_retry or isinstance(error, NoSpace) or error.exit_code == MpxError.exit_code:
             raise error
         self._give_back_parts()

@@ -11,11 +11,14 @@ from weakref import WeakSet
 
 from mpx.endpoints.web.bearer_tokens import is_sendable
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.refusals import is_success
+from mpx.endpoints.web.refusals import BUSY, is_success
+from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.way import CopyWay
 from mpx.endpoints.web.token_file import LARGEST_BYTES
+from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.retry import ServerBusy
 from mpx.errors import ConnectionLost, ThirdPartyRefused, TransferTimeout
 from mpx.report import OnNote
 
@@ -23,7 +26,8 @@ LASTS = "PT1H"  # an hour (ISO 8601)
 _ASKED_AS = {"Content-Type": "application/macaroon-request", "Accept": "application/json"}
 _LONGEST_ANSWER = 2 * LARGEST_BYTES
 _MOST_PUT_OFF = 3  # files, before it is the way of copying that is refused
-_TRIES = 2  # before a server that answers nothing is taken for one that makes none
+_TRIES = 2  # before a server that answers nothing is asked something else
+_OF_PROXIES = (502, 504)  # which had no answer
 _TOLD = {
     Means.MACAROON: "with a macaroon for that file, for an hour",
     Means.TOKEN: "with your token for {}",
@@ -99,23 +103,40 @@ class Handing:
         self._note(f"{self._way.does} {with_what}")
 
     def _macaroon(self, file: FileTransfer, dialogue: WebDialogue) -> str:
-        """Ask for one; empty where the server makes none, as some servers that break off or say nothing."""
+        """Ask for one; empty where the server makes none, as some that break off or say nothing then.
+
+        Raises ConnectionLost, TransferTimeout where it answers nothing else either: the token is not handed
+        over for a failure of the network; ServerBusy where it takes no requests for now.
+        """
         url, name = self._way.other(file), file.source if self._way.is_pull else file.partial
         caveats = [f"activity:{self._way.activities}", f"path:{name}"]
         body = json.dumps({"caveats": caveats, "validity": LASTS}).encode()
-        for tries_left in reversed(range(_TRIES)):
+        why = ""
+        for _ in range(_TRIES):
             dialogue.connection(url.origin)  # that it cannot be opened is another thing
             try:
-                with dialogue.ask("POST", url, _ASKED_AS, body) as (reply, _):
+                with dialogue.ask("POST", url, _ASKED_AS, body) as (reply, there):
+                    _check_answered(dialogue, reply, there, "make a macaroon for")
                     return _macaroon_in(reply.read(_LONGEST_ANSWER)) if is_success(reply) else ""
+            except ServerBusy:
+                raise
             except (ConnectionLost, TransferTimeout) as error:
                 with self._lock:
                     makes_some = self._macaroon_was_used
                 if makes_some:
                     raise
-                if not tries_left:
-                    self._note(f"asked for a macaroon, {url.origin} does not answer: {error}")
+                why = str(error)
+        dialogue.drop(url.origin)
+        with dialogue.ask("HEAD", url) as (reply, there):
+            _check_answered(dialogue, reply, there, "describe")
+        self._note(f"asked for a macaroon, {url.origin} does not answer: {why}")
         return ""
+
+
+def _check_answered(dialogue: WebDialogue, reply: HttpReply, url: WebUrl, what: str) -> None:
+    """Raise what an answer means that says nothing of what was asked for: of a busy server, or of a proxy."""
+    if reply.status in (*BUSY, *_OF_PROXIES):
+        raise dialogue.refused(reply, url, what)
 
 
 def _macaroon_in(answer: bytes) -> str:

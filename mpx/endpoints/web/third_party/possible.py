@@ -16,7 +16,12 @@ def third_party_of(access: WebAccess) -> ThirdParty:
     if not access.origin.is_secure:
         why = f"{access.origin} is not inside TLS, and servers are told to copy there only"
         return replace(HTTP_TPC, why_not=why)
-    if access.has_queries:
+    if access.given.has_queries:
         why = f"a URL at {access.origin.authority} has a query, which may let in whoever has it"
+        return replace(HTTP_TPC, why_not=why)
+    if access.given.has_slashes:
+        why = (
+            f"a URL at {access.origin.authority} has an encoded slash, beside which no partial file is stored"
+        )
         return replace(HTTP_TPC, why_not=why)
     return replace(HTTP_TPC, is_told=not access.server.is_plain)
