@@ -20,6 +20,7 @@ from mpx.text import shown
 
 _NO_CONTENT, _PARTIAL = 204, 206
 _NO_SUCH_RANGE = 416
+MOST_MISSES = 5  # answers that there is no such file, to one fetch of a file that is there when asked about
 _MOST_SHOWN = 80  # characters of a header, in a message
 
 
@@ -80,17 +81,20 @@ class Answers:
             return fetch.url  # what a redirect leads to may be good for some time only
         error = self._access.refused(reply, fetch.at, "send", SourceError)
         if reply.status in MISSING and self._is_there(file):
-            raise ConnectionLost(
-                f"{error}, and is there when asked again: several servers may share its name"
-            )
+            if fetch.misses < MOST_MISSES:  # one of several servers that share its name may not have it yet
+                fetch.misses, fetch.hops = fetch.misses + 1, 0
+                reply.leave_connection()
+                return fetch.url
+            if file.arrived_bytes:
+                raise ConnectionLost(
+                    f"{error}, and is there when asked again: several servers may share its name"
+                )
         if isinstance(error, (AuthenticationError, ConnectionLost)) or error.may_retry:
             raise error
         return error
 
     def _is_there(self, file: FileTransfer) -> bool:
-        """Tell whether a file of which some has come is what it was, where not all servers have it."""
-        if not file.arrived_bytes:
-            return False
+        """Tell whether a file is what it was, where not all servers have it."""
         now = self._supervisor.describe(file.source, anew=True)
         return now is not None and not changed(now, file, file.size_bytes)
 

@@ -38,6 +38,7 @@ class WebFetch:
         self.is_sent = False  # the server was asked, over the connection that there is
         self.is_ahead = False  # ... before the last answer had come
         self.hops = 0  # redirects so far
+        self.misses = 0  # times that it was not there, and is
         self.is_led_anew = False  # where it led to was refused, and the first URL was asked once more
         self.sent_s = time.monotonic()
         self.reply: HttpReply | None = None  # once its head has come
