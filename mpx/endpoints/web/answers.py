@@ -149,7 +149,7 @@ class Answers:
     def _why_another(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         """As FileTags; OffsetsUnproven where several servers that share a name tell tags of their own.
 
-        Nobody compares parts of these any more: so the file is read whole, from one of them.
+        No part of it is taken from anybody then: it is read whole, from one of them.
         """
         file = fetch.file
         another = self._tags.why_another(file, fetch.at.origin, reply)
@@ -159,8 +159,7 @@ class Answers:
         then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
         if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
             return another
-        self._tags.forget(file)
-        raise OffsetsUnproven(f"{file.source}: several servers tell different ETags of it")
+        raise self._tags.mixed(file)
 
     def _elsewhere(self, fetch: WebFetch, what: str) -> MpxError:
         error = why_elsewhere(self._supervisor.describe(fetch.file.source), fetch.file, what)
