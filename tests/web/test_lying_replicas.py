@@ -43,6 +43,27 @@ def test_replicas_with_tags_of_their_own(
         assert exact(server, tmp_path)
 
 
+@pytest.mark.parametrize("balanced", [by_request, by_connection])
+def test_a_whole_file_that_was_cut_off_comes_from_another_one(
+    balanced: Callable[[int], Which], tmp_path: Path
+) -> None:
+    """It is asked for once more, from its first byte."""
+    script, cuts = replicas(balanced(2)), itertools.count()
+
+    def cut_off(exchange: Exchange) -> Answer | None:
+        answer = script["GET"](exchange)
+        if exchange.asked.range or answer is None or next(cuts) > 1:
+            return answer
+        exchange.reset(answer.packed()[:-FIRST_PIECE])
+        return None
+
+    with ScriptedHttp({**script, "GET": cut_off}, {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=2, retries=3)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
+        assert next(cuts) > 1
+
+
 def test_files_of_replicas(tmp_path: Path) -> None:
     files = {f"/folder/{n}": bytes([n]) * 100_000 for n in range(20)}
     with ScriptedHttp(replicas(by_request(2)), files, is_dav=False) as server:

@@ -88,6 +88,11 @@ class FileTags:
         with self._lock:
             return self._told[file][origin][0]
 
+    def begin(self, file: FileTransfer, origin: Origin, reply: HttpReply) -> None:
+        """Compare with this answer from now on."""
+        with self._lock:
+            self._told.setdefault(file, {})[origin] = _told_by(reply)
+
     def mixed(self, file: FileTransfer) -> OffsetsUnproven:
         """Have no answer taken any more: several servers tell tags of their own; return what that means."""
         with self._lock:
@@ -109,18 +114,22 @@ class FileTags:
 
         Raises OffsetsUnproven for a file of `mixed`: whoever has it in hand would put parts of two together.
         """
-        tag, modified = reply.header("ETag"), reply.header("Last-Modified")
+        told = _told_by(reply)
         with self._lock:
-            before = self._told.setdefault(file, {}).setdefault(origin, (tag, modified))
+            before = self._told.setdefault(file, {}).setdefault(origin, told)
             if file in self._mixed:
                 raise _mixed_tags(file)
-        for what, then, now in zip(("ETag", "Last-Modified"), before, (tag, modified), strict=True):
+        for what, then, now in zip(("ETag", "Last-Modified"), before, told, strict=True):
             if then and now and opaque(then) != opaque(now):
                 return IntegrityError(
                     f"{file.named()} changed while it was copied: its {what} was {then} and is {now} now; "
                     f"{AGAIN}"
                 )
         return None
+
+
+def _told_by(reply: HttpReply) -> tuple[str, str]:
+    return reply.header("ETag"), reply.header("Last-Modified")
 
 
 def _mixed_tags(file: FileTransfer) -> OffsetsUnproven:
