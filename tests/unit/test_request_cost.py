@@ -44,6 +44,13 @@ def test_what_a_server_costs_no_longer_is_forgotten() -> None:
     assert cost.least_bytes < FIRST_PIECE
 
 
+def test_one_late_answer_says_nothing() -> None:
+    cost = RequestCost()
+    for waited_s in (0.0, 5.0, 0.0):
+        cost.note(waited_s, 8 * MIB, 0.1)
+        assert (cost.wait_s, cost.least_bytes) == (0.0, 0)
+
+
 def test_the_end_of_a_file_tells_little() -> None:
     cost = RequestCost()
     cost.note(0.5, 8 * MIB, 0.1)

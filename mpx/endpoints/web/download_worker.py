@@ -236,7 +236,8 @@ class WebDownloadWorker(WebWorker):
                 raise
             self._ask_again(fetch)  # a connection that was kept had ended
             return
-        self._goodput.answered(time.monotonic() - self.came_s)
+        if was_used:  # else the connection had to be opened meanwhile
+            self._goodput.answered(time.monotonic() - self.came_s)
         self.came_s = time.monotonic()
         behind = beside(fetch, self._fetches)
         if behind and self._answers.is_of_another(fetch, reply):

@@ -16,9 +16,9 @@ _LONGEST_S = 10 * OVER_S  # a longer time had a pause in it, and says nothing
 class Goodput:
     """Of one worker, whose thread counts; others read `guess`."""
 
-    def __init__(self, cost: RequestCost) -> None:
-        """`cost`: of requests, which all workers share."""
-        self.cost = cost
+    def __init__(self, cost: RequestCost | None = None) -> None:
+        """`cost`: of requests, which all workers of a download share."""
+        self.cost = cost or RequestCost()
         self._waited_s, self._head_s = 0.0, 0.0  # for the answer under way, and when that began; 0: none is
         self._bytes_per_s = 0.0  # 0: not known
         self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought

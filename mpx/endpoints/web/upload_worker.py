@@ -20,7 +20,6 @@ from mpx.endpoints.web.part_probe import CREATED
 from mpx.endpoints.web.part_put import PartAnswer, PartPut
 from mpx.endpoints.web.part_samples import SAMPLE_BYTES, are_stored, samples_of
 from mpx.endpoints.web.refusals import REDIRECTS
-from mpx.endpoints.web.request_cost import RequestCost
 from mpx.endpoints.web.storing_parts import StoringParts
 from mpx.endpoints.web.upload_scheduler import UploadScheduler
 from mpx.endpoints.web.url import WebUrl
@@ -55,7 +54,7 @@ class WebUploadWorker(WebWorker):
         self._bodies = FileBody(self.control.limiter, context.failure.cancel.is_set)
         self._put = FilePut(access, self.lanes, timeout_s)
         self._parts = PartPut(access, self.lanes, self._bodies, timeout_s)
-        self._goodput = Goodput(RequestCost())
+        self._goodput = Goodput()
         origin, stop = access.origin, context.failure.cancel.is_set
         self._storing = StoringParts(
             access, lambda: self.lanes.to(origin).http, lambda: self.lanes.drop(origin), stop
