@@ -117,7 +117,7 @@ def test_each_other_connection_leads_to_one_that_does_not_have_it(lacking: int, 
         return Answer(404) if which(exchange) == lacking else exchange.usual()
 
     with ScriptedHttp({"GET": lacks}, {NAME: LARGE}, is_dav=False) as server:
-        outcome = down(server, tmp_path, retries=0)
+        outcome = down(server, tmp_path, streams=1, retries=0)
         assert outcome.code == 0, outcome
         assert exact(server, tmp_path)
 

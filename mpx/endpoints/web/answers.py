@@ -82,12 +82,14 @@ class Answers:
             self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
         error = self._access.refused(reply, fetch.at, "send", SourceError)
-        if reply.status in MISSING and self._is_there(file):
-            if fetch.misses < MOST_MISSES:  # one of several servers that share its name may not have it yet
+        if reply.status in MISSING:
+            # One of several servers that share its name may not have it yet. It is asked about once: where
+            # these take connections in turn, asking before each GET would lead all GETs to the same one.
+            if fetch.misses < MOST_MISSES and (fetch.misses or self._is_there(file)):
                 fetch.misses, fetch.hops = fetch.misses + 1, 0
                 reply.leave_connection()
                 return fetch.url
-            if file.arrived_bytes:
+            if fetch.misses and file.arrived_bytes and self._is_there(file):
                 raise ConnectionLost(
                     f"{error}, and is there when asked again: several servers may share its name"
                 )
