@@ -43,12 +43,9 @@ def test_replicas_with_tags_of_their_own(
         assert exact(server, tmp_path)
 
 
-@pytest.mark.parametrize("balanced", [by_request, by_connection])
-def test_a_whole_file_that_was_cut_off_comes_from_another_one(
-    balanced: Callable[[int], Which], tmp_path: Path
-) -> None:
+def test_a_whole_file_that_was_cut_off_comes_from_another_one(tmp_path: Path) -> None:
     """It is asked for once more, from its first byte."""
-    script, cuts = replicas(balanced(2)), itertools.count()
+    script, cuts = replicas(by_request(2)), itertools.count()
 
     def cut_off(exchange: Exchange) -> Answer | None:
         answer = script["GET"](exchange)
