@@ -8,6 +8,8 @@ import pytest
 from web.lying import LARGE, NAME, SMALL, copied, down, exact
 from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp
 
+from mpx.endpoints.web.fetch import FIRST_PIECE
+
 Which = Callable[[Exchange], int]  # of the replicas answers a request
 
 
@@ -41,6 +43,24 @@ def test_replicas_with_tags_of_their_own(
         assert exact(server, tmp_path)
 
 
+def test_a_whole_file_that_was_cut_off_comes_from_another_one(tmp_path: Path) -> None:
+    """It is asked for once more, from its first byte."""
+    script, cuts = replicas(by_request(2)), itertools.count()
+
+    def cut_off(exchange: Exchange) -> Answer | None:
+        answer = script["GET"](exchange)
+        if exchange.asked.range or answer is None or next(cuts) > 1:
+            return answer
+        exchange.reset(answer.packed()[:-FIRST_PIECE])
+        return None
+
+    with ScriptedHttp({**script, "GET": cut_off}, {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=2, retries=3)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
+        assert next(cuts) > 1
+
+
 def test_files_of_replicas(tmp_path: Path) -> None:
     files = {f"/folder/{n}": bytes([n]) * 100_000 for n in range(20)}
     with ScriptedHttp(replicas(by_request(2)), files, is_dav=False) as server:
@@ -68,17 +88,49 @@ def test_a_content_that_does_not_come_back_was_replaced(content: bytes, tmp_path
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_replica_that_does_not_have_the_file_yet(status: int, tmp_path: Path) -> None:
-    """Some of it has come from others, and so does the rest."""
+@pytest.mark.parametrize(("start", "streams"), [(0, 1), (FIRST_PIECE, 2)], ids=["first", "later"])
+def test_a_replica_that_does_not_have_the_file_yet(
+    start: int, streams: int, status: int, tmp_path: Path
+) -> None:
+    """Others have it, and are asked for the range that it was to send; also for the first one."""
     numbers = itertools.count()
 
     def lacks(exchange: Exchange) -> Answer:
-        return Answer(status) if next(numbers) in (3, 5) else exchange.usual()
+        part = exchange.asked.range or (0, len(LARGE))
+        return Answer(status) if part[0] <= start < part[1] and next(numbers) < 2 else exchange.usual()
 
     with ScriptedHttp({"GET": lacks}, {NAME: LARGE}, is_dav=False) as server:
-        outcome = down(server, tmp_path, streams=2, retries=3)
+        outcome = down(server, tmp_path, streams=streams, retries=0)
         assert outcome.code == 0, outcome
         assert exact(server, tmp_path)
+    assert next(numbers) > 2
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_each_other_connection_leads_to_one_that_does_not_have_it(lacking: int, tmp_path: Path) -> None:
+    which = by_connection(2)
+
+    def lacks(exchange: Exchange) -> Answer:
+        return Answer(404) if which(exchange) == lacking else exchange.usual()
+
+    with ScriptedHttp({"GET": lacks}, {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=1, retries=0)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
+
+
+def test_files_that_are_listed_and_not_there(tmp_path: Path) -> None:
+    """However often they are asked for: that keeps no others, and is not taken for a lost connection."""
+    files = {f"/folder/{n}": b"content" for n in range(20)}
+
+    def missing(exchange: Exchange) -> Answer:
+        return Answer(404) if int(exchange.asked.path.rpartition("/")[2]) % 2 else exchange.usual()
+
+    with ScriptedHttp({"GET": missing}, files) as server:
+        outcome = copied(f"{server.dav}/folder", tmp_path / "to", recursive=True)
+    assert outcome.code == 10, outcome
+    assert "does not exist" in outcome.text
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {f"{n}" for n in range(0, 20, 2)}
 
 
 def test_a_file_that_is_removed_on_the_way(tmp_path: Path) -> None:

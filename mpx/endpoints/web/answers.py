@@ -21,14 +21,17 @@ from mpx.text import shown
 
 _NO_CONTENT, _PARTIAL = 204, 206
 _NO_SUCH_RANGE = 416
+MOST_MISSES = 5  # answers that there is no such file, to one fetch of a file that is there when asked about
 _MOST_SHOWN = 80  # characters of a header, in a message
 
 
 class Answers:
     """What the workers of a copy share. For any thread."""
 
-    def __init__(self, access: WebAccess, context: CarrierContext) -> None:
+    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool = False) -> None:
+        """With `whole_files` each answer brings all of a file, anew."""
         self._access = access
+        self._whole_files = whole_files
         self._supervisor = context.supervisor
         self._tags = FileTags()
 
@@ -81,10 +84,17 @@ class Answers:
             self._access.forget_moved(fetch.url, fetch.at)
             return fetch.url  # what a redirect leads to may be good for some time only
         error = self._access.refused(reply, fetch.at, "send", SourceError)
-        if reply.status in MISSING and self._is_there(file):
-            raise ConnectionLost(
-                f"{error}, and is there when asked again: several servers may share its name"
-            )
+        if reply.status in MISSING:
+            # One of several servers that share its name may not have it yet. It is asked about once: where
+            # these take connections in turn, asking before each GET would lead all GETs to the same one.
+            if fetch.misses < MOST_MISSES and (fetch.misses or self._is_there(file)):
+                fetch.misses, fetch.hops = fetch.misses + 1, 0
+                reply.leave_connection()
+                return fetch.url
+            if fetch.misses and file.arrived_bytes and self._is_there(file):
+                raise ConnectionLost(
+                    f"{error}, and is there when asked again: several servers may share its name"
+                )
         if isinstance(error, ServerFailed):
             error = self._access.failures.judged(file.source, error)
         else:
@@ -94,9 +104,7 @@ class Answers:
         return error
 
     def _is_there(self, file: FileTransfer) -> bool:
-        """Tell whether a file of which some has come is what it was, where not all servers have it."""
-        if not file.arrived_bytes:
-            return False
+        """Tell whether a file is what it was, where not all servers have it."""
         now = self._supervisor.describe(file.source, anew=True)
         return now is not None and not changed(now, file, file.size_bytes)
 
@@ -151,7 +159,7 @@ class Answers:
     def _why_another(self, fetch: WebFetch, reply: HttpReply) -> MpxError | None:
         """As FileTags; OffsetsUnproven where several servers that share a name tell tags of their own.
 
-        Nobody compares parts of these any more: so the file is read whole, from one of them.
+        No part of it is taken from anybody then: it is read whole, from one of them.
         """
         file = fetch.file
         another = self._tags.why_another(file, fetch.at.origin, reply)
@@ -161,8 +169,10 @@ class Answers:
         then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
         if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
             return another
-        self._tags.forget(file)
-        raise OffsetsUnproven(f"{file.source}: several servers tell different ETags of it")
+        if not self._whole_files:
+            raise self._tags.mixed(file)
+        self._tags.begin(file, fetch.at.origin, reply)
+        return None
 
     def _elsewhere(self, fetch: WebFetch, what: str) -> MpxError:
         error = why_elsewhere(self._supervisor.describe(fetch.file.source), fetch.file, what)

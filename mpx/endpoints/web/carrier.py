@@ -65,7 +65,8 @@ class WebDownloadCarrier(WebCarrier):
 
     def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
         self._whole_files = whole_files
-        self._answers, self._pipelining = Answers(access, context), access.pipelining
+        self._answers = Answers(access, context, whole_files=whole_files)
+        self._pipelining = access.pipelining
         self._cost = RequestCost()
         self._downloads: list[WebDownloadWorker] = []
         super().__init__(access, context)

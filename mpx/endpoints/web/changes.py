@@ -5,10 +5,11 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 
+from mpx.endpoints.web.destination_forms import SEEM_FOREIGN
 from mpx.endpoints.web.dialogue import WebDialogue
 from mpx.endpoints.web.folders import WebFolders
 from mpx.endpoints.web.moves import WebMoves
-from mpx.endpoints.web.quirks import BAD_GATEWAY, BAD_REQUEST, DavQuirks
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
@@ -120,17 +121,15 @@ class WebChanges:
         names = (partial_name(missing, tag) for tag in ("0", "1"))
         source, to = (self._dialogue.access.url_of(each) for each in names)
         quirks = self._quirks([name])
-        status = self._try_to_rename(source, to, quirks)
-        if status in (BAD_REQUEST, BAD_GATEWAY) and not quirks.plain_destination:
-            for _ in quirks.other_forms():
-                status = self._try_to_rename(source, to, quirks)
-                if status in _NOT_THERE:
-                    break
+        forms = quirks.forms.in_turn()
+        status = self._try_to_rename(source, next(forms).of(to))
+        if status in SEEM_FOREIGN and not quirks.plain_destination:
+            return any(self._try_to_rename(source, form.of(to)) in _NOT_THERE for form in forms)
         return status in _NOT_THERE
 
-    def _try_to_rename(self, source: WebUrl, to: WebUrl, quirks: DavQuirks) -> int:
+    def _try_to_rename(self, source: WebUrl, destination: str) -> int:
         """Return the status of an attempt to rename what is not there; raises ServerBusy."""
-        headers = {"Destination": quirks.destination(to), "Overwrite": "F"}
+        headers = {"Destination": destination, "Overwrite": "F"}
         with self._dialogue.ask("MOVE", source, headers) as (reply, at):
             self._check_not_busy(reply, at)
             return reply.status

@@ -11,7 +11,7 @@ from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.ranges import RangeSet
 from mpx.engine.source_change import AGAIN, opaque
-from mpx.errors import ConnectionLost, IntegrityError
+from mpx.errors import ConnectionLost, IntegrityError, OffsetsUnproven
 
 FIRST_PIECE = 1 << 20  # bytes that are asked for as long as nothing is known of a server
 
@@ -38,6 +38,7 @@ class WebFetch:
         self.is_sent = False  # the server was asked, over the connection that there is
         self.is_ahead = False  # ... before the last answer had come
         self.hops = 0  # redirects so far
+        self.misses = 0  # times that it was not there, and is
         self.is_led_anew = False  # where it led to was refused, and the first URL was asked once more
         self.sent_s = time.monotonic()
         self.reply: HttpReply | None = None  # once its head has come
@@ -80,17 +81,23 @@ class FileTags:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._told: WeakKeyDictionary[FileTransfer, dict[Origin, tuple[str, str]]] = WeakKeyDictionary()
-        self._untagged: WeakSet[FileTransfer] = WeakSet()  # of which several servers tell tags of their own
+        self._mixed: WeakSet[FileTransfer] = WeakSet()  # of which several servers tell tags of their own
 
     def first(self, file: FileTransfer, origin: Origin) -> str:
         """Return the tag that the first answer of a server told."""
         with self._lock:
             return self._told[file][origin][0]
 
-    def forget(self, file: FileTransfer) -> None:
-        """Compare tags of a file no more."""
+    def begin(self, file: FileTransfer, origin: Origin, reply: HttpReply) -> None:
+        """Compare with this answer from now on."""
         with self._lock:
-            self._untagged.add(file)
+            self._told.setdefault(file, {})[origin] = _told_by(reply)
+
+    def mixed(self, file: FileTransfer) -> OffsetsUnproven:
+        """Have no answer taken any more: several servers tell tags of their own; return what that means."""
+        with self._lock:
+            self._mixed.add(file)
+        return _mixed_tags(file)
 
     @staticmethod
     def is_as_listed(file: FileTransfer, reply: HttpReply) -> bool:
@@ -103,16 +110,27 @@ class FileTags:
         )
 
     def why_another(self, file: FileTransfer, origin: Origin, reply: HttpReply) -> IntegrityError | None:
-        """Return why an answer belongs to another content than one before; None where it does not."""
-        tag, modified = reply.header("ETag"), reply.header("Last-Modified")
+        """Return why an answer belongs to another content than one before; None where it does not.
+
+        Raises OffsetsUnproven for a file of `mixed`: whoever has it in hand would put parts of two together.
+        """
+        told = _told_by(reply)
         with self._lock:
-            before = self._told.setdefault(file, {}).setdefault(origin, (tag, modified))
-            if file in self._untagged:
-                before, tag = ("", before[1]), ""
-        for what, then, now in zip(("ETag", "Last-Modified"), before, (tag, modified), strict=True):
+            before = self._told.setdefault(file, {}).setdefault(origin, told)
+            if file in self._mixed:
+                raise _mixed_tags(file)
+        for what, then, now in zip(("ETag", "Last-Modified"), before, told, strict=True):
             if then and now and opaque(then) != opaque(now):
                 return IntegrityError(
                     f"{file.named()} changed while it was copied: its {what} was {then} and is {now} now; "
                     f"{AGAIN}"
                 )
         return None
+
+
+def _told_by(reply: HttpReply) -> tuple[str, str]:
+    return reply.header("ETag"), reply.header("Last-Modified")
+
+
+def _mixed_tags(file: FileTransfer) -> OffsetsUnproven:
+    return OffsetsUnproven(f"{file.source}: several servers tell different ETags of it")

@@ -5,14 +5,16 @@ it is sent only where what is in the way was seen to be none, and never where no
 """
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mpx.endpoints.web.connection import WebRequest
+from mpx.endpoints.web.destination_forms import BAD_GATEWAY, BAD_REQUEST, SEEM_FOREIGN, DestinationForm
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.quirks import BAD_GATEWAY, BAD_REQUEST, DavQuirks
+from mpx.endpoints.web.quirks import DavQuirks
 from mpx.endpoints.web.refusals import MISSING, NOT_SUPPORTED, is_success
 from mpx.endpoints.web.reply import HttpReply
+from mpx.endpoints.web.url import WebUrl
 from mpx.engine.endpoint import Commit, FileInfo, Kind
 from mpx.errors import DestinationError, IsThere, MpxError
 
@@ -32,7 +34,6 @@ class WebMoves:
     ) -> None:
         self._dialogue, self._stats, self._quirks = dialogue, stats, quirks
         self._url_of = dialogue.access.url_of
-        self._is_foreign = False  # the server itself takes itself for another one, however it is named
 
     def move(self, files: Sequence[Commit]) -> dict[Commit, MpxError]:
         """Give files their final names, replacing what has these; return what kept some from theirs."""
@@ -59,70 +60,86 @@ class WebMoves:
                 errors[file] = self._elsewhere(file)
             elif left[file] == _IN_THE_WAY and not file.replaces:
                 errors[file] = IsThere(str(self._url_of(file.final)))
-        again = [file for file in left if file not in errors]
-        for file in (
-            *self._asked([file for file in again if file.replaces], overwrite=True),
-            *(file for file in again if not file.replaces),
-        ):
-            if error := self._move_alone(file):
+        refused = {file: left[file] for file in left if left[file] in SEEM_FOREIGN and file not in errors}
+        others = [file for file in left if file not in refused and file not in errors]
+        known, replacing = self._quirks.forms.first(), [file for file in others if file.replaces]
+        again = [
+            *self._asked(replacing, known, overwrite=True),
+            *(file for file in others if not file.replaces),
+        ]
+        for file, status in (*refused.items(), *((file, 0) for file in again)):
+            if error := self._move_alone(file, status):
                 errors[file] = error
         return errors
 
     def _asked_first(self, files: Sequence[Commit]) -> dict[Commit, int]:
-        """As `_asked`, replacing nothing; one that seems to go elsewhere is written otherwise."""
-        left = self._asked(files, overwrite=False)
-        if self._quirks.plain_destination or not _seem_foreign(left):
-            return left
-        seen = set(left.values())
-        for _ in self._quirks.other_forms():
-            left = self._asked(list(left), overwrite=False)
-            if not _seem_foreign(left):
-                return left
-            seen |= set(left.values())
-        self._is_foreign = BAD_REQUEST in seen
+        """As `_asked`, replacing nothing, and in each form for a file that seems to go elsewhere.
+
+        One that seems so in each form has the status 400 where any answer had.
+        """
+        left: dict[Commit, int] = {}
+        foreign = list(files)
+        for form in self._forms():
+            now = self._asked(foreign, form, overwrite=False)
+            for file in foreign:
+                status, before = now.get(file), left.pop(file, 0)
+                if status is not None:
+                    left[file] = BAD_REQUEST if {status, before} == {BAD_REQUEST, BAD_GATEWAY} else status
+            foreign = [file for file in foreign if now.get(file) in SEEM_FOREIGN]
+            if not foreign:
+                break
         return left
 
-    def _asked(self, files: Sequence[Commit], *, overwrite: bool) -> dict[Commit, int]:
+    def _forms(self) -> Iterator[DestinationForm]:
+        """Give the forms of a Destination to try."""
+        if self._quirks.plain_destination:
+            return iter((DestinationForm.URL,))
+        return self._quirks.forms.in_turn()
+
+    def _asked(self, files: Sequence[Commit], form: DestinationForm, *, overwrite: bool) -> dict[Commit, int]:
         """Ask for all together; return the status of those not shown to have their names (0: none)."""
-        answers = list(self._dialogue.ask_each([self._request(file, overwrite=overwrite) for file in files]))
-        statuses = [0 if answer is None else answer[0].status for answer in answers]
-        done = [answer is not None and _is_moved(answer[0]) for answer in answers]
-        return {
-            file: status for file, status, is_done in zip(files, statuses, done, strict=True) if not is_done
-        }
+        requests = [self._request(file, form, overwrite=overwrite) for file in files]
+        left = {}
+        for file, answer in zip(files, list(self._dialogue.ask_each(requests)), strict=True):
+            if answer is None or not self._is_moved(answer[0], form):
+                left[file] = 0 if answer is None else answer[0].status
+        return left
 
-    def _request(self, file: Commit, *, overwrite: bool) -> WebRequest:
-        access = self._dialogue.access
-        return access.request("MOVE", self._url_of(file.partial), self._headers(file, overwrite=overwrite))
+    def _is_moved(self, reply: HttpReply, form: DestinationForm) -> bool:
+        """Tell whether a file has its new name: 207 says that something was not done."""
+        is_moved = is_success(reply) and reply.status != _MULTI_STATUS
+        if is_moved or reply.status == _IN_THE_WAY:
+            self._quirks.forms.taken(form)
+        return is_moved
 
-    def _headers(self, file: Commit, *, overwrite: bool) -> dict[str, str]:
+    def _request(self, file: Commit, form: DestinationForm, *, overwrite: bool) -> WebRequest:
+        headers = self._headers(file, form, overwrite=overwrite)
+        return self._dialogue.access.request("MOVE", self._url_of(file.partial), headers)
+
+    def _headers(self, file: Commit, form: DestinationForm, *, overwrite: bool) -> dict[str, str]:
         to = self._url_of(file.final)
         if self._quirks.plain_destination:
             plain = file.final.encode("utf-8", "surrogateescape").decode("latin-1")  # as headers are sent
             to = replace(to, target=plain)
-        return {"Destination": self._quirks.destination(to), "Overwrite": "T" if overwrite else "F"}
+        return {"Destination": form.of(to), "Overwrite": "T" if overwrite else "F"}
 
-    def _move_alone(self, file: Commit) -> MpxError | None:
+    def _move_alone(self, file: Commit, status: int) -> MpxError | None:
         """Give a file its final name, which no folder has; return what kept it from that.
 
-        It may have been given it already, over a connection that was lost before the answer.
+        It may have been given it already, over a connection that was lost before the answer. `status`: that
+        it was answered in each form of a Destination, else it is tried in these.
         """
-        headers = self._headers(file, overwrite=file.replaces)
-        with self._dialogue.ask("MOVE", self._url_of(file.partial), headers) as (reply, at):
-            if _is_moved(reply):
-                return None
-            final = self._url_of(file.final).path
-            error = self._dialogue.refused(reply, at, f"give the name {final} to")
-            if reply.status in MISSING:
-                error = DestinationError(f"{error}; it was to get the name {final}")
-            elif self._is_foreign and reply.status == BAD_GATEWAY:
-                error = DestinationError(f"{error}; behind a proxy it takes that for another server")
-            elif self._quirks.is_mapped and reply.status in _UNKNOWN_FOLDER:
-                error = DestinationError(f"{error}; a proxy maps a folder to it; {_IN_PLACE}")
-            elif reply.status == _IN_THE_WAY and not file.replaces:
-                error = IsThere(str(self._url_of(file.final)))
-            if reply.status in NOT_SUPPORTED or self._is_foreign:
-                error = DestinationError(f"{error}; {_IN_PLACE}")
+        seen = {status}
+        for form in [self._quirks.forms.first()] if status in SEEM_FOREIGN else self._forms():
+            headers = self._headers(file, form, overwrite=file.replaces)
+            with self._dialogue.ask("MOVE", self._url_of(file.partial), headers) as (reply, at):
+                if self._is_moved(reply, form):
+                    return None
+                seen.add(reply.status)
+                is_foreign = BAD_REQUEST in seen and not self._knows_form
+                error = self._why_not(file, reply, at, is_foreign=is_foreign)
+            if reply.status not in SEEM_FOREIGN:
+                break
         if reply.status in (*MISSING, _IN_THE_WAY) and file.size_bytes is not None:
             there, partial = self._stats([file.final, file.partial])
             if isinstance(there, FileInfo) and there.size_bytes == file.size_bytes and partial is None:
@@ -132,6 +149,26 @@ class WebMoves:
             if self._stats([folder]) == [None]:
                 return DestinationError(f"{error}; the folder {self._url_of(folder)} does not exist")
         return error
+
+    def _why_not(self, file: Commit, reply: HttpReply, at: WebUrl, *, is_foreign: bool) -> MpxError:
+        """Return what an answer means; `is_foreign`: the server takes itself for another one in each form."""
+        final = self._url_of(file.final).path
+        error = self._dialogue.refused(reply, at, f"give the name {final} to")
+        if reply.status in MISSING:
+            error = DestinationError(f"{error}; it was to get the name {final}")
+        elif is_foreign and reply.status == BAD_GATEWAY:
+            error = DestinationError(f"{error}; behind a proxy it takes that for another server")
+        elif self._quirks.is_mapped and reply.status in _UNKNOWN_FOLDER:
+            error = DestinationError(f"{error}; a proxy maps a folder to it; {_IN_PLACE}")
+        elif reply.status == _IN_THE_WAY and not file.replaces:
+            error = IsThere(str(self._url_of(file.final)))
+        if reply.status in NOT_SUPPORTED or is_foreign:
+            error = DestinationError(f"{error}; {_IN_PLACE}")
+        return error
+
+    @property
+    def _knows_form(self) -> bool:
+        return self._quirks.plain_destination or self._quirks.forms.is_known
 
     # --- servers that do not decode where a file is to go ---------------------------------------------
 
@@ -154,12 +191,3 @@ class WebMoves:
         return DestinationError(
             f"{self._url_of(file.final)}: this server renames to no name with such characters; {_IN_PLACE}"
         )
-
-
-def _seem_foreign(statuses: Mapping[Commit, int]) -> bool:
-    return any(status in (BAD_REQUEST, BAD_GATEWAY) for status in statuses.values())
-
-
-def _is_moved(reply: HttpReply) -> bool:
-    """Tell whether a file has its new name: 207 says that something was not done."""
-    return is_success(reply) and reply.status != _MULTI_STATUS

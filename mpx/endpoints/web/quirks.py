@@ -1,25 +1,14 @@
 """What a WebDAV server does otherwise than RFC 4918 has it, as far as it can be told by its name."""
 
-import enum
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mpx.endpoints.web.destination_forms import DestinationForms
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.errors import DestinationError
 
 _PLAIN = re.compile("[A-Za-z0-9/._~-]")
-# Answers to a MOVE whose Destination seems to be at another server, of nginx and Apache
-BAD_REQUEST, BAD_GATEWAY = 400, 502
-
-
-class DestinationForm(enum.Enum):
-    """How a MOVE names where a file is to go: behind a proxy a server knows itself by another URL."""
-
-    URL = enum.auto()
-    PATH = enum.auto()  # which nginx takes, and Apache does not
-    OTHER_SCHEME = enum.auto()  # the URL of the server behind a proxy that ends TLS for it
 
 
 @dataclass
@@ -27,7 +16,7 @@ class DavQuirks:
     """Learned once for all connections of a copy with one server."""
 
     plain_destination: bool = False  # it takes the Destination of MOVE as it stands, without decoding it
-    destination_form: DestinationForm = DestinationForm.URL  # that it takes, as far as was seen
+    forms: DestinationForms = field(default_factory=DestinationForms)  # of a Destination otherwise
     hides_new: bool = False  # it says that it has made a folder which was there before (201, not 405)
     shows_new: bool = False  # it was seen not to do so
     # It ends a connection with most refusals, also that nothing has a name. XRootD 5.5 crashes soon where
@@ -49,22 +38,6 @@ class DavQuirks:
             return None
         what = f"this server takes that for a name which ends before the {self.cuts_at}"
         return DestinationError(f"{url}: {what}; copy to a name without one")
-
-    def destination(self, to: WebUrl) -> str:
-        """Return the Destination of a MOVE."""
-        if self.destination_form is DestinationForm.PATH:
-            return to.target
-        is_other = self.destination_form is DestinationForm.OTHER_SCHEME
-        return f"{to.origin.other_scheme() if is_other else to.origin}{to.target}"
-
-    def other_forms(self) -> Iterator[DestinationForm]:
-        """Have each other form of a Destination used in turn; the first one after all."""
-        first = self.destination_form
-        for form in DestinationForm:
-            if form is not first:
-                self.destination_form = form
-                yield form
-        self.destination_form = first
 
     def unproven(self, name: str) -> set[str]:
         """Return the characters of a name that are encoded and not proven; one stands for all but ASCII.

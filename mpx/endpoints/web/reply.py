@@ -145,6 +145,10 @@ class HttpReply:
         """Whether another request may follow on the connection."""
         return self._keeps and self.is_ended
 
+    def leave_connection(self) -> None:
+        """Have no other request follow: over another connection another server may answer."""
+        self._keeps = False
+
     @property
     def may_have_followers(self) -> bool:
         """Whether the connection lasts beyond this answer, as far as it says."""
