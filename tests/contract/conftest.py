@@ -12,7 +12,9 @@ from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
-THAT_CHANGE = (*SITES, *WITH_DAV, "root")
+# XRootD 5.5 has stopped answering under this once, which is not understood.
+BY_ROOT = pytest.param("root", marks=pytest.mark.long)
+THAT_CHANGE = (*SITES, *WITH_DAV, BY_ROOT)
 
 
 OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]

@@ -146,7 +146,13 @@ def without_mode_e(line: bytes) -> bytes:
     return line.replace(b"MODE E", b"MODE B")
 
 
-@pytest.fixture(params=CARRIERS)
+@pytest.fixture(
+    params=[
+        # See BY_ROOT of conftest.py.
+        pytest.param(each, marks=pytest.mark.long) if each.startswith("Root") else each
+        for each in CARRIERS
+    ]
+)
 def way(
     request: pytest.FixtureRequest,
     tmp_path: Path,
