@@ -56,4 +56,4 @@ def _wait_until_it_leads(head: XrootdSite, data: XrootdSite) -> None:
     headers = {"Authorization": f"Bearer {head.issuer.token()}"}
     while head.ask("GET", f"/{_PROBE.replace(' ', '%20')}", headers=headers).status not in (302, 307):
         assert time.monotonic() < until_s, f"the head leads nowhere: {head.server.said()}"
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # a head has no event for the servers that it has found
