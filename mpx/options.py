@@ -12,6 +12,7 @@ from mpx.choices import (
     AUTO,
     CLASSIFIERS,
     FAIR,
+    GFAL,
     KNN_DTW,
     MOST_PATHS,
     NONE,
@@ -43,6 +44,7 @@ OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_po
 OF_WEB = ("token_files", "send_token_to")
 OF_WEB_TLS = ("certificate", "key")
 OF_S3 = ("profile", "region", "endpoint_url", "sign_request", "request_payer")
+OF_VIA = ("via",)
 OF_CAS = ("ca",)  # where servers are known by who has issued their certificates
 
 
@@ -259,6 +261,12 @@ class CopyOptions:
         "choice",
         "with s3: who pays for requests and data, where a bucket makes requesters pay",
         choices=("requester",),
+    )
+    via: str | None = _option(
+        None,
+        "choice",
+        "have gfal2 copy whole files, as for srm: with http, https, dav, davs, root, roots, gsiftp",
+        choices=(GFAL,),
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")

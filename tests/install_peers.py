@@ -28,6 +28,13 @@ PROGRAMS = {
     "apache2": "apache2-bin",
     "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
     "cmsd": "xrootd-server",
+    "/usr/share/doc/python3-gfal2": " ".join(
+        [
+            "python3-gfal2",
+            *("gfal2-plugin-file", "gfal2-plugin-gridftp", "gfal2-plugin-http"),
+            *("gfal2-plugin-xrootd", "gfal2-plugin-srm", "gfal2-plugin-sftp"),
+        ]
+    ),
     "rclone": "rclone",
     "rsync": "rsync",
     "ip": "iproute2",

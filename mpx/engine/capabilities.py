@@ -20,6 +20,7 @@ class StreamKind(Enum):
     CONNECTION = "data connection"  # of ours, beside a session that says what it carries
     REQUESTS = "connection"  # of ours, on which each request says what it carries; there are no sessions
     PROGRAM = "session of a program"  # whose connection is not ours: nothing is steered but the number
+    COPIES = "copy by a program"  # which is told from where to where, and moves whole files by itself
 
 
 class RangeReads(Enum):
@@ -87,6 +88,7 @@ class Capabilities:
     most_compared_parts: int = MANY_PARTS  # that a file is cut into to be compared, as each has its cost
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
     fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
+    sets_congestion: bool = False  # a program gives its connections the congestion control that it is told
     program: str = ""  # what a program that has the streams speaks, as people call it
     why_program: str = ""  # why that moves the data, and what to do about it
     congestions: tuple[str, ...] = ()  # congestion controls that it can be told to send with

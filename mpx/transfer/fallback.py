@@ -149,7 +149,8 @@ def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOpt
     Raises UsageError for options that were given by hand and that nothing can be done about then.
     """
     can = ends.far.capabilities
-    for name in OF_OUR_STREAMS:
+    may = ("congestion", "policy", "in_place") if can.sets_congestion else ()
+    for name in (each for each in OF_OUR_STREAMS if each not in may):
         if options.was_given(name) and getattr(options, name):
             raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")
     if options.tuner == PAPER:

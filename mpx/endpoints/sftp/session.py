@@ -52,7 +52,8 @@ _ANSWERS: dict[PacketKind, type[Reply]] = {
     PacketKind.LSTAT: Described,
     PacketKind.FSTAT: Described,
 }
-_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM)  # extensions that are answered by more than a status
+# Extensions that are answered by more than a status:
+_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.GFAL)
 
 Then = Callable[[Reply], None]
 

@@ -1,0 +1,108 @@
+"""The process that has gfal2, and what it is told by its environment."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpx.endpoints.child_process import ChildProcess
+from mpx.endpoints.gfal.exits import NO_LIBRARY, NO_LOGIN
+from mpx.endpoints.gfal.meaning import told
+from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
+from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.xrootd.process import XrootdOptions, environment
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
+from mpx.location import VIA_GFAL, Location
+from mpx.text import shown
+
+PYTHON = "/usr/bin/python3"  # for which Debian has the binding
+PROGRAM = str(Path(__file__).with_name("served") / "program.py")
+_PACKAGES = (
+    "apt-get install python3-gfal2 gfal2-plugin-gridftp gfal2-plugin-http gfal2-plugin-xrootd "
+    "gfal2-plugin-srm gfal2-plugin-file (Debian)"
+)
+_TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class GfalOptions:
+    """What the user says of servers: all that XRootD's library is told, which gfal2 uses as well."""
+
+    usual: XrootdOptions
+    ipv6: bool = False  # nothing else is to be used
+
+
+def server_of(location: Location) -> str:
+    """Return `davs://host:port`: how gfal2 knows a server, and by which it finds credentials."""
+    user = f"{location.user}@" if location.user else ""
+    host = f"[{location.host}]" if ":" in location.host else location.host
+    return f"{location.scheme.removeprefix(VIA_GFAL)}://{user}{host}:{location.port}"
+
+
+class GfalProcess(ChildProcess):
+    """Serves SFTP over its socket; see program.py."""
+
+    def __init__(self, servers: Sequence[Location], options: GfalOptions, tokens: BearerTokens) -> None:
+        """`servers`: that it has to do with, of which it serves the first.
+
+        Raises UsageError where it cannot be started, and as BearerTokens.check.
+        """
+        first, by_server, of_root, usual = servers[0], {}, "", options.usual
+        for each in servers:
+            token = tokens.check(each.host, each.port, time.time())
+            server = server_of(each)
+            if token and server.startswith("root"):
+                of_root = of_root or token.secret
+            elif token and not server.startswith("gsiftp"):
+                by_server[server] = token.secret
+        settings = GfalSettings(
+            server_of(first),
+            max(1, round(usual.timeout_s)),
+            options.ipv6,
+            usual.certificate or "",
+            usual.key or "",
+            by_server,
+        )
+        inherited = {name: value for name, value in os.environ.items() if name not in _TOKENS}
+        if usual.ca and Path(usual.ca).is_file():
+            inherited["SSL_CERT_FILE"] = usual.ca  # for HTTP
+        told_so = {**environment(usual, of_root, inherited), VARIABLE: settings.text()}
+        try:
+            super().__init__([PYTHON, "-I", PROGRAM], first.host, told_so)
+        except OSError as error:
+            raise UsageError(f"gfal2 needs {PYTHON}: {error.strerror}; {_PACKAGES}") from None
+
+    def late(self, wait_s: float) -> MpxError:
+        """See ChildProcess."""
+        return ConnectionLost(f"{self.host} brought no answer by gfal2 within {wait_s:g} s")
+
+    def ended(self) -> MpxError:
+        """See ChildProcess."""
+        code, lines = self.code(), self.said().split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        last = shown(told(said[-1])) if said else ""
+        if code == NO_LIBRARY:
+            return UsageError(f"gfal2 is not installed for {PYTHON} ({last}); {_PACKAGES}")
+        if code == NO_LOGIN:
+            return AuthenticationError(not_let_in(self.host, last))
+        if code is not None and code < 0:
+            words = f"; its last words: {last}" if last else ""
+            return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
+        return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+
+
+def not_let_in(host: str, words: str) -> str:
+    """Return the line of a server that accepts no credentials."""
+    return (
+        f"{host} accepts none of the credentials that gfal2 has, or is not trusted: {words}; get a token "
+        "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or X509_CERT_DIR"
+    )
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
