@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from mpx.choices import NEVER, ONLY
 from mpx.endpoints.gfal.process import server_of
 from mpx.endpoints.gfal.settings import CopyOrder
 from mpx.endpoints.gfal.urls import url_of
@@ -34,6 +35,14 @@ class GfalPlaces:
     def is_between(self) -> bool:
         """Whether both are servers."""
         return self.source is not None and self.destination is not None
+
+    def why_not_by(self, how: str) -> str:
+        """Return why a file may not be copied as gfal2 does it, in its words; empty where it may."""
+        if self.is_between and self.straight == ONLY and how == "streamed":
+            return f"--third-party {ONLY} is not possible here: gfal2 has the data pass through this host"
+        if self.is_between and self.straight == NEVER and how.startswith("3rd"):
+            return f"--third-party {NEVER} is not possible here: gfal2 has these servers copy themselves"
+        return ""
 
     @property
     def default_error(self) -> type[MpxError]:

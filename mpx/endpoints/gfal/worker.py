@@ -18,7 +18,7 @@ from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, Interrupted, MpxError
+from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 from mpx.text import shown
 
 REMOVE_S = 10.0  # that a server has to remove what is left, when nobody waits for more
@@ -42,6 +42,7 @@ class GfalWorker(SessionWorker):
         self._lanes, self._places, self._options, self._scheduler = lanes, places, options, scheduler
         self._session: SftpSession | None = None
         self._file: FileTransfer | None = None  # in hand
+        self._left: FileTransfer | None = None  # the last of which an attempt may have left something
         # Guarded by `guard`:
         self._before_bytes = 0  # of files before
         self._file_bytes = 0
@@ -64,6 +65,12 @@ class GfalWorker(SessionWorker):
 
     # --- the loop ------------------------------------------------------------------------------------
 
+    def run(self) -> None:
+        """See SessionWorker. Where the copy ends before its end, what was under way is removed."""
+        super().run()
+        if self._left is not None and self.context.failure.cancel.is_set():
+            self._remove(self._left)
+
     def step(self) -> bool:
         """See SessionWorker."""
         piece = self._scheduler.take_file() if self.target else None
@@ -78,25 +85,22 @@ class GfalWorker(SessionWorker):
     def _carry(self, file: FileTransfer) -> None:
         session = self.open_session()
         watched = WatchedJob(session, self.context.options.timeout_s, self.context.failure.cancel.is_set)
+        self._left = file
         try:
             with self._places.opened(file) as (order, fd):
                 state = watched.run("copy", dumped(order), lambda state: self._moved(file, state, fd))
                 stored_bytes = file.size_bytes if fd is None else os.fstat(fd).st_size
-        except Interrupted:
-            self._remove_rest(file)
-            raise
+            if state.code:
+                what = f"copy {shown(file.source)}"
+                raise error_of(state, self.host, what, default=self._places.default_error)
         except MpxError as error:
-            if error.may_retry:
+            if error.may_retry or isinstance(error, Interrupted):
                 raise
+            self.drop()  # it may be under way still
+            self._remove(file)
             self._scheduler.give_up(file, error)
             return
-        if state.code:
-            what = f"copy {shown(file.source)}"
-            failure = error_of(state, self.host, what, default=self._places.default_error)
-            if failure.may_retry:
-                raise failure
-            self._scheduler.give_up(file, failure)
-            return
+        self._left = None
         if state.how and self._places.is_between:
             self.context.supervisor.note(f"gfal2 has copied by {state.how!r} (in its words)")
         self._is_stored(file, stored_bytes)
@@ -118,6 +122,8 @@ class GfalWorker(SessionWorker):
 
     def _moved(self, file: FileTransfer, state: JobState, fd: int | None) -> int:
         """Take how far a copy is; return what grows while anything moves."""
+        if why := self._places.why_not_by(state.how):
+            raise UsageError(why)
         passed = state.sent + state.received
         if fd is not None:
             there = os.fstat(fd).st_size
@@ -129,15 +135,14 @@ class GfalWorker(SessionWorker):
             self._file_bytes = min(max(self._file_bytes, there), file.listed_bytes or there)
         return there + passed + state.steps
 
-    def _remove_rest(self, file: FileTransfer) -> None:
-        """Remove what is stored of a file, as the copy is stopped: it cannot be continued."""
+    def _remove(self, file: FileTransfer) -> None:
+        """Remove what is stored of a file, which cannot be continued, as far as it has a name of its own."""
         if file.partial == file.final:
             return
         if self._places.destination is None:
             with contextlib.suppress(OSError):
                 file.written.remove()
             return
-        self.drop()
         options = LaneOptions(REMOVE_S, REMOVE_S, lambda: False)
         with contextlib.suppress(MpxError):
             session = self._lanes.open(options)

@@ -7,6 +7,7 @@ that one has installed; settings and credentials come by the environment.
 import contextlib
 import os
 import select
+import signal
 import socket
 import sys
 import threading
@@ -24,7 +25,9 @@ def end(code: int, why: str) -> NoReturn:
 
 
 def main() -> None:
-    """Serve until whoever started us has gone."""
+    """Serve until whoever started us has gone, whatever signals a terminal sends to both."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     connection = socket.socket(fileno=os.dup(0))
     os.dup2(2, 1)  # what a plugin prints is no part of the dialogue
     sys.path.append(str(Path(__file__).resolve().parents[4]))
