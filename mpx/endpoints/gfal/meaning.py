@@ -53,8 +53,9 @@ _BY_CODE = {
         ),
         Trouble.LOST,
     ),
-    **dict.fromkeys((errno.EBADE, errno.EBADR), Trouble.LOGIN),  # of TLS
+    **dict.fromkeys((errno.EBADE, errno.EBADR, errno.ENETRESET), Trouble.LOGIN),  # of TLS
 }
+_NO_CREDENTIAL = re.compile(r"could not open the user certificate", re.IGNORECASE)
 _LOGIN = re.compile(
     r"authenticat|\b(530|535|401)\b|credential|certificate|handshake|proxy (has )?expired|"
     r"globus_gss|ssl error|auth failed|no protocols left",
@@ -76,6 +77,8 @@ def trouble(code: int, message: str) -> Trouble:
         return Trouble.DAMAGED
     if _FULL.search(message):
         return Trouble.FULL
+    if _NO_CREDENTIAL.search(message):  # whose code is that of a file which is not there
+        return Trouble.LOGIN
     found = _BY_CODE.get(code, Trouble.OTHER)
     if found in (Trouble.MISSING, Trouble.STOPPED):
         return found
