@@ -116,8 +116,13 @@ def copy_job(settings: GfalSettings, order: CopyOrder, connections: ForeignConne
     return GfalJob(new_context(settings, order.straight), work, connections)
 
 
-def sum_job(settings: GfalSettings, url: str, algorithm: str, connections: ForeignConnections) -> GfalJob:
-    """Begin to have a checksum computed of a file; where the server does not, the file is read."""
+def sum_job(
+    settings: GfalSettings, context: Any, url: str, algorithm: str, connections: ForeignConnections
+) -> GfalJob:
+    """Begin to have a checksum computed of a file; where the server does not, the file is read.
+
+    `context` is asked for it, and no data pass it.
+    """
 
     def work(job: GfalJob, context: Any) -> str:
         try:
@@ -127,7 +132,7 @@ def sum_job(settings: GfalSettings, url: str, algorithm: str, connections: Forei
                 raise
         return _read(job, new_context(settings), url, algorithm)
 
-    return GfalJob(new_context(settings), work, connections)
+    return GfalJob(context, work, connections)
 
 
 def _read(job: GfalJob, context: Any, url: str, algorithm: str) -> str:

@@ -169,7 +169,8 @@ class GfalStorage:
         if what == b"copy":
             self._job = copy_job(self._settings, CopyOrder(**loaded(rest)), self._connections)
         elif what in (b"adler32", b"md5"):
-            self._job = sum_job(self._settings, self._url(rest), what.decode(), self._connections)
+            url, algorithm = self._url(rest), what.decode()
+            self._job = sum_job(self._settings, self._context, url, algorithm, self._connections)
         if self._job is None:
             return Status(Code.FAILURE, "nothing is under way")
         if what == b"cancel":
