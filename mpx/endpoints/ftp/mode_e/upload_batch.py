@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import certain_from
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
@@ -49,6 +50,8 @@ class UploadBatch:
         for file in files:
             telnet_escape.learn(session, file.partial)
             name = session.name(file.partial)
+            if file.arrived_bytes:  # what this transfer may overwrite if it is cut is sent again with it
+                self._context.supervisor.again(file, 0, certain_from(session.features, 0, file.size_bytes))
             try:
                 transfer = self._open(file)
             except SourceError as error:
@@ -101,6 +104,7 @@ class UploadBatch:
         """Keep the right number of streams until the server says that the file is complete."""
         session, channel = self._session, self._channel
         watch = UploadWatch(self._context.options.timeout_s, session.rtt_s or 0.0)
+        certain = certain_from(session.features, 0, transfer.file.size_bytes)
         broken_s: float | None = None
         was_accepted = False
         # The first transfer begins with its first connection. Later ones begin with those that there are;
@@ -115,7 +119,7 @@ class UploadBatch:
             if reply is not None and not reply.is_preliminary:
                 return reply
             if reply is not None and reply.code == 111:
-                watch.marked(marked(transfer.file, reply))
+                watch.marked(marked(transfer.file, reply, certain))
             elif reply is not None:
                 has_begun = True
                 if not reply.is_marker and not was_accepted:

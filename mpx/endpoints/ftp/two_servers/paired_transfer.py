@@ -2,6 +2,7 @@
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.framing import marker_bytes, range_marker
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import certain_from
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.range_scheduler import Piece
@@ -25,6 +26,7 @@ class PairedTransfer:
         self.has_begun = False  # the receiver has a data connection for it
         self.marked = RangeSet()  # of the file, as restart markers say
         self.told_bytes = 0  # by markers of any kind
+        self._certain_from = self.end  # as the receiver overwrites nothing from there on
 
     @property
     def size_bytes(self) -> int:
@@ -47,7 +49,8 @@ class PairedTransfer:
         return any(telnet_escape.asks(session, name) for session, name in names)
 
     def store_command(self, session: ClientSession) -> bytes:
-        """Return what the receiver is told."""
+        """Return what the receiver is told; `session`: with it."""
+        self._certain_from = certain_from(session.features, self.start, self.end)
         telnet_escape.learn(session, self.file.partial)
         name = session.name(self.file.partial)
         return command("STOR", name) if self.is_whole else command("ESTO", "A", self.start, name)
@@ -73,6 +76,11 @@ class PairedTransfer:
             told = min(told, self.size_bytes)
         more, self.told_bytes = max(0, told - self.told_bytes), max(told, self.told_bytes)
         return more
+
+    @property
+    def certain(self) -> RangeSet:
+        """What markers tell of and the receiver keeps, however the transfer ends."""
+        return self.marked.within(self._certain_from, self.end)
 
     def _of_file(self, reply: Reply) -> list[Range]:
         """Return the ranges of a restart marker, which begin where the transfer does, as ones of the file."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import await_end
 from mpx.endpoints.ftp.mode_s.connections import DataConnections
 from mpx.endpoints.ftp.mode_s.upload import await_taken, clear
 from mpx.endpoints.ftp.refusals import cannot_store
@@ -123,6 +124,14 @@ class BlockSink(FtpRelaySink):
             sums.add(self._past)
             sums.add(self._counters.totals())
         return sums
+
+    def close(self) -> None:
+        """See RelayEnd."""
+        session, is_owed = self._session, self._store is not None and self._store.is_owed
+        if session is not None and is_owed:
+            self._leave()
+            await_end(session)
+        super().close()
 
     def _cut_data(self) -> None:
         self._counters.cut()
