@@ -15,7 +15,7 @@ from web.servers.nginx import nginx_site
 
 import mpx
 from mpx.endpoints.ftp.extensions import sink
-from mpx.endpoints.ftp.mode_e.misplaced_blocks import MISPLACED_BYTES, certain_from
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import certain_from
 from mpx.errors import Interrupted
 
 MIB = 1024 * 1024
@@ -71,8 +71,8 @@ def assert_it_goes_on(server: StockServer, ends: tuple[str, str], eventually) ->
     assert report.files.resumed == 1 and report.bytes.resumed > 0
 
 
-@given(st.integers(0, 1 << 50), st.integers(0, 1 << 50))
-def test_what_a_server_of_ours_tells_counts_at_once(start: int, size_bytes: int) -> None:
+@given(st.integers(0, 1 << 50), st.integers(0, 1 << 50), st.integers(1, 1 << 31))
+def test_what_a_server_of_ours_tells_counts_at_once(start: int, size_bytes: int, block_bytes: int) -> None:
     end = start + size_bytes
-    assert certain_from({sink.FEATURE: ""}, start, end) == start
-    assert certain_from({"DSI": ""}, start, end) == start + min(size_bytes, MISPLACED_BYTES)
+    assert certain_from({sink.FEATURE: ""}, start, end, block_bytes) == start
+    assert certain_from({"DSI": ""}, start, end, block_bytes) == start + min(size_bytes, block_bytes)

@@ -10,7 +10,7 @@ from unit.made_up_context import a_file
 
 from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.framing import performance_marker
-from mpx.endpoints.ftp.mode_e.misplaced_blocks import MISPLACED_BYTES
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import FOREIGN_BLOCK_BYTES
 from mpx.endpoints.ftp.two_servers.carrier import shares_of
 from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
@@ -25,7 +25,7 @@ from mpx.errors import ConnectionLost
 from mpx.net.reach import means_the_same_at
 
 SIZE = 3 * SMALL_FILE_BYTES
-LARGE = 3 * MISPLACED_BYTES
+LARGE = 3 * FOREIGN_BLOCK_BYTES
 
 
 def a_transfer(start: int, end: int, size: int | None = SIZE) -> PairedTransfer:
@@ -58,7 +58,7 @@ def test_nothing_beyond_its_end_is_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("feature", "kept"), [("DSI", [(1000 + MISPLACED_BYTES, LARGE)]), (sink.FEATURE, [(1000, LARGE)])]
+    ("feature", "kept"), [("DSI", [(1000 + FOREIGN_BLOCK_BYTES, LARGE)]), (sink.FEATURE, [(1000, LARGE)])]
 )
 def test_what_a_server_may_overwrite_is_not_certain(feature: str, kept: list[tuple[int, int]]) -> None:
     transfer = a_transfer(1000, LARGE, LARGE)

@@ -14,13 +14,16 @@ from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.errors import MpxError
 
-MISPLACED_BYTES = 16 << 20  # more than a server has in hand: 256 KiB, unless its -blocksize says otherwise
+FOREIGN_BLOCK_BYTES = 16 << 20  # more than a block of a server that sends: 256 KiB, or its -blocksize
 ENDS_S = 3.0  # wait for what a server says of a transfer that was cut: then it writes no more
 
 
-def certain_from(features: Mapping[str, str], start: int, end: int) -> int:
-    """Return from where on markers of a transfer of [start, end) count, as its server has these features."""
-    return start if sink.FEATURE in features else min(end, start + MISPLACED_BYTES)
+def certain_from(features: Mapping[str, str], start: int, end: int, block_bytes: int) -> int:
+    """Return from where on markers of a transfer of [start, end) count, as its server has these features.
+
+    `block_bytes`: no block that is sent is larger, and so nothing that the server reads at once.
+    """
+    return start if sink.FEATURE in features else min(end, start + block_bytes)
 
 
 def await_end(session: ClientSession) -> None:

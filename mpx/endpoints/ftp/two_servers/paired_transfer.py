@@ -2,7 +2,7 @@
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.framing import marker_bytes, range_marker
-from mpx.endpoints.ftp.mode_e.misplaced_blocks import certain_from
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import FOREIGN_BLOCK_BYTES, certain_from
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.range_scheduler import Piece
@@ -14,10 +14,11 @@ RESTART_MARKER = 111
 
 
 class PairedTransfer:
-    """A transfer of a piece; `parts`: of files can be sent and stored."""
+    """A transfer of a piece; `parts`: of files can be sent and stored; `block_bytes`: the largest block."""
 
-    def __init__(self, piece: Piece, *, parts: bool) -> None:
+    def __init__(self, piece: Piece, *, parts: bool, block_bytes: int = FOREIGN_BLOCK_BYTES) -> None:
         file = piece.file
+        self._block_bytes = block_bytes
         self.file, self.start, self.end = file, piece.start, piece.end
         self.is_whole = is_stored_anew(piece, parts=parts)
         self.sent: Reply | None = None  # the last word of the sender
@@ -50,7 +51,7 @@ class PairedTransfer:
 
     def store_command(self, session: ClientSession) -> bytes:
         """Return what the receiver is told; `session`: with it."""
-        self._certain_from = certain_from(session.features, self.start, self.end)
+        self._certain_from = certain_from(session.features, self.start, self.end, self._block_bytes)
         telnet_escape.learn(session, self.file.partial)
         name = session.name(self.file.partial)
         return command("STOR", name) if self.is_whole else command("ESTO", "A", self.start, name)

@@ -18,7 +18,7 @@ from mpx.endpoints.ftp.two_servers.server_pair import MARKERS, MODES
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import Piece
 from mpx.engine.relay import Pull, Put, Relayed
-from mpx.engine.stream import StreamCounters, StreamTotals
+from mpx.engine.stream import BUFFER_BYTES, StreamCounters, StreamTotals
 from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.location import Location
 
@@ -77,7 +77,7 @@ class BlockSink(FtpRelaySink):
         """See RelaySink."""
         if self._store is None:
             self._store = BlockStore(self._context, self.session, self._counters)
-        store, transfer = self._store, PairedTransfer(piece, parts=self._parts)
+        store, transfer = self._store, PairedTransfer(piece, parts=self._parts, block_bytes=BUFFER_BYTES)
         self._transfer = transfer
         try:
             store.begin(transfer)
