@@ -58,7 +58,7 @@ _BY_CODE = {
 _NO_CREDENTIAL = re.compile(r"could not open the user certificate", re.IGNORECASE)
 _LOGIN = re.compile(
     r"authenticat|\b(530|535|401)\b|credential|certificate|handshake|proxy (has )?expired|"
-    r"globus_gss|ssl error|auth failed|no protocols left",
+    r"gss_init_sec_context|ssl error|auth failed|no protocols left",
     re.IGNORECASE,
 )
 _FULL = re.compile(r"no space left|quota|not enough (disk )?space|\b(452|507|552)\b", re.IGNORECASE)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpx.endpoints.child_process import ChildProcess
-from mpx.endpoints.gfal.exits import NO_LIBRARY, NO_LOGIN
 from mpx.endpoints.gfal.meaning import told
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
 from mpx.endpoints.xrootd.process import XrootdOptions, environment
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.location import VIA_GFAL, Location

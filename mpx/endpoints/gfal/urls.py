@@ -2,14 +2,14 @@
 
 from urllib.parse import quote
 
-_SERVICE = "?SFN="  # of SRM, between where the service is and the name of a file
+SERVICE = "?SFN="  # of SRM, between where the service is and the name of a file
 _KEPT = "/~"
 
 
 def url_of(server: str, name: str) -> str:
     """Return the URL of a name at a server, `davs://host:port`. A name that is relative is so to home."""
     path = name if name.startswith("/") else f"/~/{name}"
-    before, service, after = path.partition(_SERVICE)
+    before, service, after = path.partition(SERVICE)
     if service and server.startswith("srm://"):
         return f"{server}{_encoded(before)}{service}{_encoded(after)}"
     slash = "/" if server.startswith("root") else ""  # as XRootD's own tools have it

@@ -31,9 +31,9 @@ def main() -> None:
     connection = socket.socket(fileno=os.dup(0))
     os.dup2(2, 1)  # what a plugin prints is no part of the dialogue
     sys.path.append(str(Path(__file__).resolve().parents[4]))
-    from mpx.endpoints.gfal.exits import NO_LIBRARY
     from mpx.endpoints.gfal.settings import VARIABLE, parse_settings
     from mpx.endpoints.sftp.served.server import StorageServer
+    from mpx.endpoints.xrootd.exits import NO_LIBRARY
 
     try:
         from mpx.endpoints.gfal.served.storage import GfalStorage

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import gfal2
 
-from mpx.endpoints.gfal.exits import GONE, NO_LOGIN
 from mpx.endpoints.gfal.meaning import Trouble, status, told, trouble
 from mpx.endpoints.gfal.served.connections import ForeignConnections
 from mpx.endpoints.gfal.served.contexts import new_context
@@ -36,6 +35,7 @@ from mpx.endpoints.sftp.wire import (
     Reply,
     Status,
 )
+from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 
 NAMES_AT_ONCE = 500
 ENDS_WITHIN_S = 2.0  # with what is under way
