@@ -74,6 +74,22 @@ def test_bytes_of_names_that_are_no_utf_8(here: Path, nginx: Site, via: Via) -> 
     assert (here / f"{name}2").read_bytes() == (here / name).read_bytes()
 
 
+def test_names_that_gfal2_cuts_off(nginx: Site) -> None:
+    """They are not taken for others: 60 letters that are encoded by six bytes each, in a listing."""
+    nginx.write("\u00e9" * 60)
+    refused(mpx_there("list", "--via", "gfal2", nginx.url), 3, "cannot list", "cuts off the name %C3%A9")
+
+
+def test_a_folder_is_replaced_by_no_file(here: Path, server: Site, via: Via) -> None:
+    """As some web servers would, with all that is in it."""
+    make(here / "file", 10)
+    server.write("folder/inside", b"some")
+    with pytest.raises(api.MpxError) as caught:
+        via(here / "file", server.url_of(""), more={"targets": ["folder"]}, retries=0)
+    assert caught.value.exit_code == 4
+    assert (server.folder / "folder/inside").read_bytes() == b"some"
+
+
 def test_what_is_not_there(here: Path, server: Site) -> None:
     refused(mpx_there("copy", "--via", "gfal2", server.url_of("no"), here / "no"), 3, "no does not exist")
     refused(mpx_there("list", "--via", "gfal2", server.url_of("no")), 3, "no does not exist")

@@ -38,9 +38,11 @@ from mpx.endpoints.sftp.wire import (
 from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 
 NAMES_AT_ONCE = 500
+LONGEST_NAME = 254  # bytes as a listing has them, encoded or not: longer ones are cut off, but of GridFTP
 ENDS_WITHIN_S = 2.0  # with what is under way
 _DONE = Status(Code.OK)
 _UNSUPPORTED = Status(Code.OP_UNSUPPORTED, "gfal2 is not asked for that")
+_IS_FOLDER = Status(Code.FAILURE, "a folder has that name")
 _OTHER_NAME = Status(
     Code.FAILURE,
     "the server takes what is encoded in a new name for the name itself, as XRootD does; give --in-place, or "
@@ -105,10 +107,13 @@ class GfalStorage:
         folder = self._context.opendir(folder_url(self._settings.server, _text(asked.subject)))
         names: list[str] = []
         described: list[Attributes] = []
+        cuts = not self._settings.server.startswith("gsiftp")
         while True:
             entry, found = folder.readpp()
             if entry is None:
                 break
+            if cuts and len(entry.d_name.encode("utf-8", "surrogateescape")) >= LONGEST_NAME:
+                return Status(Code.FAILURE, f"gfal2 cuts off the name {entry.d_name[:40]}...")
             if entry.d_name not in (".", ".."):
                 names.append(str(entry.d_name).rstrip("/"))
                 described.append(_attributes(found))
@@ -138,6 +143,8 @@ class GfalStorage:
 
     def _rename(self, asked: Asked) -> Reply:
         old, new = self._url(asked.subject), self._url(asked.other)
+        if is_web(self._settings.server) and self._is_folder(new):
+            return _IS_FOLDER  # which some web servers replace, with all that is in it
         try:
             self._context.rename(old, new)
         except gfal2.GError as error:
@@ -146,6 +153,14 @@ class GfalStorage:
             self._context.unlink(new)  # SRM replaces nothing
             self._context.rename(old, new)
         return _DONE if self._is_named(asked.other) else _OTHER_NAME
+
+    def _is_folder(self, url: str) -> bool:
+        try:
+            return stat.S_ISDIR(self._context.stat(url).st_mode)
+        except gfal2.GError as error:
+            if trouble(error.code, str(error.message)) is not Trouble.MISSING:
+                raise
+            return False
 
     def _is_named(self, name: bytes) -> bool:
         """Tell whether a file has the name that it was to get; under another one it is removed."""
