@@ -15,6 +15,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from gfal.conftest import GFAL
+from gfal.slow_path import SlowPath
+from install_peers import find_peer
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
@@ -50,10 +53,12 @@ WEB = (
 OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
 OVER_S3 = {"moto": "moto", "SeaweedFS": "seaweedfs"}  # the fixture of each
 S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay from moto", "relay to moto")
-CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
+BY_GFAL = ("gfal2 up", "gfal2 down")  # from and to nginx
+CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BY_GFAL, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
+    *BY_GFAL,
     *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto"),
     *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier != "Apache up"),
 )
@@ -74,6 +79,8 @@ class Way:
     def copy(self, name: str, options: mpx.CopyOptions | None = None, **more: object) -> mpx.Report:
         if self.carrier == "third party":  # servers keep to no rate of ours: their path has one
             options = replace(options or mpx.CopyOptions(), rate_bps=None, third_party="only")
+        elif self.carrier in BY_GFAL:  # as above
+            options = replace(options or mpx.CopyOptions(), rate_bps=None)
         return mpx.copy(self.source_url + name, self.destination_url + name, options, **more)
 
 
@@ -132,6 +139,18 @@ def over_http(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]
 
 
 @contextlib.contextmanager
+def by_gfal(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]:
+    """Between a folder and a server at the end of a slow path."""
+    near.mkdir()
+    with servers.site("gfal2") as site:
+        port = int(site.url.split(":")[2].split("/")[0])
+        with SlowPath(port, SLOW.rate_bps or 0.0) as path:
+            url = site.url.replace(f":{port}", f":{path.port}")
+            up = Way(carrier, near, site.folder, f"{near}/", url)
+            yield up if carrier.endswith("up") else Way(carrier, site.folder, near, url, f"{near}/")
+
+
+@contextlib.contextmanager
 def over_s3(carrier: str, near: Path, bucket: Bucket) -> Iterator[Way]:
     """As over_http."""
     near.mkdir()
@@ -149,7 +168,7 @@ def without_mode_e(line: bytes) -> bytes:
 @pytest.fixture(
     params=[
         # See BY_ROOT of conftest.py.
-        pytest.param(each, marks=pytest.mark.long) if each.startswith("Root") else each
+        pytest.param(each, marks=pytest.mark.long) if each.startswith(("Root", "gfal2")) else each
         for each in CARRIERS
     ]
 )
@@ -164,6 +183,9 @@ def way(
         (kind,) = set(OVER_S3) & set(carrier.split())
         bucket = buckets_of(request.getfixturevalue(OVER_S3[kind]), monkeypatch)
         opened: contextlib.AbstractContextManager[Way] = over_s3(carrier, tmp_path / "near", bucket)
+    elif carrier in BY_GFAL:
+        find_peer(GFAL)
+        opened = by_gfal(carrier, tmp_path / "near", web_servers)
     elif carrier in (*WEB, *RELAYS_OF_WEB):
         opened = over_http(carrier, tmp_path / "near", web_servers)
     else:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from gfal.slow_path import SlowPath
-from mpx_command import refused, running
+from mpx_command import copied, refused, running
 from sites import Site, make
 from web.servers.scripted import scripted_site
 from web.web_command import mpx_there
@@ -123,7 +123,8 @@ def test_signals(here: Path, slow: Site, number: signal.Signals, eventually: Cal
 
 @WAYS
 def test_a_killed_copy(here: Path, slow: Site, eventually: Callable[..., None], *, upload: bool) -> None:
-    source, destination, there = ends(here, slow, os.urandom(SLOW_BYTES), upload=upload)
+    content = os.urandom(SLOW_BYTES)
+    source, destination, there = ends(here, slow, content, upload=upload)
     with running("copy", "--via", "gfal2", source, destination) as copy:
         eventually(lambda: list(there.parent.iterdir()))
         pids = with_gfal(copy.pid)
@@ -131,6 +132,9 @@ def test_a_killed_copy(here: Path, slow: Site, eventually: Callable[..., None], 
     assert pids
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
     assert not there.exists()
+    copied(mpx_there("copy", "-q", "--via", "gfal2", source, destination))
+    assert there.read_bytes() == content
+    eventually(lambda: list(there.parent.iterdir()) == [there])
 
 
 def test_a_server_that_is_gone(here: Path, closed_port: int, via: Via) -> None:

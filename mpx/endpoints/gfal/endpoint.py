@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from mpx.endpoints.gfal.capabilities import CHECKSUMS, GFAL
 from mpx.endpoints.gfal.meaning import Trouble, trouble
+from mpx.endpoints.gfal.settings import JobState
 from mpx.endpoints.gfal.urls import SERVICE
 from mpx.endpoints.gfal.watched_job import WatchedJob, error_of
 from mpx.endpoints.sftp import wire
@@ -56,7 +57,7 @@ class GfalEndpoint(ProgramEndpoint):
             return NoChecksum(self._refusal(f"{host} has no {algorithm} of that by gfal2"))
         watched = WatchedJob(self.session, self._options.timeout_s, stop)
         try:
-            state = watched.run(algorithm, wire.encoded(part.name), lambda _: 0, is_waited_for=True)
+            state = watched.run(algorithm, wire.encoded(part.name), _read_back, waits_at_first=True)
         except BaseException:
             self.close()
             raise
@@ -71,3 +72,8 @@ class GfalEndpoint(ProgramEndpoint):
                 self._refusal(f"{host} tells something else than the {algorithm} of {part.name}")
             )
         return value.zfill(_DIGITS[algorithm])
+
+
+def _read_back(state: JobState) -> int:
+    """Return how much of a file has been read back."""
+    return state.size_bytes

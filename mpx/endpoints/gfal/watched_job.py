@@ -35,13 +35,13 @@ class WatchedJob:
         self._session, self._timeout_s, self._stop = session, timeout_s, stop
 
     def run(
-        self, what: str, rest: bytes, on_state: Callable[[JobState], int], *, is_waited_for: bool = False
+        self, what: str, rest: bytes, on_state: Callable[[JobState], int], *, waits_at_first: bool = False
     ) -> JobState:
         """Have it done, and return how it ended.
 
-        `on_state` is told how far it is, and returns what shows whether anything moves; nothing needs to
-        where a server works for itself (`is_waited_for`). Raises Interrupted, TransferTimeout once what is
-        under way has ended, and what the session raises.
+        `on_state` is told how far it is, and returns what shows whether anything moves: nothing needs to at
+        first (0) where a server may have to compute something (`waits_at_first`). Raises Interrupted,
+        TransferTimeout once what is under way has ended, and what the session raises.
         """
         session = self._session
         before, session.stop = session.stop, lambda: False  # who stops waits for what is removed
@@ -54,7 +54,8 @@ class WatchedJob:
                 if self._stop():
                     self._cancel()
                     raise Interrupted
-                if not is_waited_for and now_s - moved_s > self._timeout_s:
+                is_late = now_s - moved_s > self._timeout_s and not (waits_at_first and not now)
+                if is_late:
                     self._cancel()
                     raise TransferTimeout(f"{session.host}: nothing has moved for {self._timeout_s:g} s")
                 state = self._ask("watch")
