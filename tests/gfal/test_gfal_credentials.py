@@ -17,6 +17,10 @@ from web.shared_servers import SharedServers
 from web.web_command import mpx_there
 
 import mpx as api
+from mpx.endpoints.gfal.process import GfalOptions, GfalProcess
+from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
+from mpx.endpoints.xrootd.process import XrootdOptions
+from mpx.location import parse_location, through_gfal
 
 Via = Callable[..., api.Report]
 Open = Callable[[str], contextlib.AbstractContextManager[Site]]
@@ -60,8 +64,8 @@ def test_nothing_that_lets_in(here: Path, asking: Site) -> None:
     assert not (here / "no").exists()
 
 
-def test_a_token_goes_where_it_is_for(here: Path, closed_port: int) -> None:
-    """Not to another host, whatever asks there."""
+def test_a_token_goes_where_it_is_for(here: Path) -> None:
+    """Neither to another host, whatever asks there, nor in the clear."""
     heard: list[bytes] = []
 
     def answer(listener: socket.socket) -> None:
@@ -88,7 +92,22 @@ def test_a_token_goes_where_it_is_for(here: Path, closed_port: int) -> None:
             here / "to",
         )
         refused(mpx_there(*words, BEARER_TOKEN=""), 3, "does not exist")
-    assert heard and not any(b"of.another.host" in each for each in heard)
+        refused(mpx_there(*words, BEARER_TOKEN="for.any.host"), 3, "does not exist")
+    assert heard
+    for secret in (b"of.another.host", b"for.any.host"):
+        assert not any(secret in each for each in heard)
+
+
+def test_a_token_that_would_be_shown_to_another_server(here: Path) -> None:
+    """By XRootD's own protocol it comes by the environment, where gfal2 takes it for any server."""
+    (here / "token").write_text("a.token.of.root")
+    (here / "token").chmod(0o600)
+    tokens = BearerTokens([f"root.example.org={here}/token"], environment={})
+    urls = ("davs://web.example.org/to", "root://root.example.org//file")
+    places = [through_gfal(parse_location(url)) for url in urls]
+    with pytest.raises(api.UsageError, match="would show web"):
+        GfalProcess(places, GfalOptions(XrootdOptions(1.0, 1.0)), tokens)
+    assert isinstance(tokens.for_host("root.example.org", 1094), BearerToken)
 
 
 def test_secrets_are_not_shown(here: Path, asking: Site, via: Via) -> None:

@@ -14,7 +14,7 @@ from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
 from mpx.endpoints.xrootd.process import XrootdOptions, environment
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
-from mpx.location import VIA_GFAL, Location
+from mpx.location import ROOT_PORTS, VIA_GFAL, WEB_PORTS, Location
 from mpx.text import shown
 
 PYTHON = "/usr/bin/python3"  # for which Debian has the binding
@@ -24,6 +24,7 @@ _PACKAGES = (
     "gfal2-plugin-srm gfal2-plugin-file (Debian)"
 )
 _TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
+_TAKE_TOKENS = ("https", "davs", *ROOT_PORTS, "srm")  # inside TLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,8 @@ class GfalProcess(ChildProcess):
 
         Raises UsageError where it cannot be started, and as BearerTokens.check.
         """
-        first, by_server, of_root, usual = servers[0], {}, "", options.usual
-        for each in servers:
-            token = tokens.check(each.host, each.port, time.time())
-            server = server_of(each)
-            if token and server.startswith("root"):
-                of_root = of_root or token.secret
-            elif token and not server.startswith("gsiftp"):
-                by_server[server] = token.secret
+        first, usual = servers[0], options.usual
+        of_root, by_server = _tokens(servers, tokens)
         settings = GfalSettings(
             server_of(first),
             max(1, round(usual.timeout_s)),
@@ -91,6 +86,31 @@ class GfalProcess(ChildProcess):
             words = f"; its last words: {last}" if last else ""
             return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
         return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+
+
+def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str]]:
+    """Return the token for XRootD's own protocol, and those for other servers; none goes in the clear.
+
+    The first comes by the environment, where gfal2 takes it for any server. Raises as BearerTokens.check,
+    and UsageError where it would be shown to a server that it is not for.
+    """
+    of_root, by_server, without = "", dict[str, str](), list[Location]()
+    for each in servers:
+        server = server_of(each)
+        scheme = server.partition(":")[0]
+        token = tokens.check(each.host, each.port, time.time()) if scheme in _TAKE_TOKENS else None
+        if scheme in ROOT_PORTS:
+            of_root = of_root or (token.secret if token else "")
+        elif token:
+            by_server[server] = token.secret
+        elif scheme in WEB_PORTS:
+            without.append(each)
+    if of_root and without:
+        raise UsageError(
+            f"gfal2 would show {without[0].authority} the token of the other server, as it has none; "
+            "copy to this host first, and from here by another command"
+        )
+    return of_root, by_server
 
 
 def not_let_in(host: str, words: str) -> str:
