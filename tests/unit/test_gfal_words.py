@@ -83,6 +83,7 @@ def test_orders_pass_as_they_are() -> None:
         (errno.EHOSTDOWN, "Result HTTP 400 : Server Error after 1 attempts", Trouble.OTHER),
         (errno.EHOSTDOWN, "Result HTTP 503 : Server Error after 1 attempts", Trouble.LOST),
         (errno.EHOSTDOWN, "Could not connect to server", Trouble.LOST),
+        (errno.EBADE, "Could not read status line: SSL error: unexpected eof while reading", Trouble.LOST),
         (errno.EIO, "SRC and DST checksum are different. Source: 1 Destination: 2", Trouble.DAMAGED),
         (errno.ETIMEDOUT, "", Trouble.LATE),
         (errno.ECANCELED, "transfer cancelled", Trouble.STOPPED),

@@ -67,7 +67,9 @@ _DAMAGED = re.compile(r"checksum.*(mismatch|differ|different|not match)", re.IGN
 _REFUSED = re.compile(r"the server responded with an error|HTTP (4\d\d|500|501|505|507)")
 _BUSY = re.compile(r"HTTP (429|502|503|504)")
 _UNREACHED = re.compile(
-    r"connection refused|could not connect|connect(ion)? (failed|timed out)", re.IGNORECASE
+    r"connection refused|could not connect|connect(ion)? (failed|timed out)|could not read status line|"
+    r"unexpected eof|connection reset|reset by peer",
+    re.IGNORECASE,
 )
 
 

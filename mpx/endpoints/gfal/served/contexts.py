@@ -14,13 +14,12 @@ _COPY_S = 7 * 24 * 3600  # mpx watches whether anything moves
 _CHECKSUM_S = 3600
 
 
-def new_context(settings: GfalSettings, straight: str = "", *, keeps_sessions: bool = False) -> Any:
-    """Return a fresh context; `straight`: see CopyOrder. `keeps_sessions`: with servers of GridFTP."""
+def new_context(settings: GfalSettings, straight: str = "") -> Any:
+    """Return a fresh context, which has sessions of its own; `straight`: see CopyOrder."""
     context = gfal2.creat_context()
     context.set_opt_integer("CORE", "NAMESPACE_TIMEOUT", settings.timeout_s)
     context.set_opt_integer("CORE", "CHECKSUM_TIMEOUT", _CHECKSUM_S)
     context.set_opt_boolean("BDII", "ENABLED", False)
-    context.set_opt_boolean("GRIDFTP PLUGIN", "SESSION_REUSE", keeps_sessions)
     context.set_opt_boolean("GRIDFTP PLUGIN", "DCAU", True)
     context.set_opt_boolean("GRIDFTP PLUGIN", "IPV6", settings.ipv6)
     context.set_opt_boolean("HTTP PLUGIN", "LOG_SENSITIVE", False)

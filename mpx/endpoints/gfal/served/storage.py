@@ -60,7 +60,7 @@ class GfalStorage:
     def __init__(self, settings: GfalSettings, lost: Callable[[int, str], NoReturn]) -> None:
         """`lost`: see exits.py."""
         self._settings, self._lost = settings, lost
-        self._context = new_context(settings, keeps_sessions=True)  # for names; no data pass it
+        self._context = new_context(settings)  # for names; no data pass it
         self._connections = ForeignConnections()
         self._job: GfalJob | None = None
         self._listings: dict[bytes, deque[FolderEntry]] = {}
