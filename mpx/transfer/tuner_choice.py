@@ -54,15 +54,19 @@ def tuners(
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
-def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> list[Decision]:
+def beginning(
+    options: CopyOptions, known: PathSet | None, *, yields: bool, is_tuned: bool = True
+) -> list[Decision]:
     """Return how many streams each path begins with, and why."""
     streams = {DEFAULT_PATH: options.streams or first_streams(options)}
     if known:
         streams, why = first_by_path(options, known), "in the ratio of the predictions"
     elif options.streams is not None:
         why = "fixed by --streams"
+    elif yields:
+        why = "few, as the copy yields to others"
     else:
-        why = "few, as the copy yields to others" if yields else "where the tuner starts"
+        why = "where the tuner starts" if is_tuned else "as their number is not tuned"
     return [Decision(path, count, why) for path, count in streams.items()]
 
 

@@ -17,7 +17,12 @@ import mpx as api
 
 GFAL = "/usr/share/doc/python3-gfal2"
 OpenServer = Callable[[str], contextlib.AbstractContextManager[Site]]
-SERVERS = ("nginx", "apache", "xrootd", "root", "grid")
+SERVERS = (
+    "nginx",
+    "xrootd",
+    "grid",
+    *(pytest.param(each, marks=pytest.mark.long) for each in ("apache", "root")),
+)
 
 
 @pytest.fixture(autouse=True)
