@@ -37,6 +37,7 @@ from mpx.transfer.fallback import (
     without_streams,
 )
 from mpx.transfer.journal import Journal
+from mpx.transfer.local_collection import in_collection
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
@@ -100,7 +101,7 @@ class Copy:
     ) -> None:
         """Places are absolute. `early`: what was begun for it before."""
         self.options = options
-        self.sources, self.destination = sources, destination
+        self.sources, self.destination = in_collection(sources, destination, options)
         self.early = early
         self.report = Report(
             " ".join(map(str, self.sources)),

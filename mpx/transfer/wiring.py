@@ -221,7 +221,7 @@ class Attempt:
         if self._is_local:
             return ""
         if self._is_by_service:
-            return "waiting for Globus"
+            return "waiting for Globus" + (f": {why}" if (why := self._events.reconnecting.latest[1]) else "")
         retries, timeout = self._options.retries, format_duration(self._options.timeout_s)
         attempt, why = self._events.reconnecting.latest
         if attempt:

@@ -4,7 +4,7 @@ import threading
 
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.adopted_tasks import AdoptedTasks
-from mpx.endpoints.globus.arrivals import Arrivals
+from mpx.endpoints.globus.arrival_check import ArrivalCheck
 from mpx.endpoints.globus.task_book import TaskBook
 from mpx.endpoints.globus.tasks import GlobusTasks
 from mpx.endpoints.globus.worker import GlobusWorker
@@ -33,7 +33,7 @@ class GlobusCarrier(WorkerCarrier):
             TaskBook(key),
             context.failure,
         )
-        arrivals = Arrivals(source, destination, stop)
+        arrivals = ArrivalCheck(source, destination, stop)
         adopted = AdoptedTasks(tasks, context.supervisor.note)
         scheduler, collecting = RangeScheduler(context), threading.Lock()
         self._workers = [

@@ -3,10 +3,7 @@
 from mpx.endpoints.globus.refusals import LOG_IN, of_code
 from mpx.endpoints.globus.task_state import TaskState
 from mpx.errors import AuthenticationError, DestinationError, MpxError
-from mpx.report import Severity
 from mpx.units import format_duration
-
-Told = tuple[str, Severity]
 
 
 class TaskWatch:
@@ -19,7 +16,7 @@ class TaskWatch:
         self._was = ("", False)  # status, and whether it was paused
         self._faults = 0
 
-    def observe(self, now_s: float, state: TaskState) -> list[Told]:
+    def observe(self, now_s: float, state: TaskState) -> list[str]:
         """Take how far a task is; return what has changed that users are to know."""
         if state.progress != self._progress or not self._grown_s:
             self._progress, self._grown_s = state.progress, now_s
@@ -30,18 +27,11 @@ class TaskWatch:
         task = f"Globus task {state.task_id}"
         if state.is_paused:
             why = f" ({state.why})" if state.trouble else ""
-            return [(f"{task} is paused by who runs a collection{why}: it is waited for", Severity.WARNING)]
+            return [f"{task} is paused by who runs a collection{why}: it is waited for"]
         if state.status == "INACTIVE":
-            return [
-                (
-                    f"{task} is suspended, as it is not let in any more: {state.why}; run: {LOG_IN}, or log "
-                    "in at app.globus.org",
-                    Severity.WARNING,
-                )
-            ]
-        if was[0] == "INACTIVE" or was[1]:
-            return [(f"{task} goes on", Severity.NOTICE)]
-        return []
+            how = f"run: {LOG_IN}, or log in at app.globus.org"
+            return [f"{task} is suspended, as it is not let in any more: {state.why}; {how}"]
+        return [f"{task} goes on"] if was[0] == "INACTIVE" or was[1] else []
 
     def has_new_faults(self, state: TaskState) -> bool:
         """Tell whether there are faults that were not told yet."""

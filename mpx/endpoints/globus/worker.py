@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from mpx.endpoints.globus.adopted_tasks import AdoptedTasks
-from mpx.endpoints.globus.arrivals import Arrivals
+from mpx.endpoints.globus.arrival_check import ArrivalCheck
 from mpx.endpoints.globus.task_book import BegunTask
 from mpx.endpoints.globus.task_state import TaskState, wait_s
 from mpx.endpoints.globus.task_watch import TaskWatch
@@ -17,7 +17,15 @@ from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import DestinationError, IntegrityError, Interrupted, MpxError, SourceError
+from mpx.errors import (
+    ConnectionLost,
+    DestinationError,
+    IntegrityError,
+    Interrupted,
+    MpxError,
+    SourceError,
+    TransferTimeout,
+)
 from mpx.report import Severity
 
 MOST_ITEMS = 2000  # of a task: as many again wait meanwhile, and fewer cost more for each
@@ -37,7 +45,7 @@ class GlobusWorker(SessionWorker):
         self,
         number: int,
         tasks: GlobusTasks,
-        arrivals: Arrivals,
+        arrivals: ArrivalCheck,
         adopted: AdoptedTasks,
         context: CarrierContext,
         scheduler: RangeScheduler,
@@ -137,10 +145,11 @@ class GlobusWorker(SessionWorker):
         most_bytes, told_bytes = sum(file.size_bytes or file.listed_bytes or 0 for file in files), 0
         began_s = time.monotonic()
         while True:
-            state = self._tasks.state(begun.task_id, self.retry)
+            state = self._look(begun)
             now_s = time.monotonic()
-            for text, severity in watch.observe(now_s, state):
-                self.context.supervisor.note(text, severity)
+            for text in watch.observe(now_s, state):
+                self.context.supervisor.note(text, Severity.NOTICE)
+            self._show(state)
             if watch.has_new_faults(state):
                 self._tell_faults(begun.task_id)
             moved_bytes = min(state.moved_bytes, most_bytes)
@@ -156,6 +165,23 @@ class GlobusWorker(SessionWorker):
                 return state, error
             if self.context.failure.cancel.wait(wait_s(now_s - began_s)):
                 raise Interrupted
+
+    def _show(self, state: TaskState) -> None:
+        """Have who watches the copy see why nothing moves."""
+        reconnecting = self.context.events.reconnecting
+        if state.is_active and (state.trouble or state.is_paused or state.status == "INACTIVE"):
+            reconnecting.begin(self.name, 1, state.why)
+        else:
+            reconnecting.end(self.name)
+
+    def _look(self, begun: BegunTask) -> TaskState:
+        """Look at a task; where that is not possible any more it is left to go on, for the next run."""
+        try:
+            return self._tasks.state(begun.task_id, self.retry)
+        except (ConnectionLost, TransferTimeout) as error:
+            self._begun = None
+            kind = TransferTimeout if isinstance(error, TransferTimeout) else ConnectionLost
+            raise kind(f"{error}; the task goes on, and the same copy again goes on with it") from None
 
     def _moved(self, now_s: float, size_bytes: int, spread_s: float) -> None:
         with self.guard:
@@ -175,7 +201,7 @@ class GlobusWorker(SessionWorker):
             note(
                 f"Globus task {begun.task_id} could not be cancelled, and goes on{why}; the same copy again "
                 "goes on with it, app.globus.org/activity cancels it",
-                Severity.WARNING,
+                Severity.NOTICE,
             )
             return
         self._tasks.book.ended(begun.submission)

@@ -24,7 +24,7 @@ Found = list[FileInfo | MpxError | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class ArrivalCheck:
     """Looks at files that have been copied. For any thread, each of which brings a `retry` of its own."""
 
     source: GlobusAccess
