@@ -81,7 +81,7 @@ class FakeGlobus:
         return sum(words in each.line for each in self.asked)
 
     def token_for(self, server: str) -> str:
-        token = f"token-{uuid.uuid4()}"
+        token = f"{self.prefix}{uuid.uuid4()}"
         self.tokens[token] = server
         return token
 
@@ -124,6 +124,7 @@ class FakeGlobus:
         servers = [*([TRANSFER] if TRANSFER in scopes else []), *found]
         return Answer(200, self._granted(servers, refresh=grant == "authorization_code"))
 
+    prefix = "token-"  # of access tokens
     consented = ""  # the scopes that the user was last shown
 
     def _granted(self, servers: list[str], *, refresh: bool) -> dict[str, Any]:

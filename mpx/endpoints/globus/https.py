@@ -6,11 +6,12 @@ from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.bearer_tokens import BearerToken
 from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.reply import HttpReply
-from mpx.endpoints.web.url import Origin
+from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.errors import MpxError
 from mpx.location import Location
 from mpx.report import OnNote
 
+_OF_LOGINS = (401, 403)
 _SOURCE = "the login at Globus"
 
 
@@ -41,6 +42,13 @@ class CollectionWebAccess(WebAccess):
         except GlobusError as error:
             what = f"get a token for the HTTPS of {self._collection}"
             raise meaning(error, what, MpxError, credentials.secrets()) from None
+
+    def refused(self, reply: HttpReply, url: WebUrl, what: str, kind: type[MpxError]) -> MpxError:
+        """See WebAccess."""
+        error = super().refused(reply, url, what, kind)
+        if reply.status not in _OF_LOGINS:
+            return error
+        return type(error)(f"{error}; to log in for it anew, run: {LOG_IN} --https {self._collection}")
 
     def how_to_log_in(self, origin: Origin, reply: HttpReply) -> str:  # noqa: ARG002 it is the same for all
         """See WebAccess."""

@@ -53,7 +53,7 @@ def meaning(error: "GlobusError", what: str, kind: type[MpxError], hidden: Seque
 
     `hidden`: secrets, of which none is in what is returned.
     """
-    from globus_sdk import GlobusAPIError, GlobusTimeoutError, NetworkError
+    from globus_sdk import AuthAPIError, GlobusAPIError, GlobusTimeoutError, NetworkError
 
     if isinstance(error, GlobusTimeoutError):
         return TransferTimeout(f"Globus does not answer: cannot {what}; --timeout waits longer")
@@ -64,7 +64,8 @@ def meaning(error: "GlobusError", what: str, kind: type[MpxError], hidden: Seque
     text = f"cannot {what}: {_without(hidden, told(error))}"
     if login := how_to_log_in(error):
         return AuthenticationError(f"{text}; run: {login}")
-    if error.http_status == 401 or "invalid_grant" in error.text or "invalid_client" in error.text:
+    is_of_login = isinstance(error, AuthAPIError) and 400 <= error.http_status < 500
+    if error.http_status == 401 or (is_of_login and error.http_status not in _TOO_MANY):
         return AuthenticationError(
             f"{text}; run: {LOG_IN} (or set GLOBUS_CLIENT_ID and GLOBUS_CLIENT_SECRET)"
         )

@@ -18,7 +18,7 @@ class TaskWatch:
 
     def observe(self, now_s: float, state: TaskState) -> list[str]:
         """Take how far a task is; return what has changed that users are to know."""
-        if state.progress != self._progress or not self._grown_s:
+        if state.progress != self._progress or state.is_paused or not self._grown_s:
             self._progress, self._grown_s = state.progress, now_s
         now = state.status, state.is_paused
         was, self._was = self._was, now
