@@ -253,6 +253,11 @@ def described(path: Path) -> dict[str, Any]:
     }
 
 
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of who went away before an answer, as killed commands do."""
+
+
 @contextlib.contextmanager
 def fake_globus(folders: Mapping[str, Path]) -> Iterator[tuple[FakeGlobus, str]]:
     """The service while in the `with` block, and its URL."""
@@ -291,7 +296,7 @@ def fake_globus(folders: Mapping[str, Path]) -> Iterator[tuple[FakeGlobus, str]]
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _QuietServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

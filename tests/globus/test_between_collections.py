@@ -194,3 +194,10 @@ def test_nonsense_is_no_answer(collections: Collections) -> None:
         "Globus",
         "JSON",
     )
+
+
+def test_within_one_collection(collections: Collections) -> None:
+    make_tree(collections.one / "run7")
+    ended = mpx("copy", "-r", f"{collections.one_url}run7", f"{collections.one_url}again")
+    assert ended.code == 0, ended.err
+    assert same(collections.one / "run7", collections.one / "again")

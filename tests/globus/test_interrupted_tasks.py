@@ -121,3 +121,36 @@ def test_a_file_that_changed_meanwhile_is_copied_by_another_task(collections: Co
     ended = mpx("copy", "-r", *places_again(collections))
     assert ended.code == 0, ended.err
     assert (collections.other / "run7/b").read_bytes() == (collections.one / "run7/b").read_bytes()
+
+
+def test_a_signal_while_the_answer_to_a_submission_is_waited_for(collections: Collections) -> None:
+    """The task is found by its label, and cancelled."""
+    hold(collections)
+    began = threading.Event()
+
+    def never_answered(request: object) -> None:
+        collections.fake._submit(request, "transfer")  # type: ignore[arg-type]
+        began.wait(60)
+
+    collections.fake.lie("POST /v0.10/transfer", never_answered)
+    with running("copy", "-r", *places(collections)) as process:
+        until(lambda: bool(collections.fake.tasks))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    began.set()
+    (task,) = collections.fake.tasks.values()
+    assert task.cancelled.is_set()
+
+
+def test_what_was_interrupted_is_not_discarded_under_its_final_name(collections: Collections) -> None:
+    """It may be the older file, that the task has not touched yet."""
+    (collections.other / "run7").mkdir()
+    (collections.other / "run7/a").write_bytes(b"older")
+    hold(collections)
+    with running("copy", "-r", *places(collections)) as process:
+        until(lambda: bool(collections.fake.tasks))
+        process.kill()
+        process.wait(60)
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0 and "left as it is" in ended.out, (ended.out, ended.err)
+    assert (collections.other / "run7/a").read_bytes() == b"older"

@@ -45,9 +45,7 @@ class AdoptedTasks:
             if state is None or not (state.is_active or state.is_done):
                 self._tasks.book.ended(begun.submission)
                 continue
-            if not begun.task_id:
-                self._tasks.book.started(begun.submission, state.task_id)
-            known = BegunTask(begun.submission, state.task_id, begun.items)
+            known = begun if begun.task_id else self._tasks.book.started(begun.submission, state.task_id)
             self._by_item.update(dict.fromkeys(begun.items, known))
             how = "still runs, and is waited for" if state.is_active else "has ended since"
             self._note(f"Globus task {state.task_id} of an earlier run {how}", Severity.NOTICE)

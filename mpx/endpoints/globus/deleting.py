@@ -1,46 +1,44 @@
 """Removing a file of a collection: a task of its own at the service, as there is no other way."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.service import document
-from mpx.endpoints.globus.task_state import ACTIVE, state_of, wait_s
-from mpx.errors import ConnectionLost, Interrupted, MpxError
+from mpx.endpoints.globus.task_state import state_of, wait_s
+from mpx.errors import Interrupted, MpxError
 
 if TYPE_CHECKING:
     from globus_sdk import TransferClient
 
+_LOOK_S = 0.1  # at whether nobody waits any more
+
 
 def delete(access: GlobusAccess, name: str, kind: type[MpxError], stop: Callable[[], bool]) -> None:
     """Remove a file; a missing one is fine."""
-    import time
-
-    from globus_sdk import DeleteData
-
     what = f"remove globus://{access.collection}{name}"
 
-    def submit(client: "TransferClient") -> Mapping[str, Any]:
-        data = DeleteData(
-            access.collection, label="mpx", ignore_missing=True, recursive=False, notify_on_succeeded=False
-        )
-        data.add_item(name)
-        return document(client.submit_delete(data))
+    def submit(client: "TransferClient") -> str:
+        from globus_sdk import DeleteData
 
-    task_id = str(access.service.ask(submit, what, kind, stop)["task_id"])
-    began_s = time.monotonic()
+        data = DeleteData(access.collection, label="mpx", ignore_missing=True, notify_on_succeeded=False)
+        data.add_item(name)
+        return str(document(client.submit_delete(data))["task_id"])
+
+    task_id = access.service.ask(submit, what, kind, stop)
+    began_s = looked_s = time.monotonic()
     while True:
-        told = access.service.ask(lambda client: document(client.get_task(task_id)), what, kind, stop)
-        state = state_of(told)
-        if state.status not in ACTIVE:
+        state = access.service.ask(
+            lambda client: state_of(document(client.get_task(task_id))), what, kind, stop
+        )
+        if not state.is_active:
             break
-        pause_s = wait_s(time.monotonic() - began_s)
-        until_s = time.monotonic() + pause_s
-        while (left_s := until_s - time.monotonic()) > 0:
+        looked_s += wait_s(looked_s - began_s)
+        while time.monotonic() < looked_s:
             if stop():
                 raise Interrupted
-            time.sleep(min(0.1, left_s))
+            time.sleep(_LOOK_S)
+    access.changed()
     if not state.is_done:
         raise kind(f"cannot {what}: {state.why}")
-    if state.is_done is None:
-        raise ConnectionLost(f"cannot {what}")

@@ -3,11 +3,14 @@
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
 
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.capabilities import GLOBUS
 from mpx.endpoints.globus.deleting import delete
 from mpx.endpoints.globus.listing import GlobusListing
+from mpx.endpoints.globus.read_ahead import each
 from mpx.endpoints.globus.refusals import is_missing, is_there, kind_of_end
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
@@ -117,7 +120,11 @@ class GlobusEndpoint:
         replace_links: bool = False,  # noqa: ARG002  there are none
     ) -> list[bool | MpxError]:
         """See Endpoint."""
-        return [self._made(name) for name in names]
+        made: dict[str, bool | MpxError] = {}
+        for _, some in groupby(sorted(names, key=_depth), key=_depth):  # those above first
+            level = list(dict.fromkeys(some))
+            made.update(zip(level, each([partial(self._made, name) for name in level]), strict=True))
+        return [made[name] for name in names]
 
     def _made(self, name: str) -> bool | MpxError:
         try:
@@ -164,7 +171,6 @@ class GlobusEndpoint:
     def remove(self, name: str) -> None:
         """See Endpoint. The service removes as it copies: by a task, which is waited for."""
         delete(self._access, name, self._kind, self._stop)
-        self._access.changed()
 
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. What the service has copied has its name, and its time, already."""
@@ -235,6 +241,11 @@ class GlobusEndpoint:
 
     def close(self) -> None:
         """See Endpoint."""
+        self._listing.close()
 
     def _shown(self, name: str) -> str:
         return str(self.location.at(name))
+
+
+def _depth(name: str) -> int:
+    return name.rstrip("/").count("/")

@@ -3,13 +3,15 @@
 import posixpath
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.described import info_of
+from mpx.endpoints.globus.read_ahead import FolderReadAhead, each
 from mpx.endpoints.globus.refusals import is_missing
 from mpx.endpoints.globus.service import document
-from mpx.engine.endpoint import FileInfo
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import ConnectionLost, MpxError
 
 PAGE = 10_000  # entries; the service sends 100,000 at most, as 100 MB
@@ -22,6 +24,7 @@ class GlobusListing:
 
     def __init__(self, access: GlobusAccess, kind: type[MpxError], stop: Callable[[], bool]) -> None:
         self._access, self._kind, self._stop = access, kind, stop
+        self._ahead = FolderReadAhead(lambda folder: self._page(folder, 0))
         self._kept: dict[str, FileInfo] = {}  # of the folder that was listed last
         self._kept_of = ("", -1, 0.0)  # that folder, what had changed by then, and when
 
@@ -46,13 +49,16 @@ class GlobusListing:
         for name in names:
             wanted.setdefault(posixpath.dirname(name.rstrip("/")), set()).add(name)
         found: dict[str, FileInfo | MpxError | None] = {}
+        alone: list[str] = []
         for folder, some in wanted.items():
             if self._is_kept(folder):
                 found.update((name, self._kept.get(posixpath.basename(name))) for name in some)
             elif len(some) > FEW:
                 found.update(self._in_folder(folder, some, follow=follow))
             else:
-                found.update((name, self._alone(name, follow=follow)) for name in some)
+                alone += some
+        told = each([partial(self._alone, name, follow=follow) for name in alone])
+        found.update(zip(alone, told, strict=True))
         return [found[name] for name in names]
 
     def _alone(self, name: str, *, follow: bool) -> FileInfo | MpxError | None:
@@ -91,17 +97,24 @@ class GlobusListing:
 
     def entries(self, folder: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """Yield what is in a folder, links as links; raises the kind of error of this end."""
+        folders: list[str] = []
         try:
-            for name, told in self._documents(folder):
-                yield name, info_of(told, follow=False)
+            for name, told in self._documents(folder, self._ahead.page):
+                info = info_of(told, follow=False)
+                if info.kind is Kind.FOLDER:
+                    folders.append(name)
+                yield name, info
         except _NoFolder:
             raise self._kind(f"{self._shown(folder)} does not exist, or is no folder") from None
+        self._ahead.found(folder, folders)
 
-    def _documents(self, folder: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _documents(
+        self, folder: str, first_page: Callable[[str], list[Mapping[str, Any]]] | None = None
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield what the service tells of the entries of a folder; raises _NoFolder."""
         offset = 0
         while True:
-            page = self._page(folder, offset)
+            page = first_page(folder) if first_page and not offset else self._page(folder, offset)
             for told in page:
                 name = told.get("name")
                 if not isinstance(name, str) or not name or name in (".", "..") or "/" in name:
@@ -133,9 +146,13 @@ class GlobusListing:
 
         return self._access.service.ask(ask, f"list {self._shown(folder)}", self._kind, self._stop)
 
+    def close(self) -> None:
+        """List nothing ahead any more."""
+        self._ahead.close()
+
     def _shown(self, name: str) -> str:
         return f"globus://{self._access.collection}{name}"
 
 
-class _NoFolder(Exception):
+class _NoFolder(MpxError):
     """There is no folder of this name."""

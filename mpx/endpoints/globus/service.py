@@ -99,22 +99,25 @@ class GlobusService:
         while True:
             try:
                 client = self._client()
-                answer = question(client)
+                answer = self._told(client, question, what)
             except GlobusAPIError as error:
                 if (scopes := required_scopes(error)) and self.credentials.consents(scopes):
-                    with self._lock:
-                        self._idle.clear()  # as these have what was not enough
+                    self.close()  # as the others have what was not enough
                     continue
                 raise meaning(error, what, kind, self.credentials.secrets()) from None
             except GlobusError as error:
                 raise meaning(error, what, kind, self.credentials.secrets()) from None
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ConnectionLost(
-                    f"cannot {what}: Globus answers nonsense ({type(error).__name__})"
-                ) from None
             with self._lock:
                 self._idle.append(client)
             return answer
+
+    @staticmethod
+    def _told(client: "TransferClient", question: Callable[["TransferClient"], Answer], what: str) -> Answer:
+        """Return an answer; ConnectionLost for one that cannot be read."""
+        try:
+            return question(client)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConnectionLost(f"cannot {what}: Globus answers nonsense ({type(error).__name__})") from None
 
     def _client(self) -> "TransferClient":
         """Return one that nobody uses; it tries nothing twice, but for a token that has expired."""

@@ -51,17 +51,21 @@ class TaskBook:
         with self._lock:
             return list(self._begun.values())
 
-    def begin(self, submission: str, files: Sequence[FileTransfer]) -> None:
+    def begin(self, submission: str, files: Sequence[FileTransfer]) -> BegunTask:
         """Note a task that is about to be submitted."""
-        with self._lock:
-            self._begun[submission] = BegunTask(submission, "", frozenset(map(item_of, files)))
-            self._write()
+        return self._put(BegunTask(submission, "", frozenset(map(item_of, files))))
 
-    def started(self, submission: str, task_id: str) -> None:
+    def started(self, submission: str, task_id: str) -> BegunTask:
         """Note under which id a task runs."""
         with self._lock:
-            self._begun[submission] = replace(self._begun[submission], task_id=task_id)
+            known = self._begun[submission]
+        return self._put(replace(known, task_id=task_id))
+
+    def _put(self, task: BegunTask) -> BegunTask:
+        with self._lock:
+            self._begun[task.submission] = task
             self._write()
+        return task
 
     def ended(self, submission: str) -> None:
         """Forget a task that has ended."""

@@ -43,11 +43,15 @@ class GlobusTasks:
         """Whether the service compares what it has copied, by a checksum that collections choose."""
         return self.options.checksum != NONE
 
-    def submit(self, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
-        """Have files copied by one task."""
+    def prepare(self, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
+        """Return what is to be submitted for files; it is noted, as it may run before that is known."""
         what = f"submit a task for {self.source} to {self.destination}"
         submission = self._ask(lambda client: _id(document(client.get_submission_id()), "value"), what, retry)
-        self.book.begin(submission, files)
+        return self.book.begin(submission, files)
+
+    def submit(self, begun: BegunTask, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
+        """Have files copied by one task."""
+        what, submission = f"submit a task for {self.source} to {self.destination}", begun.submission
 
         def submit(client: "TransferClient") -> str:
             return _id(document(client.submit_transfer(self._data(submission, files))), "task_id")
@@ -58,8 +62,7 @@ class GlobusTasks:
             if not error.may_retry:  # else it may run, and the next run finds it
                 self.book.ended(submission)
             raise
-        self.book.started(submission, task_id)
-        return next(each for each in self.book.begun() if each.submission == submission)
+        return self.book.started(submission, task_id)
 
     def _data(self, submission: str, files: Sequence[FileTransfer]) -> Any:
         from globus_sdk import MISSING, TransferData
@@ -68,7 +71,7 @@ class GlobusTasks:
         data = TransferData(
             self.source,
             self.destination,
-            label=f"mpx {submission}",
+            label=_label(submission),
             submission_id=submission,
             sync_level=level,
             verify_checksum=self.verifies,
@@ -93,17 +96,13 @@ class GlobusTasks:
         from globus_sdk import GlobusAPIError
 
         def look(client: "TransferClient") -> TaskState | None:
-            if begun.task_id:
-                try:
-                    return state_of(document(client.get_task(begun.task_id)))
-                except GlobusAPIError as error:
-                    if error.http_status == 404:
-                        return None
-                    raise
-            some = document(client.task_list(limit=_MOST_LISTED, orderby="request_time DESC"))["DATA"]
-            return next(
-                (state_of(each) for each in some if each.get("label") == f"mpx {begun.submission}"), None
-            )
+            task_id = begun.task_id or _labelled(client, begun)
+            try:
+                return state_of(document(client.get_task(task_id))) if task_id else None
+            except GlobusAPIError as error:
+                if error.http_status == 404:
+                    return None
+                raise
 
         return self._ask(look, "look for a task of an earlier run", retry)
 
@@ -143,15 +142,19 @@ class GlobusTasks:
                 return found
             given = {"marker": marker}
 
-    def cancel(self, task_id: str) -> None:
-        """Cancel a task, with little patience; raises what keeps it from that."""
+    def cancel(self, begun: BegunTask) -> str:
+        """Cancel a task, with little patience; raises what keeps it from that.
+
+        Returns its id, or nothing for one that was never heard of.
+        """
         until_s = time.monotonic() + CANCEL_S
-        self.service.ask(
-            lambda client: client.cancel_task(task_id),
-            f"cancel the task {task_id}",
-            MpxError,
-            lambda: time.monotonic() > until_s,
-        )
+
+        def cancel(client: "TransferClient") -> str:
+            if task_id := begun.task_id or _labelled(client, begun):
+                client.cancel_task(task_id)
+            return task_id
+
+        return self.service.ask(cancel, "cancel a task", MpxError, lambda: time.monotonic() > until_s)
 
     def _ask(self, question: Callable[["TransferClient"], Answer], what: str, retry: Retry) -> Answer:
         """Ask, and again where the service is not reached or busy: what it does goes on meanwhile."""
@@ -163,6 +166,16 @@ class GlobusTasks:
             else:
                 retry.progressed()
                 return answer
+
+
+def _label(submission: str) -> str:
+    return f"mpx {submission}"
+
+
+def _labelled(client: "TransferClient", begun: BegunTask) -> str:
+    """Return the id of a task whose submission was not answered; empty where there is none."""
+    some = document(client.task_list(limit=_MOST_LISTED, orderby="request_time DESC"))["DATA"]
+    return next((each["task_id"] for each in some if each.get("label") == _label(begun.submission)), "")
 
 
 def _id(told: Mapping[str, Any], name: str) -> str:

@@ -121,9 +121,11 @@ class GlobusWorker(SessionWorker):
         adopted, mine, others = self._adopted.first_of(files, self.retry)
         for file in reversed(others):
             self.context.queue.put_again(file)
-        begun = self._begun = adopted or self._tasks.submit(mine, self.retry)
-        if adopted is None:
+        if (begun := adopted) is None:
+            self._begun = self._tasks.prepare(mine, self.retry)
+            begun = self._tasks.submit(self._begun, mine, self.retry)
             self.context.supervisor.note(f"Globus task {begun.task_id} begun: {len(mine)} files")
+        self._begun = begun
         state, in_vain = self._wait(begun, mine)
         self._begun = None
         self._tasks.book.ended(begun.submission)
@@ -140,10 +142,10 @@ class GlobusWorker(SessionWorker):
     # --- waiting for a task ----------------------------------------------------------------------------
 
     def _wait(self, begun: BegunTask, files: Sequence[FileTransfer]) -> tuple[TaskState, MpxError | None]:
-        """Wait until a task has ended; cancel it where that is in vain, and return why."""
+        """Wait until a task has ended; where that is in vain, it is cancelled, and why that is returned."""
         watch = TaskWatch(self.context.options.timeout_s)
         most_bytes, told_bytes = sum(file.size_bytes or file.listed_bytes or 0 for file in files), 0
-        began_s = time.monotonic()
+        began_s, in_vain = time.monotonic(), None
         while True:
             state = self._look(begun)
             now_s = time.monotonic()
@@ -159,10 +161,9 @@ class GlobusWorker(SessionWorker):
             if not state.is_active:
                 if state.is_done:
                     self._moved(now_s, most_bytes - told_bytes, wait_s(0.0))
-                return state, None
-            if error := watch.why_in_vain(now_s, state):
-                self._tasks.cancel(begun.task_id)
-                return state, error
+                return state, in_vain
+            if in_vain is None and (in_vain := watch.why_in_vain(now_s, state)):
+                self._tasks.cancel(begun)
             if self.context.failure.cancel.wait(wait_s(now_s - began_s)):
                 raise Interrupted
 
@@ -194,18 +195,20 @@ class GlobusWorker(SessionWorker):
     def _cancel(self, begun: BegunTask) -> None:
         """Cancel the task of a copy that ends; where that fails the next run goes on with it."""
         note = self.context.supervisor.note
+        task = f"Globus task {begun.task_id or begun.submission}"
         try:
-            self._tasks.cancel(begun.task_id)
+            task_id = self._tasks.cancel(begun)
         except MpxError as error:
             why = "" if isinstance(error, Interrupted) else f": {error}"
             note(
-                f"Globus task {begun.task_id} could not be cancelled, and goes on{why}; the same copy again "
+                f"{task} could not be cancelled, and goes on{why}; the same copy again "
                 "goes on with it, app.globus.org/activity cancels it",
                 Severity.NOTICE,
             )
             return
         self._tasks.book.ended(begun.submission)
-        note(f"Globus task {begun.task_id} was cancelled, as the copy ended", Severity.NOTICE)
+        if task_id:
+            note(f"Globus task {task_id} was cancelled, as the copy ended", Severity.NOTICE)
 
     # --- what has become of files ----------------------------------------------------------------------
 
@@ -243,6 +246,8 @@ class GlobusWorker(SessionWorker):
 
         Raises what concerns all.
         """
+        if not files:
+            return
         if not isinstance(error, (DestinationError, IntegrityError)) or not self.context.queue.has_others:
             raise error
         if len(files) == 1:
