@@ -166,6 +166,12 @@ class FakeGlobus:
         return error(404, "ClientError.NotFound", request.path)
 
     def _operation(self, request: Request, root: Path, what: str) -> Answer:
+        try:
+            return self._operated(request, root, what)
+        except OSError as failed:
+            return error(502, "ExternalError.EndpointError", f"Error\nMessage: {failed.strerror}")
+
+    def _operated(self, request: Request, root: Path, what: str) -> Answer:
         given = request.query if request.method == "GET" else request.body
         path = given.get("path") or given.get("old_path") or "/"
         there = root / path.lstrip("/")
@@ -232,6 +238,9 @@ class FakeGlobus:
 
 def remove(task: FakeTask) -> None:
     for item in task.items:
+        if (task.roots[0] / item["path"].lstrip("/")).is_dir():
+            task.fault("IS_A_DIRECTORY", "a directory")
+            return
         (task.roots[0] / item["path"].lstrip("/")).unlink(missing_ok=True)
     task.end()
 
@@ -245,7 +254,7 @@ def described(path: Path) -> dict[str, Any]:
     return {
         "DATA_TYPE": "file",
         "name": path.name,
-        "type": "dir" if path.is_dir() else "file",
+        "type": "dir" if path.is_dir() else "file" if path.is_file() else "pipe",
         "size": about.st_size,
         "last_modified": f"{when:%Y-%m-%d %H:%M:%S}+00:00",
         "permissions": f"{about.st_mode & 0o777:04o}",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.service import document
 from mpx.endpoints.globus.task_state import state_of, wait_s
-from mpx.errors import Interrupted, MpxError
+from mpx.endpoints.globus.task_watch import TaskWatch
+from mpx.errors import Interrupted, MpxError, TransferTimeout
 
 if TYPE_CHECKING:
     from globus_sdk import TransferClient
@@ -27,13 +28,21 @@ def delete(access: GlobusAccess, name: str, kind: type[MpxError], stop: Callable
         return str(document(client.submit_delete(data))["task_id"])
 
     task_id = access.service.ask(submit, what, kind, stop)
-    began_s = looked_s = time.monotonic()
+    watch, began_s = TaskWatch(access.timeout_s), time.monotonic()
+    looked_s = began_s
     while True:
         state = access.service.ask(
             lambda client: state_of(document(client.get_task(task_id))), what, kind, stop
         )
         if not state.is_active:
             break
+        watch.observe(looked_s, state)
+        in_vain = watch.why_in_vain(looked_s, state)
+        if in_vain or looked_s - began_s > access.timeout_s:
+            access.service.ask(lambda client: client.cancel_task(task_id), what, kind, stop)
+            raise in_vain or TransferTimeout(
+                f"cannot {what}: Globus task {task_id} takes too long: {state.why}"
+            )
         looked_s += wait_s(looked_s - began_s)
         while time.monotonic() < looked_s:
             if stop():

@@ -13,14 +13,15 @@ from mpx.endpoints.globus.listing import GlobusListing
 from mpx.endpoints.globus.read_ahead import each
 from mpx.endpoints.globus.refusals import is_missing, is_there, kind_of_end
 from mpx.engine.capabilities import Capabilities, Question
-from mpx.engine.endpoint import Commit, FileInfo, Part, Protection, Rtt, Stamp
+from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
 from mpx.errors import DestinationError, IsThere, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
 from mpx.location import Location
 from mpx.report import Note, OnNote
 from mpx.text import quoted
 
-FOLDER_TIMES = "times and modes of folders are not kept: Globus sets none"
+MODES = "modes are not kept: Globus sets none"
+FOLDER_TIMES = "modification times of folders are not kept: Globus sets none"
 WEB_TIMES = "modification times are not kept: a collection gives a file the time at which it was stored"
 
 
@@ -64,6 +65,8 @@ class GlobusEndpoint:
 
     def check_name(self, name: str) -> None:
         """See Endpoint."""
+        if "\0" in name:
+            raise UsageError(f"the name {quoted(name)} contains a NUL byte; no file can have it")
         if any(part in (".", "..") for part in name.split("/")):
             raise UsageError(
                 f"the name {quoted(name)} has . or .. in it, which servers resolve; name it without"
@@ -124,7 +127,12 @@ class GlobusEndpoint:
         for _, some in groupby(sorted(names, key=_depth), key=_depth):  # those above first
             level = list(dict.fromkeys(some))
             made.update(zip(level, each([partial(self._made, name) for name in level]), strict=True))
-        return [made[name] for name in names]
+        results, known = [], set[str]()
+        for name in names:
+            result = made[name]
+            results.append(result and name.rstrip("/") not in known if isinstance(result, bool) else result)
+            known.update(_with_those_above(name.rstrip("/")))
+        return results
 
     def _made(self, name: str) -> bool | MpxError:
         try:
@@ -139,7 +147,13 @@ class GlobusEndpoint:
             if error.may_retry or not isinstance(error, self._kind):
                 raise
             return error
-        return self._kind(f"cannot make the folder {self._shown(name)}") if made is None else made
+        if made is None or (made is False and not self._is_folder(name)):
+            return self._kind(f"cannot make the folder {self._shown(name)}: something is in its way")
+        return made
+
+    def _is_folder(self, name: str) -> bool:
+        there = self._listing.stat(name, follow=True)
+        return there is not None and there.kind is Kind.FOLDER
 
     def _make(self, name: str) -> bool | None:
         """Make a folder: True where it is new, False where it was there, None where the one above is not."""
@@ -170,13 +184,20 @@ class GlobusEndpoint:
 
     def remove(self, name: str) -> None:
         """See Endpoint. The service removes as it copies: by a task, which is waited for."""
-        delete(self._access, name, self._kind, self._stop)
+        there = self._listing.stat(name, follow=False)
+        if there is not None and there.kind is Kind.FOLDER:
+            raise self._kind(f"cannot remove {self._shown(name)}: it is a folder")
+        if there is not None:
+            delete(self._access, name, self._kind, self._stop)
 
     def commit(self, files: Sequence[Commit], note: OnNote) -> list[Exception | None]:
         """See Endpoint. What the service has copied has its name, and its time, already."""
+        if any(file.mode is not None for file in files):
+            note(MODES)
         renamed = [file for file in files if file.partial != file.final]
         if any(file.modified_s is not None for file in renamed):
             note(WEB_TIMES)
+            self._access.keeps_no_times()
         return [self._renamed(file) if file.partial != file.final else None for file in files]
 
     def _renamed(self, file: Commit) -> MpxError | None:
@@ -212,6 +233,8 @@ class GlobusEndpoint:
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint."""
+        if any(folder.mode is not None for folder in folders):
+            note(MODES)
         if any(folder.modified_s is not None for folder in folders):
             note(FOLDER_TIMES)
 
@@ -249,3 +272,9 @@ class GlobusEndpoint:
 
 def _depth(name: str) -> int:
     return name.rstrip("/").count("/")
+
+
+def _with_those_above(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = posixpath.dirname(name).rstrip("/")

@@ -84,7 +84,7 @@ class GlobusListing:
         try:
             for entry, told in self._documents(folder):
                 info = info_of(told, follow=follow)
-                if len(kept) <= _MOST_KEPT:
+                if info and len(kept) <= _MOST_KEPT:
                     kept[entry] = info
                 if entry in by_name:
                     found[by_name[entry]] = info
@@ -100,7 +100,7 @@ class GlobusListing:
         folders: list[str] = []
         try:
             for name, told in self._documents(folder, self._ahead.page):
-                info = info_of(told, follow=False)
+                info = info_of(told, follow=False) or FileInfo(Kind.OTHER)
                 if info.kind is Kind.FOLDER:
                     folders.append(name)
                 yield name, info

@@ -45,6 +45,7 @@ LASTING = (
     *_NO_ROOM,
     *_NOT_LET_IN,
 )
+_PASSING = ("Connect", "Disconnect", "Timeout", "Busy", "Unavailable")  # in codes of errors
 _MISSING, _CONFLICT, _TOO_MANY = 404, 409, (429, 503)
 
 
@@ -73,7 +74,16 @@ def meaning(error: "GlobusError", what: str, kind: type[MpxError], hidden: Seque
         return ServerBusy(text, _wait_s(error))
     if code := _code(error):
         return of_code(code, text, kind)
-    return kind(text) if 400 <= error.http_status < 500 else ConnectionLost(text)
+    return kind(text) if _is_final(error) else ConnectionLost(text)
+
+
+def _is_final(error: "GlobusAPIError") -> bool:
+    """Tell whether no other try helps: of errors of collections few pass, as the SDK has it, too."""
+    if 400 <= error.http_status < 500:
+        return True
+    code = error.code or ""
+    is_of_collection = "ExternalError" in code or "EndpointError" in code
+    return is_of_collection and not any(word in code for word in _PASSING)
 
 
 def of_code(code: str, text: str, kind: type[MpxError]) -> MpxError:
