@@ -46,8 +46,8 @@ def test_a_signal_cancels_the_task(collections: Collections, number: signal.Sign
     assert not list((collections.one.parent / "state").glob("*.tasks"))
 
 
-def test_the_event_of_the_api_cancels_the_task(collections: Collections) -> None:
-    hold(collections)
+def notes_of_cancelled_copy(collections: Collections) -> list[str]:
+    """What the report of a copy says that is stopped by its event once its task runs."""
     cancel = threading.Event()
     threading.Thread(
         target=lambda: (until(lambda: bool(collections.fake.tasks)), cancel.set()), daemon=True
@@ -55,22 +55,22 @@ def test_the_event_of_the_api_cancels_the_task(collections: Collections) -> None
     with pytest.raises(api.MpxError) as ended:
         api.copy(*places(collections), api.CopyOptions(recursive=True), cancel=cancel)
     assert ended.value.exit_code == 130 and ended.value.report
+    return list(ended.value.report.notes)
+
+
+def test_the_event_of_the_api_cancels_the_task(collections: Collections) -> None:
+    hold(collections)
+    notes = notes_of_cancelled_copy(collections)
     (task,) = collections.fake.tasks.values()
     assert task.cancelled.is_set()
-    assert any("was cancelled, as the copy ended" in note for note in ended.value.report.notes)
+    assert any("was cancelled, as the copy ended" in note for note in notes)
 
 
 def test_a_task_that_cannot_be_cancelled_is_found_again(collections: Collections) -> None:
     released = hold(collections)
     collections.fake.lie("/cancel", error(500, "InternalError"), times=99)
-    cancel = threading.Event()
-    threading.Thread(
-        target=lambda: (until(lambda: bool(collections.fake.tasks)), cancel.set()), daemon=True
-    ).start()
-    with pytest.raises(api.MpxError) as ended:
-        api.copy(*places(collections), api.CopyOptions(recursive=True), cancel=cancel)
-    assert ended.value.report
-    assert any("could not be cancelled, and goes on" in note for note in ended.value.report.notes)
+    notes = notes_of_cancelled_copy(collections)
+    assert any("could not be cancelled, and goes on" in note for note in notes)
     released.set()
     assert mpx("copy", "-r", *places_again(collections)).code == 0
     assert len(collections.fake.tasks) == 1

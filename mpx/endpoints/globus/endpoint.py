@@ -23,6 +23,7 @@ from mpx.text import quoted
 MODES = "modes are not kept: Globus sets none"
 FOLDER_TIMES = "modification times of folders are not kept: Globus sets none"
 WEB_TIMES = "modification times are not kept: a collection gives a file the time at which it was stored"
+_MOST_NEW = 10_000
 
 
 def _never() -> bool:
@@ -44,6 +45,7 @@ class GlobusEndpoint:
         self._access, self._stop = access, stop or _never
         self._kind = kind_of_end(writing=writing)
         self._listing = GlobusListing(access, self._kind, self._stop)
+        self._new: dict[str, None] = {}  # the last folders that were made here: nothing is in them
 
     @property
     def protection(self) -> Protection:
@@ -126,7 +128,15 @@ class GlobusEndpoint:
         made: dict[str, bool | MpxError] = {}
         for _, some in groupby(sorted(names, key=_depth), key=_depth):  # those above first
             level = list(dict.fromkeys(some))
-            made.update(zip(level, each([partial(self._made, name) for name in level]), strict=True))
+            looked_for = [name for name in level if posixpath.dirname(name.rstrip("/")) not in self._new]
+            for name, there in zip(looked_for, self._listing.stats(looked_for, follow=True), strict=True):
+                if isinstance(there, FileInfo):
+                    made[name] = there.kind is not Kind.FOLDER and self._in_the_way(name)
+            missing = [name for name in level if name not in made]
+            made.update(zip(missing, each([partial(self._made, name) for name in missing]), strict=True))
+        self._new.update(dict.fromkeys(name.rstrip("/") for name, result in made.items() if result is True))
+        while len(self._new) > _MOST_NEW:  # what is in an older one is looked up, that is all
+            del self._new[next(iter(self._new))]
         results, known = [], set[str]()
         for name in names:
             result = made[name]
@@ -148,8 +158,11 @@ class GlobusEndpoint:
                 raise
             return error
         if made is None or (made is False and not self._is_folder(name)):
-            return self._kind(f"cannot make the folder {self._shown(name)}: something is in its way")
+            return self._in_the_way(name)
         return made
+
+    def _in_the_way(self, name: str) -> MpxError:
+        return self._kind(f"cannot make the folder {self._shown(name)}: something is in its way")
 
     def _is_folder(self, name: str) -> bool:
         there = self._listing.stat(name, follow=True)

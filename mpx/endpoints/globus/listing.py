@@ -1,6 +1,7 @@
 """Folders of a collection as the service lists them: page by page, as a large one takes much memory."""
 
 import posixpath
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,14 +18,16 @@ from mpx.errors import ConnectionLost, MpxError
 PAGE = 10_000  # entries; the service sends 100,000 at most, as 100 MB
 FEW = 3  # files of one folder, that are asked for one by one
 _MOST_KEPT, _KEPT_S = 20_000, 60.0  # entries of a listing that is kept, and for how long
+Described = dict[str, FileInfo | MpxError | None]  # by name
 
 
 class GlobusListing:
-    """Describes what is at a collection. For one thread."""
+    """Describes what is at a collection. For one thread, which has others list several folders at once."""
 
     def __init__(self, access: GlobusAccess, kind: type[MpxError], stop: Callable[[], bool]) -> None:
         self._access, self._kind, self._stop = access, kind, stop
         self._ahead = FolderReadAhead(lambda folder: self._page(folder, 0))
+        self._keeping = threading.Lock()  # held while the next two are replaced together
         self._kept: dict[str, FileInfo] = {}  # of the folder that was listed last
         self._kept_of = ("", -1, 0.0)  # that folder, what had changed by then, and when
 
@@ -45,54 +48,63 @@ class GlobusListing:
 
     def stats(self, names: Sequence[str], *, follow: bool) -> list[FileInfo | MpxError | None]:
         """Describe many: one by one where they are few of a folder, else by listing that."""
-        wanted: dict[str, set[str]] = {}
-        for name in names:
-            wanted.setdefault(posixpath.dirname(name.rstrip("/")), set()).add(name)
-        found: dict[str, FileInfo | MpxError | None] = {}
-        alone: list[str] = []
+        wanted: dict[str, list[str]] = {}
+        for name in dict.fromkeys(names):
+            wanted.setdefault(posixpath.dirname(name.rstrip("/")), []).append(name)
+        asked: list[Callable[[], Described]] = []
+        found: Described = {}
         for folder, some in wanted.items():
-            if self._is_kept(folder):
-                found.update((name, self._kept.get(posixpath.basename(name))) for name in some)
+            if follow and self._is_kept(folder):
+                found.update((name, self._kept.get(_last_of(name))) for name in some)
             elif len(some) > FEW:
-                found.update(self._in_folder(folder, some, follow=follow))
+                asked.append(partial(self._in_folder, folder, some, follow=follow))
             else:
-                alone += some
-        told = each([partial(self._alone, name, follow=follow) for name in alone])
-        found.update(zip(alone, told, strict=True))
+                asked += [partial(self._alone, name, follow=follow) for name in some]
+        for told in each(asked):
+            found |= told
         return [found[name] for name in names]
 
-    def _alone(self, name: str, *, follow: bool) -> FileInfo | MpxError | None:
+    def _alone(self, name: str, *, follow: bool) -> Described:
         try:
-            return self.stat(name, follow=follow)
+            return {name: self.stat(name, follow=follow)}
         except MpxError as error:
             if error.may_retry or not isinstance(error, self._kind):
                 raise
-            return error
+            return {name: error}
 
     def _is_kept(self, folder: str) -> bool:
         name, changes, at_s = self._kept_of
         return (name, changes) == (folder, self._access.changes) and time.monotonic() - at_s < _KEPT_S
 
-    def _in_folder(
-        self, folder: str, names: set[str], *, follow: bool
-    ) -> dict[str, FileInfo | MpxError | None]:
-        """Look for names in the listing of a folder, which is kept where it is not too long for that."""
+    def _in_folder(self, folder: str, names: Sequence[str], *, follow: bool) -> Described:
+        """Look for names in the listing of a folder, which is kept where it is not too long for that.
+
+        Where it may not be listed they are asked for one by one.
+        """
         changes, at_s = self._access.changes, time.monotonic()
-        found: dict[str, FileInfo | MpxError | None] = dict.fromkeys(names)
-        by_name = {posixpath.basename(name): name for name in names}
+        found: Described = dict.fromkeys(names)
+        by_entry = {_last_of(name): name for name in names}
         kept: dict[str, FileInfo] = {}
         try:
             for entry, told in self._documents(folder):
                 info = info_of(told, follow=follow)
                 if info and len(kept) <= _MOST_KEPT:
                     kept[entry] = info
-                if entry in by_name:
-                    found[by_name[entry]] = info
+                if entry in by_entry:
+                    found[by_entry[entry]] = info
         except _NoFolder:
             return found
-        self._kept, self._kept_of = {}, ("", -1, 0.0)
+        except MpxError as error:
+            if error.may_retry or not isinstance(error, self._kind):
+                raise
+            return {
+                name: info
+                for each_name in names
+                for name, info in self._alone(each_name, follow=follow).items()
+            }
         if len(kept) <= _MOST_KEPT and follow:
-            self._kept, self._kept_of = kept, (folder, changes, at_s)
+            with self._keeping:
+                self._kept, self._kept_of = kept, (folder, changes, at_s)
         return found
 
     def entries(self, folder: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
@@ -156,3 +168,7 @@ class GlobusListing:
 
 class _NoFolder(MpxError):
     """There is no folder of this name."""
+
+
+def _last_of(name: str) -> str:
+    return posixpath.basename(name.rstrip("/"))
