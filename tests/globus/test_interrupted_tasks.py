@@ -72,6 +72,8 @@ def test_a_task_that_cannot_be_cancelled_is_found_again(collections: Collections
     notes = notes_of_cancelled_copy(collections)
     assert any("could not be cancelled, and goes on" in note for note in notes)
     released.set()
+    (task,) = collections.fake.tasks.values()
+    until(lambda: task.status == "SUCCEEDED")
     assert mpx("copy", "-r", *places_again(collections)).code == 0
     assert len(collections.fake.tasks) == 1
 

@@ -189,3 +189,10 @@ def test_without_the_sdk(service: Collections, tmp_path: Path, monkeypatch: pyte
     before = {"PYTHONPATH": f"{tmp_path}/hidden:{Path(__file__).parents[2]}"}
     for words in (("copy", f"{service.one_url}x", "x"), ("globus", "login"), ("list", service.one_url)):
         refused(mpx(*words, environment=before), 2, "pip install 'mpx-dtn[globus]'")
+
+
+def test_the_https_of_a_collection_needs_a_consent(service: Collections, tmp_path: Path) -> None:
+    assert log_in(service, "--client-id", CLIENT_ID).code == 0
+    service.fake.about[ONE] = {"https_server": "https://localhost:1"}
+    make(service.one / "x", 1)
+    refused(mpx("copy", f"{service.one_url}x", tmp_path / "x"), 5, f"run: mpx globus login --https {ONE}")

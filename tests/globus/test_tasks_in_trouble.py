@@ -209,8 +209,8 @@ def test_a_service_that_is_gone_while_a_task_runs(collections: Collections) -> N
     collections.fake.script = script
     first = copy_x(collections, "--retries", 1)
     assert first.code == 6 and "goes on" in first.err, first.err
-    released.set()
     collections.fake.lies.clear()
+    collections.fake.lie("GET /v0.10/task/", lambda _: released.set())
     again = mpx("copy", "-v", f"{collections.one_url}x", f"{collections.other_url}x")
     assert again.code == 0 and is_there(collections), again.err
     assert len(collections.fake.tasks) == 1
@@ -234,3 +234,48 @@ def test_a_client_consents_for_itself(collections: Collections) -> None:
     assert ended.code == 0, ended.err
     asked = [each.body["scope"] for each in collections.fake.asked if each.path == "/v2/oauth2/token"]
     assert asked[-1].endswith(f"[{scope}]")
+
+
+def test_a_service_that_does_not_answer(collections: Collections) -> None:
+    silent = threading.Event()
+    collections.fake.lie("/stat", Answer(0, then=lambda: silent.wait(60)), times=9)
+    refused(copy_x(collections, "--timeout", "1s", "--retries", 0), 7, "Globus does not answer", "--timeout")
+    silent.set()
+
+
+def test_a_task_of_an_earlier_run_that_fails(collections: Collections) -> None:
+    """Another one is begun, once."""
+    tried: list[FakeTask] = []
+    began, fails = threading.Event(), threading.Event()
+
+    def script(task: FakeTask) -> None:
+        tried.append(task)
+        if len(tried) > 1:
+            task.move()
+            return
+        began.set()
+        assert fails.wait(60)
+        task.fail("ENDPOINT_ERROR", "broken")
+
+    collections.fake.script = script
+    collections.fake.lie("GET /v0.10/task/", error(500, "InternalError"), times=9)
+    assert copy_x(collections, "--retries", 1).code == 6 and began.is_set()
+    collections.fake.lies.clear()
+    collections.fake.lie("GET /v0.10/task/", lambda _: None)
+    collections.fake.lie("GET /v0.10/task/", lambda _: fails.set())
+    ended = mpx("copy", f"{collections.one_url}x", f"{collections.other_url}x")
+    assert ended.code == 0 and is_there(collections) and len(tried) == 2, ended.err
+
+
+def test_a_task_that_somebody_cancels_is_not_begun_again(collections: Collections) -> None:
+    for i in range(5):
+        make(collections.one / f"run7/{i}", 10)
+
+    def script(task: FakeTask) -> None:
+        task.move_one(task.items[0])
+        task.fail("CANCELED", "by its owner")
+
+    collections.fake.script = script
+    ended = mpx("copy", "-r", f"{collections.one_url}run7", f"{collections.other_url}run7")
+    assert ended.code == 1 and "was cancelled at Globus" in ended.err, ended.err
+    assert len(collections.fake.tasks) == 1

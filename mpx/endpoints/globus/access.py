@@ -49,28 +49,25 @@ class GlobusAccess:
         return about
 
     def web(self, kind: type[MpxError] = MpxError) -> CollectionWebAccess:
-        """Return how its HTTPS is reached; UsageError where it has none, or none that is inside TLS."""
+        """Return how its HTTPS is reached; UsageError where it has none.
+
+        Raises AuthenticationError where the user has not logged in for it, before anything connects.
+        """
         about = self.about(kind, self._web_options.stop)
         with self._lock:
-            if self._web is None:
-                self._web = CollectionWebAccess(
-                    self.collection,
-                    _origin_of(about.get("https_server"), self.collection),
-                    self._web_options,
-                    self.service,
-                    self.note,
-                )
+            known = self._web
+        if known is not None:
+            return known
+        origin = _origin_of(about.get("https_server"), self.collection)
+        made = CollectionWebAccess(self.collection, origin, self._web_options, self.service, self.note)
+        made.check_login()
+        with self._lock:
+            self._web = self._web or made
             return self._web
 
     @property
-    def is_reached_by_web(self) -> bool:
-        """Whether data move by HTTPS, as far as is known: then the collection chooses the times of files."""
-        with self._lock:
-            return self._web is not None
-
-    @property
     def keeps_times(self) -> bool:
-        """Whether files have the modification times of their sources, unless it has shown otherwise."""
+        """Whether files have the times of their sources, as far as is known; by HTTPS they do not."""
         with self._lock:
             return self._keeps_times and self._web is None
 

@@ -1,4 +1,7 @@
-"""Tasks of an earlier run of the same copy: those that run, or have ended since, are not submitted again."""
+"""Tasks of an earlier run of the same copy that still run: they are waited for, and not submitted again.
+
+Of one that has ended since, what it has copied is found as all that is there is.
+"""
 
 import threading
 from collections.abc import Sequence
@@ -42,10 +45,10 @@ class AdoptedTasks:
     def _look(self, retry: Retry) -> None:
         for begun in self._tasks.book.begun():
             state = self._tasks.find(begun, retry)
-            if state is None or not (state.is_active or state.is_done):
+            if state is None or not state.is_active:
                 self._tasks.book.ended(begun.submission)
                 continue
             known = begun if begun.task_id else self._tasks.book.started(begun.submission, state.task_id)
             self._by_item.update(dict.fromkeys(begun.items, known))
-            how = "still runs, and is waited for" if state.is_active else "has ended since"
-            self._note(f"Globus task {state.task_id} of an earlier run {how}", Severity.NOTICE)
+            text = f"Globus task {state.task_id} of an earlier run still runs, and is waited for"
+            self._note(text, Severity.NOTICE)

@@ -120,14 +120,14 @@ class LoginOfUser:
     def _renewed(self, server: str, answer: Any) -> None:
         """Keep a new token, unless the user has logged out, or in anew, meanwhile."""
         (told,) = answer.by_resource_server.values()
-        known = self._login.tokens[server]
-        token = GlobusToken(
-            told["access_token"], told.get("refresh_token") or known.refresh, int(told["expires_at_seconds"])
-        )
-        now = kept_login.load()
-        if now is not None and now.tokens.get(server) == known:
-            kept_login.save(now.with_token(server, token))
-        self._login = self._login.with_token(server, token)
+        with self._lock:
+            known = self._login.tokens[server]
+            refresh = told.get("refresh_token") or known.refresh
+            token = GlobusToken(told["access_token"], refresh, int(told["expires_at_seconds"]))
+            now = kept_login.load()
+            if now is not None and now.tokens.get(server) == known:
+                kept_login.save(now.with_token(server, token))
+            self._login = self._login.with_token(server, token)
 
     def consents(self, scopes: Sequence[str]) -> bool:  # noqa: ARG002 the user does, in a browser
         """See GlobusCredentials."""

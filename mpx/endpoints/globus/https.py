@@ -44,6 +44,10 @@ class CollectionWebAccess(WebAccess):
                 self._renewed_s = time.time() + _LOOKS_S
             return self._token
 
+    def check_login(self) -> None:
+        """Raise AuthenticationError where nothing lets us in."""
+        self._service.run(self._new_token, self.options.stop)
+
     def _new_token(self) -> BearerToken:
         from globus_sdk import GlobusError
 

@@ -27,6 +27,7 @@ from mpx.errors import (
     TransferTimeout,
 )
 from mpx.report import Severity
+from mpx.units import counted
 
 MOST_ITEMS = 2000  # of a task: as many again wait meanwhile, and fewer cost more for each
 COLLECT_S = 10.0  # that a task waits for further files, which costs less than a task of its own
@@ -124,7 +125,7 @@ class GlobusWorker(SessionWorker):
         if (begun := adopted) is None:
             self._begun = self._tasks.prepare(mine, self.retry)
             begun = self._tasks.submit(self._begun, mine, self.retry)
-            self.context.supervisor.note(f"Globus task {begun.task_id} begun: {len(mine)} files")
+            self.context.supervisor.note(f"Globus task {begun.task_id} begun: {counted(len(mine), 'file')}")
         self._begun = begun
         state, in_vain = self._wait(begun, mine)
         self._begun = None
@@ -133,11 +134,15 @@ class GlobusWorker(SessionWorker):
         if state.is_done:
             self._settle(mine, self._tasks.skipped(begun.task_id, self.retry) if state.skipped else {})
             return
-        if adopted is not None:
-            self._adopted.forget(mine)
         copied = self._tasks.copied(begun.task_id, self.retry)
         self._settle([file for file in mine if file.final in copied], {})
-        self._judge([file for file in mine if file.final not in copied], in_vain or state.error())
+        rest = [file for file in mine if file.final not in copied]
+        if adopted is None:
+            self._judge(rest, in_vain or state.error())
+            return
+        self._adopted.forget(rest)  # a task of this run shows what is wrong with them
+        for file in reversed(rest):
+            self.context.queue.put_again(file)
 
     # --- waiting for a task ----------------------------------------------------------------------------
 
@@ -170,10 +175,12 @@ class GlobusWorker(SessionWorker):
     def _show(self, state: TaskState) -> None:
         """Have who watches the copy see why nothing moves."""
         reconnecting = self.context.events.reconnecting
-        if state.is_active and (state.trouble or state.is_paused or state.status == "INACTIVE"):
-            reconnecting.begin(self.name, 1, state.why)
-        else:
+        if not state.is_active:
             reconnecting.end(self.name)
+            return
+        is_stuck = state.trouble or state.is_paused or state.status == "INACTIVE"
+        done = f"{counted(state.files_moved + state.files_same, 'file')} of its task done"
+        reconnecting.begin(self.name, 1, state.why if is_stuck else done)
 
     def _look(self, begun: BegunTask) -> TaskState:
         """Look at a task; where that is not possible any more it is left to go on, for the next run."""
