@@ -66,12 +66,13 @@ def test_a_tree_is_one_task(collections: Collections) -> None:
 
 @pytest.mark.parametrize("overwrite", ["different", "always", "never"])
 def test_what_is_there(collections: Collections, overwrite: str) -> None:
-    make(collections.one / "x", 100)
+    make(collections.one / "x", 5_000_000)
     (collections.other / "x").write_bytes(b"older")
     ended = mpx("copy", "--overwrite", overwrite, f"{collections.one_url}x", f"{collections.other_url}x")
     assert ended.code == 0, ended.err
     is_new = (collections.other / "x").read_bytes() == (collections.one / "x").read_bytes()
     assert is_new == (overwrite != "never")
+    assert collections.fake.count("/delete") == 0  # the older one is there until the service replaces it
 
 
 def test_a_list_of_files(collections: Collections, tmp_path: Path) -> None:

@@ -14,6 +14,13 @@ from mpx_command import Ended, mpx, refused
 from sites import make
 from web.servers.nginx import nginx_site
 
+from mpx.endpoints.globus.access import GlobusAccess
+from mpx.endpoints.globus.endpoint import GlobusEndpoint
+from mpx.endpoints.web.options import WebOptions
+from mpx.engine.endpoint import Commit
+from mpx.errors import IsThere
+from mpx.location import parse_location
+
 LET_IN = 'if ($http_authorization !~ "^Bearer token-") { return 401; }'
 
 
@@ -104,3 +111,15 @@ def test_between_two_through_this_host(
         assert ended.code == 0, ended.err
         assert (collections.other / "x").read_bytes() == (collections.one / "x").read_bytes()
         assert not collections.fake.tasks
+
+
+def test_a_name_that_is_taken_meanwhile(collections: Collections) -> None:
+    """As the endpoint is asked after the committer has looked."""
+    make(collections.one / ".x.part", 10)
+    (collections.one / "x").write_bytes(b"older")
+    location = parse_location(f"{collections.one_url}x")
+    end = GlobusEndpoint(location, GlobusAccess(location, WebOptions()), writing=True)
+    (kept,) = end.commit([Commit("/.x.part", "/x", None, None, replaces=False)], print)
+    assert isinstance(kept, IsThere) and (collections.one / "x").read_bytes() == b"older"
+    assert end.commit([Commit("/.x.part", "/x", None, None)], print) == [None]
+    assert (collections.one / "x").stat().st_size == 10

@@ -119,10 +119,12 @@ def test_a_file_that_changed_meanwhile_is_copied_by_another_task(collections: Co
         process.kill()
         process.wait(60)
     make(collections.one / "run7/b", 77)
-    released.set()
+    collections.fake.lie("GET /v0.10/task/", lambda _: None)
+    collections.fake.lie("GET /v0.10/task/", lambda _: released.set())
     ended = mpx("copy", "-r", *places_again(collections))
     assert ended.code == 0, ended.err
     assert (collections.other / "run7/b").read_bytes() == (collections.one / "run7/b").read_bytes()
+    assert len(collections.fake.tasks) == 2
 
 
 def test_a_signal_while_the_answer_to_a_submission_is_waited_for(collections: Collections) -> None:

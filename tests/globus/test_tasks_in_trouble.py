@@ -110,16 +110,20 @@ def test_one_that_is_suspended_for_long(collections: Collections) -> None:
     assert all(task.cancelled.is_set() for task in collections.fake.tasks.values())
 
 
-def test_a_file_that_is_refused_for_good_keeps_no_others(collections: Collections) -> None:
+@pytest.mark.parametrize("moves_others", [True, False])
+def test_a_file_that_is_refused_for_good_keeps_no_others(
+    collections: Collections, moves_others: bool
+) -> None:
     """The service would try for a day; fewer files at once show which one it is."""
     for i in range(6):
         make(collections.one / f"run7/{i}", 10)
 
     def script(task: FakeTask) -> None:
-        for item in task.items:
-            if item["destination_path"].endswith("/3"):
-                task.fault("PERMISSION_DENIED", DENIED)
-            else:
+        has_it = any(item["destination_path"].endswith("/3") for item in task.items)
+        if has_it:
+            task.fault("PERMISSION_DENIED", DENIED)
+        for item in task.items if moves_others or not has_it else ():
+            if not item["destination_path"].endswith("/3"):
                 task.move_one(item)
         if not task.events:
             task.end()
