@@ -72,8 +72,7 @@ class S3UploadWorker(WebWorker):
             return False
         self._work, self.was_tried = work, False
         self.is_busy, self.came_s = True, time.monotonic()
-        if not work.file.is_claimed:
-            self._carry(work)
+        self._carry(work)
         self._work = None
         self.retry.progressed()
         return True
@@ -81,8 +80,13 @@ class S3UploadWorker(WebWorker):
     def _carry(self, work: SendFile | SendPart) -> None:
         file = work.file
         try:
-            self.do(work)
-        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
+            if not file.is_claimed:
+                self.do(work)
+        except (ConnectionLost, TransferTimeout):
+            if not (isinstance(work, SendPart) and work.parted.has(work.number)):
+                raise
+            self.drop()  # another worker has stored it meanwhile
+        except (Interrupted, NoSpace):
             raise
         except MpxError as error:
             if error.exit_code == MpxError.exit_code:
@@ -90,6 +94,9 @@ class S3UploadWorker(WebWorker):
             self.drop()
             self._scheduler.give_up(file, error)
             return
+        finally:
+            if isinstance(work, SendPart):
+                self._scheduler.part_ended(work)
         if file.claim_whole():
             self.context.supervisor.whole(file)
 
