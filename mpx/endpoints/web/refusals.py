@@ -26,7 +26,7 @@ _NOT_YET = 202  # to who asks for data: they are fetched from a tape, say, or ma
 _DATA = (200, 203)
 _KNOWN = frozenset(("bearer", "basic"))  # ways to log in
 _MOST_SHOWN = 200
-_FAILED, _NO_ROOM = 500, (507, 509)
+FAILED, _NO_ROOM = 500, (507, 509)
 
 
 def is_success(reply: HttpReply) -> bool:
@@ -92,6 +92,6 @@ def refused(
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if status >= 500 and status not in NOT_SUPPORTED:
-        is_unclear = status == _FAILED and not reply.header("Retry-After")
+        is_unclear = status == FAILED and not reply.header("Retry-After")
         return ServerFailed(tried, kind) if is_unclear else ConnectionLost(tried)
     return kind(tried)

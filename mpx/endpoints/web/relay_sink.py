@@ -13,6 +13,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.engine.relay import Pull, Relayed
+from mpx.engine.retry import ServerFailed
 from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
 
 
@@ -44,9 +45,12 @@ class WebRelaySink(WebRelayEnd):
 
         try:
             self._put.store(piece.file, send, is_repeatable=False)
+        except ServerFailed as error:
+            raise self._access.failures.judged(piece.file.final, error) from None
         except BodyCut:
             self._lanes.drop_all()  # so that it is no file
             return came._replace(is_stored=False)
+        self._access.failures.over(piece.file.final)
         return came
 
     def finish(self, piece: Piece, *, is_whole: bool) -> None:
