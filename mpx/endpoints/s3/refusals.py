@@ -26,6 +26,7 @@ LARGEST_ERROR_BYTES = 64 * 1024
 NO_UPLOAD = "NoSuchUpload"
 EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _MOST_SHOWN = 200
+_NOT_MET, _UNKNOWN = 412, 501
 _CLOCKS_AGREE_S = 60.0  # S3 takes requests of the last 15 minutes
 _DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp")
 _NOT_LET_IN = (
@@ -69,6 +70,16 @@ class S3Error:
             fields = answer.fields
             self.code, self.message = fields.get("Code", ""), fields.get("Message", "")
             self.region = fields.get("Region", "")
+
+
+def is_unknown(reply: HttpReply, body: bytes) -> bool:
+    """Tell whether a server says that it does not know what it is asked for."""
+    return reply.status == _UNKNOWN or S3Error(body).code == "NotImplemented"
+
+
+def is_not_met(reply: HttpReply, body: bytes) -> bool:
+    """Tell whether a server says that a condition is not met."""
+    return reply.status == _NOT_MET or S3Error(body).code == "PreconditionFailed"
 
 
 def refused(
