@@ -18,6 +18,7 @@ from mpx.errors import (
 from mpx.text import shown
 
 MISSING = (404, 410)
+NOT_MET = 412  # a condition
 NOT_SUPPORTED = (405, 501)
 UNAUTHORIZED = 401
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -79,9 +80,9 @@ def refused(
         return TransferTimeout(tried)
     if status == 409 and kind is DestinationError:
         return kind(f"{tried}; the folder that it is in does not exist, or something is in its way")
-    if status == 412 and kind is DestinationError:
+    if status == NOT_MET and kind is DestinationError:
         return kind(f"{tried}; a condition that the server sets for it is not met")
-    if status == 412:
+    if status == NOT_MET:
         return IntegrityError(f"{tried}; it changed meanwhile")
     if status == 423:
         return kind(f"{tried}; another program has locked it")

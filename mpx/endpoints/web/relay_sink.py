@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyCut
-from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers, dated
+from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers, dated, only_new
 from mpx.endpoints.web.lanes import WebLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.refusals import is_success
@@ -113,7 +113,11 @@ class WebRelaySink(WebRelayEnd):
         return stored
 
     def _send(self, lane: WebLane, file: FileTransfer, content: bytes) -> None:
-        headers = {**body_headers(len(content), asks_first=False), **dated(self._access, file)}
+        headers = {
+            **body_headers(len(content), asks_first=False),
+            **dated(self._access, file),
+            **only_new(self._access, file),
+        }
         url = self._access.stored_as(file)
         lane.offered_bytes += len(content)
         lane.http.send(self._access.request("PUT", url, headers), content)
