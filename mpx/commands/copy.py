@@ -13,6 +13,7 @@ from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.signals import Signals
 from mpx.transfer.early_start import EarlyStart
+from mpx.transfer.told_apart import told_apart
 from mpx.units import format_size
 
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help
@@ -123,14 +124,15 @@ def copy_command(
         signals.last_words = lambda: _write_interrupted(so_far(), signals, report_file, destination)
         try:
             places = [parse_location(name).absolute() for name in (*sources, destination)]
-            early.copy(places[:-1], places[-1], options)
+            told = told_apart(places[:-1], targets)
+            early.copy(told, places[-1], options)
             # What a copy needs is imported now, while an ssh may log in.
             from mpx.commands.progress import view
             from mpx.commands.summary import say
             from mpx.transfer.copy import Copy
 
             with view(progress) as show:
-                copy = Copy(places[:-1], places[-1], options, signals.cancel, early)
+                copy = Copy(told, places[-1], options, signals.cancel, early)
                 report = copy.run(targets, begin, show, None if quiet else say)
         except MpxError as error:
             failure, report = signals.translate(error), so_far()
