@@ -96,7 +96,8 @@ def refused(
         why = _leads_to(reply, url) or _ELSEWHERE
         tried = f"{url.origin} does not {what} {shown(url.path)}: {status}; {why}"
         return kind(tried) if status in REDIRECTS else None
-    said = shown(f"{code}: {error.message}".rstrip(": ")[:_MOST_SHOWN])
+    said = reply.secrets.hidden_in(f"{code}: {error.message}".rstrip(": "))
+    said = shown(said[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
     if code == "NoSuchBucket":
         return kind(f"{tried}; make it first, or give the --endpoint-url or --profile that has it")
