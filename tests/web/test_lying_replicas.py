@@ -61,6 +61,28 @@ def test_a_whole_file_that_was_cut_off_comes_from_another_one(tmp_path: Path) ->
         assert next(cuts) > 1
 
 
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+def test_relays_from_replicas(content: bytes, count: int) -> None:
+    """The destination stores whole files: each is asked for in one piece, of one of them."""
+    script, cuts = replicas(by_request(count)), itertools.count()
+
+    def cut_off(exchange: Exchange) -> Answer | None:
+        answer = script["GET"](exchange)
+        if exchange.asked.range or answer is None or next(cuts) > 1:
+            return answer
+        exchange.reset(answer.packed()[:-1000])
+        return None
+
+    with (
+        ScriptedHttp({**script, "GET": cut_off}, {NAME: content}, is_dav=False) as source,
+        ScriptedHttp({}, {"/folder/other": b""}) as destination,
+    ):
+        outcome = copied(f"{source.origin}{NAME}", f"{destination.dav}{NAME}", retries=4)
+        assert outcome.code == 0, outcome
+        assert destination.files[NAME] == content
+
+
 def test_files_of_replicas(tmp_path: Path) -> None:
     files = {f"/folder/{n}": bytes([n]) * 100_000 for n in range(20)}
     with ScriptedHttp(replicas(by_request(2)), files, is_dav=False) as server:

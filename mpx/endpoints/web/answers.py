@@ -28,10 +28,10 @@ _MOST_SHOWN = 80  # characters of a header, in a message
 class Answers:
     """What the workers of a copy share. For any thread."""
 
-    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool = False) -> None:
+    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
         """With `whole_files` each answer brings all of a file, anew."""
         self._access = access
-        self._whole_files = whole_files
+        self.whole_files = whole_files
         self._supervisor = context.supervisor
         self._tags = FileTags()
 
@@ -169,7 +169,7 @@ class Answers:
         then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
         if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
             return another
-        if not self._whole_files:
+        if not self.whole_files:
             raise self._tags.mixed(file)
         self._tags.begin(file, fetch.at.origin, reply)
         return None
