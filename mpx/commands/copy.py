@@ -1,6 +1,7 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to
     from mpx.report import Report
 
 _DASH = "-"
+_OF_COMMENTS = "#"  # in lists of other programs
 _STANDARD_OUTPUT = "/dev/stdout"
 _MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
 
@@ -211,15 +213,19 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
         raise UsageError(f"{name} has more than {format_size(_MOST_LIST_BYTES)}; copy with several lists")
     sources: list[str] = []
     targets: list[str | None] = []
-    for line in text.decode("utf-8", "surrogateescape").split("\n"):
+    place = "standard input" if name == "-" else name
+    for number, line in enumerate(text.decode("utf-8", "surrogateescape").split("\n"), 1):
         source, tab, target = line.removesuffix("\r").partition("\t")
+        if source.startswith(_OF_COMMENTS) and not os.path.lexists(source):
+            raise UsageError(
+                f"line {number} of {place} begins with {_OF_COMMENTS} and names no file here: lists have no "
+                "comments, as names may begin so; remove it"
+            )
         if source:
             sources.append(source)
             targets.append(target if tab and target else None)
     if not sources:
-        raise UsageError(
-            f"{'standard input' if name == '-' else name} names no source; it needs one on each line"
-        )
+        raise UsageError(f"{place} names no source; it needs one on each line")
     return sources, targets
 
 

@@ -13,9 +13,7 @@ def test_signatures_of_requests_and_who_signs() -> None:
     """The last of them, as there is another one for each request."""
     secrets = SentSecrets()
     for number in range(200):
-        signed = (
-            f"AWS4-HMAC-SHA256 Credential=AKIAKEY/2026, Signature=01234567{number:04}"
-        )
+        signed = f"AWS4-HMAC-SHA256 Credential=AKIAKEY/2026, Signature=01234567{number:04}"
         secrets.sent({"Authorization": signed, "X-Amz-Security-Token": "a-token-of-a-session"})
     said = f"{signed} a-token-of-a-session 012345670099 012345670100"
     hidden = "AWS4-HMAC-SHA256 Credential=[secret]/2026, Signature=[secret]"
