@@ -1,5 +1,6 @@
 """What the answer to a GET means: data, another place to ask, or an error."""
 
+import functools
 from dataclasses import replace
 
 from mpx.endpoints.web import headers
@@ -166,8 +167,9 @@ class Answers:
         if another is None or fetch.at != fetch.url:
             return another
         now = replace(info_of_head(reply, file.size_bytes), tag=plain_tag(reply.header("ETag")))
-        then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
-        if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
+        tag, modified_s = self._tags.first(file, fetch.at.origin)
+        describe = functools.partial(self._supervisor.describe, file.source, anew=True)
+        if not is_told_by_another_server(now, file, plain_tag(tag), describe, modified_s):
             return another
         if not self.whole_files:
             raise self._tags.mixed(file)
