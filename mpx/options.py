@@ -12,7 +12,6 @@ from mpx.choices import (
     AUTO,
     CLASSIFIERS,
     FAIR,
-    GFAL,
     KNN_DTW,
     MOST_PATHS,
     NONE,
@@ -44,7 +43,7 @@ OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_po
 OF_WEB = ("token_files", "send_token_to")
 OF_WEB_TLS = ("certificate", "key")
 OF_S3 = ("profile", "region", "endpoint_url", "sign_request", "request_payer")
-OF_VIA = ("via",)
+OF_GLOBUS = ("globus_local",)
 OF_CAS = ("ca",)  # where servers are known by who has issued their certificates
 
 
@@ -208,7 +207,9 @@ class CopyOptions:
         None, "text", "with ssh: ports of the other end for direct connections, as 50000-51000"
     )
     encrypt: bool = _option(
-        False, "flag", "with gsiftp: encrypt file data too (unset: only who sends is authenticated)"
+        False,
+        "flag",
+        "with gsiftp, globus: encrypt file data too (unset: gsiftp authenticates who sends, that is all)",
     )
     dcau: bool = _option(True, "flag", "with gsiftp: authenticate data connections")
     delegate: bool = _option(
@@ -262,11 +263,14 @@ class CopyOptions:
         "with s3: who pays for requests and data, where a bucket makes requesters pay",
         choices=("requester",),
     )
-    via: str | None = _option(
+    globus_local: str | None = _option(
         None,
-        "choice",
-        "have gfal2 copy whole files, as for srm: with http, https, dav, davs, root, roots, gsiftp",
-        choices=(GFAL,),
+        "text",
+        "with globus: collection that has the files of this host, all or those in FOLDER, as its own",
+        metavar="COLLECTION[=FOLDER]",
+    )
+    via: str | None = _option(
+        None, "choice", "have gfal2 copy whole files, as for srm:// anyway", choices=("gfal2",)
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
@@ -289,18 +293,14 @@ class CopyOptions:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if value is not None:
                 check_range(shown, value, about)
-        for name in ("port_range", "source_ports", "data_ports"):
-            ports = getattr(self, name)
-            if ports is not None:
+        of_ports = dict.fromkeys(("port_range", "source_ports", "data_ports"), parse_ports)
+        of_hosts = {"token_files": parse_token_files, "send_token_to": parse_hosts}
+        for name, parse in {**of_ports, **of_hosts}.items():
+            if (text := getattr(self, name)) is not None:
                 try:
-                    parse_ports(ports)
+                    parse(text)
                 except UsageError as error:
                     raise UsageError(f"{flag_of(name)}: {error}") from None
-        for name, parse in (("token_files", parse_token_files), ("send_token_to", parse_hosts)):
-            try:
-                parse(getattr(self, name))
-            except UsageError as error:
-                raise UsageError(f"{flag_of(name)}: {error}") from None
         if self.key is not None and self.certificate is None:
             raise UsageError("--key is the key of a certificate; give --cert too")
         if self.remote_mpx is not None and (self.bootstrap or self.bootstrap_once):
@@ -328,9 +328,8 @@ class CopyOptions:
             raise UsageError(f"--congestion is a name in small letters, as cubic, not {self.congestion!r}")
         for name, value in (("tuner", AUTO), ("policy", FAIR)):
             if getattr(self, name) != value and self.was_given("share"):
-                raise UsageError(
-                    f"--share is not possible with {flag_of(name)} {getattr(self, name)}; leave it out"
-                )
+                given = f"{flag_of(name)} {getattr(self, name)}"
+                raise UsageError(f"--share is not possible with {given}; leave it out")
         if self.controller is not None and self.transport == TRANSPORT:
             raise UsageError("--controller and --transport mptcp do not go together; leave one out")
         for name in ("paths", "require_controller"):

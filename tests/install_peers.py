@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+GFAL = "/usr/share/doc/python3-gfal2"  # of its binding, which the system's Python has
 PROGRAMS = {
     "globus-gridftp-server": "globus-gridftp-server-progs",
     "globus-gridftp-server-enable-sshftp": "globus-gridftp-server-progs",
@@ -28,7 +29,7 @@ PROGRAMS = {
     "apache2": "apache2-bin",
     "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
     "cmsd": "xrootd-server",
-    "/usr/share/doc/python3-gfal2": " ".join(
+    GFAL: " ".join(
         [
             "python3-gfal2",
             *("gfal2-plugin-file", "gfal2-plugin-gridftp", "gfal2-plugin-http"),

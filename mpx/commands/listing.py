@@ -16,7 +16,7 @@ from mpx.endpoints.schemes import capabilities_of, reached
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
-from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_VIA, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
+from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.report import Severity
 from mpx.signals import Signals
 from mpx.text import shown
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS, *OF_VIA)
+@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS, "via")
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names.
 
@@ -166,8 +166,12 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
             # What is noted without a server is at AWS.
             there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")
             with opened_endpoint(destination, there, writing=True, note=_warned, names=partial) as endpoint:
+                stores_anew = endpoint.capabilities.stores_anew
                 for file in files:
-                    endpoint.remove(file.partial)
+                    if stores_anew and file.partial == file.final:  # it may be the one that was there before
+                        click.echo(f"    left as it is: {_place_of(leftover, file.final)}")
+                    else:
+                        endpoint.remove(file.partial)
             leftover.forget()
             click.echo("    discarded")
         except MpxError as error:

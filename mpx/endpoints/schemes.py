@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from mpx.endpoints.ftp import capabilities as ftp
 from mpx.endpoints.gfal import capabilities as gfal
+from mpx.endpoints.globus import capabilities as globus
 from mpx.endpoints.local import capabilities as local
 from mpx.endpoints.s3 import capabilities as s3
 from mpx.endpoints.web import capabilities as web
@@ -21,6 +22,7 @@ SCHEMES: Mapping[str, Capabilities] = {
     **s3.SCHEMES,
     **xrootd.SCHEMES,
     **gfal.SCHEMES,
+    **globus.SCHEMES,
     **ftp.SCHEMES,
     **local.SCHEMES,
 }

@@ -55,14 +55,19 @@ def tuners(
 
 
 def beginning(
-    options: CopyOptions, known: PathSet | None, *, yields: bool, is_tuned: bool = True
+    options: CopyOptions,
+    known: PathSet | None,
+    *,
+    yields: bool,
+    why_fixed: str = "",
+    is_tuned: bool = True,
 ) -> list[Decision]:
-    """Return how many streams each path begins with, and why."""
+    """Return how many streams each path begins with, and why; `why_fixed`: see Transport."""
     streams = {DEFAULT_PATH: options.streams or first_streams(options)}
     if known:
         streams, why = first_by_path(options, known), "in the ratio of the predictions"
     elif options.streams is not None:
-        why = "fixed by --streams"
+        why = why_fixed or "fixed by --streams"
     elif yields:
         why = "few, as the copy yields to others"
     else:

@@ -15,9 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from gfal.conftest import GFAL
-from gfal.slow_path import SlowPath
-from install_peers import find_peer
+from gfal.slow_path import slowed
+from globus.globus_site import globus_site
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
@@ -50,16 +49,16 @@ WEB = (
     *(f"{kind} {way}" for kind in OVER_HTTP for way in ("up", "down") if kind != "Archive"),
     "Archive down",
 )
-OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
+OVER_OTHERS = tuple(f"{kind} {way}" for kind in ("TLS", "GSI", "SFTP", "Globus") for way in ("up", "down"))
 OVER_S3 = {"moto": "moto", "SeaweedFS": "seaweedfs"}  # the fixture of each
 S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay from moto", "relay to moto")
 BY_GFAL = ("gfal2 up", "gfal2 down")  # from and to nginx
 CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BY_GFAL, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
-SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
+SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site, "Globus": globus_site}
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
     *BY_GFAL,
-    *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto"),
+    *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto", "Globus up"),
     *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier != "Apache up"),
 )
 # What was read, and had these checksums, has its name before it is known that the source is another by now:
@@ -142,12 +141,9 @@ def over_http(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]
 def by_gfal(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]:
     """Between a folder and a server at the end of a slow path."""
     near.mkdir()
-    with servers.site("gfal2") as site:
-        port = int(site.url.split(":")[2].split("/")[0])
-        with SlowPath(port, SLOW.rate_bps or 0.0) as path:
-            url = site.url.replace(f":{port}", f":{path.port}")
-            up = Way(carrier, near, site.folder, f"{near}/", url)
-            yield up if carrier.endswith("up") else Way(carrier, site.folder, near, url, f"{near}/")
+    with servers.site("gfal2") as site, slowed(site.url, SLOW.rate_bps or 0.0) as url:
+        up = Way(carrier, near, site.folder, f"{near}/", url)
+        yield up if carrier.endswith("up") else Way(carrier, site.folder, near, url, f"{near}/")
 
 
 @contextlib.contextmanager
@@ -184,7 +180,6 @@ def way(
         bucket = buckets_of(request.getfixturevalue(OVER_S3[kind]), monkeypatch)
         opened: contextlib.AbstractContextManager[Way] = over_s3(carrier, tmp_path / "near", bucket)
     elif carrier in BY_GFAL:
-        find_peer(GFAL)
         opened = by_gfal(carrier, tmp_path / "near", web_servers)
     elif carrier in (*WEB, *RELAYS_OF_WEB):
         opened = over_http(carrier, tmp_path / "near", web_servers)

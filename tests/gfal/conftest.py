@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from install_peers import find_peer
+from install_peers import GFAL, find_peer
 from sites import Site, grid_site
 from web.servers.xrootd import XrootdSite
 from web.shared_servers import SharedServers, in_its_world
 
 import mpx as api
 
-GFAL = "/usr/share/doc/python3-gfal2"
 OpenServer = Callable[[str], contextlib.AbstractContextManager[Site]]
 SERVERS = (
     "nginx",

@@ -4,9 +4,18 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from typing import Self
 
 BLOCK_BYTES = 16384
+
+
+@contextlib.contextmanager
+def slowed(url: str, rate_bps: float) -> Iterator[str]:
+    """The URL by which a server is reached over such a path."""
+    port = int(url.split(":")[2].split("/")[0])
+    with SlowPath(port, rate_bps) as path:
+        yield url.replace(f":{port}", f":{path.port}")
 
 
 class SlowPath:

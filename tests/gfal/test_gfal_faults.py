@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from gfal.slow_path import SlowPath
+from gfal.slow_path import SlowPath, slowed
 from mpx_command import copied, refused, running
 from sites import Site, make
 from web.servers.scripted import scripted_site
@@ -32,11 +32,9 @@ BINDING = "/usr/lib/python3/dist-packages/gfal2.*.so"
 @pytest.fixture
 def slow(open_server: Open) -> Iterator[Site]:
     """A server at the end of a slow path."""
-    with open_server("apache") as site:
-        port = int(site.url.split(":")[2].split("/")[0])
-        with SlowPath(port, SLOW_BPS) as proxy:
-            site.url = site.url.replace(f":{port}", f":{proxy.port}")
-            yield site
+    with open_server("apache") as site, slowed(site.url, SLOW_BPS) as url:
+        site.url = url
+        yield site
 
 
 def with_gfal(pid: int) -> list[int]:

@@ -8,10 +8,9 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
-from gfal.conftest import GFAL
 from gfal.fake_srm import FakeSrm
 from grids import shared_grid
-from install_peers import find_peer
+from install_peers import GFAL, find_peer
 from interop.trees import names
 from sites import grid_site, make
 from web.servers.moto import moto_site

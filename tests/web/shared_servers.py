@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from install_peers import GFAL, find_peer
 from sites import Site
 from web.servers.apache import apache_site
 from web.servers.nginx import nginx_site
@@ -113,6 +114,8 @@ class SharedServers:
     @contextlib.contextmanager
     def site(self, name: str) -> Iterator[Site]:
         """A new folder of that server, which a user with its credentials works in; see in_its_world."""
+        if name == "gfal2":
+            find_peer(GFAL)
         server = self.get(OTHER_WAYS.get(name, name))
         by_root = server.root_url if name == "root" and isinstance(server, XrootdSite) else ""
         url = f"gfal2+{server.url}" if name == "gfal2" else by_root or server.url

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-VARIABLE = "MPX_GFAL"  # of its environment, as arguments are shown to everybody
+VARIABLE = "GFAL_TOLD_BY_MPX"  # of its environment, as arguments are shown to everybody
 WATCHED_S = 0.5  # for how long who asks about a copy waits for its end
 
 
