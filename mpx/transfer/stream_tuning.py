@@ -24,6 +24,7 @@ class StreamTuning:
         """`first`: what paths begin with that no tuner decides on."""
         self._carrier, self._controls, self._tuners = carrier, controls, tuners
         self._first = {decision.path: decision for decision in first}
+        self._asked: dict[str, int] = {}
 
     def begin(self, samples: Mapping[str, Sample]) -> Sequence[Decision]:
         """Set the numbers to begin with; a tuner has its own first word."""
@@ -62,7 +63,12 @@ class StreamTuning:
         """Whether a tuner lets one chunk through at a time, so that it has to be asked to the end."""
         return any(control.gate.is_used for control in self._controls.values())
 
+    def asked(self, path: str) -> int:
+        """Return how many streams a path is to have."""
+        return self._asked.get(path, 1)
+
     def _act(self, decision: Decision) -> None:
+        self._asked[decision.path] = decision.streams
         if decision.barrier:
             self._carrier.renew_streams(decision.path)
         self._carrier.set_streams(decision.path, decision.streams)
