@@ -100,6 +100,8 @@ class RandomLosses:
         return sample
 
     def _back(self, now_s: float, sample: Sample, rtt_s: float) -> Switch | None:
+        if sample.streams > self._most(sample):
+            return self._ask(self._first, "there is work for more streams again")
         if sample.queue_s is None or sample.queue_s <= LONG_QUEUE * rtt_s:
             self._queue_since_s = None
             return None

@@ -93,6 +93,16 @@ def test_several_streams_switch_where_there_is_no_work_for_more(
     assert (found is not None) == switches
 
 
+def test_more_streams_than_may_have_bbr_go_back() -> None:
+    """Further files were found as the last parts of the first one were under way."""
+    decider = RandomLosses(CUBIC, share=4, most_streams=256)
+    assert first_switch(decider, several(10, 1 << 24), asked=24) is not None
+    decider.switched(20.0, BBR)
+    assert first_switch(decider, several(10, 1 << 24), 20.0, asked=24) is None
+    found = first_switch(decider, several(10, 1 << 30), 40.0, asked=24)
+    assert found is not None and found[1].congestion == CUBIC
+
+
 def test_streams_that_are_opening_are_waited_for() -> None:
     decider = RandomLosses(CUBIC, share=4, most_streams=256)
     opening = [replace(sample, changing=True) for sample in several(4, 1 << 30)]
