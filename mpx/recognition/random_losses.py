@@ -48,10 +48,10 @@ class RandomLosses:
         self._asked: str | None = None  # what was returned, until the caller says what came of it
         self._is_ours = False  # what is used now was asked for here
 
-    def observe(self, now_s: float, sample: Sample, asked: int) -> Switch | None:
+    def observe(self, now_s: float, sample: Sample, wanted: int) -> Switch | None:
         """Take what has moved up to now; return a switch if one is due. The caller then calls `switched`.
 
-        `asked`: how many streams there are to be.
+        `wanted`: how many streams there would be if all came that were asked for.
         """
         self._note_best(now_s, sample)
         counted = self._counted or self._count_from(sample)
@@ -61,7 +61,7 @@ class RandomLosses:
         rtt_s = sample.rtt_s or 0.0
         self._looks += 1
         self._filled += (sample.queue_s or 0.0) > SHORT_QUEUE.at(rtt_s)
-        if sample.changing or not (self._is_short_of_streams or sample.streams < FEWER * asked):
+        if sample.changing or not (self._is_short_of_streams or sample.streams < FEWER * wanted):
             self._grew_s = now_s
         if now_s < self._began_s + STARTS.at(rtt_s):
             return None

@@ -74,17 +74,18 @@ class Background:
         """The name of the mix that was read lately; None where there is no reading."""
         return self._monitor.lately if self._monitor is not None and self._is_read else None
 
-    def observe(self, now_s: float, sample: Sample, lasts_s: float, asked: int) -> Iterator[Reaction]:
+    def observe(self, now_s: float, sample: Sample, lasts_s: float, wanted: int) -> Iterator[Reaction]:
         """Take what has moved up to now (monotonic clock); act, and yield what was done.
 
-        `lasts_s`: for how long there is work at the present rate. `asked`: how many streams there are to be.
+        `lasts_s`: for how long there is work at the present rate. `wanted`: how many streams there would be
+        if all came that were asked for.
         """
         if self._moving_s is None and sample.arrived_bytes:
             self._moving_s = now_s
         if self._scavenger is not None and lasts_s >= ENDING_S:
             yield from self._yield(self._scavenger, now_s, sample)
         if self._losses is not None and lasts_s >= LAST_PARTS_S:
-            yield from self._by_losses(self._losses, now_s, sample, asked)
+            yield from self._by_losses(self._losses, now_s, sample, wanted)
         self._is_read = lasts_s >= WORTH_A_SWITCH_S
         if self._is_read:
             if self._begin_monitor and self._moving_s is not None and now_s >= self._moving_s + LONG_S:
@@ -101,10 +102,10 @@ class Background:
             yield Reaction(news)
 
     def _by_losses(
-        self, losses: RandomLosses, now_s: float, sample: Sample, asked: int
+        self, losses: RandomLosses, now_s: float, sample: Sample, wanted: int
     ) -> Iterator[Reaction]:
         """Switch the streams where losses are random, or a queue shows that they are not alone."""
-        if switch := losses.observe(now_s, sample, asked):
+        if switch := losses.observe(now_s, sample, wanted):
             yield from self._switch(switch, losses, now_s, " although losses are random")
 
     def _select(self, monitor: "BackgroundMonitor", now_s: float, sample: Sample) -> Iterator[Reaction]:

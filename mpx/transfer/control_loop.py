@@ -141,7 +141,7 @@ class ControlLoop:
         for path, background in self._backgrounds.items():
             if path in self._paths.lost:
                 continue
-            for reaction in background.observe(at_s, samples[path], lasts_s, self._tuning.asked(path)):
+            for reaction in background.observe(at_s, samples[path], lasts_s, self._tuning.wanted(path)):
                 if reaction.is_switch:
                     self._tuning.disturbed(now_s, path)
                 self._record(now_s, Decision(path, samples[path].streams, reaction.reason), samples[path])
