@@ -59,7 +59,7 @@ def carrier_between(
         return ThirdPartyCarrier(servers, context)
     from mpx.engine.relay_carrier import RelayCarrier
 
-    from_where = _relay_source(source, opened[0], context, shared[0])
+    from_where = _relay_source(source, opened[0], context, shared[0], parts=parts)
     to_where = _relay_sink(destination, opened[1], context, shared[1], mode_e=mode_e, parts=parts)
     return RelayCarrier(from_where, to_where, context, parts=parts)
 
@@ -69,6 +69,8 @@ def _relay_source(
     session: SessionOptions,
     context: CarrierContext,
     shared: SharedConnections | None,
+    *,
+    parts: bool,
 ) -> "Callable[[], RelaySource]":
     """Return what makes a source of a relay."""
     if source.scheme in BY_HTTP:
@@ -76,7 +78,8 @@ def _relay_source(
         from mpx.endpoints.web.relay_source import WebRelaySource
 
         web = as_web(shared)
-        return partial(WebRelaySource, web, context, Answers(web, context), web.pipelining)
+        answers = Answers(web, context, whole_files=not parts)
+        return partial(WebRelaySource, web, context, answers, web.pipelining)
     if shared is not None:
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
 

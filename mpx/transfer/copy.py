@@ -43,6 +43,7 @@ from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.told_apart import told_apart
 from mpx.transfer.transport import Transport, choose_transport
 from mpx.transfer.wiring import Attempt
 from mpx.units import counted, format_duration
@@ -83,7 +84,8 @@ def copy(
         both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
         raise UsageError(f"{both}: there must be one for each")
     places = [parse_location(name).absolute() for name in (*names, os.fspath(destination))]
-    run = Copy(places[:-1], places[-1], options or CopyOptions(), cancel or threading.Event())
+    told = told_apart(places[:-1], targets)
+    run = Copy(told, places[-1], options or CopyOptions(), cancel or threading.Event())
     return run.run(targets, on_begun, on_progress, on_rehearsed)
 
 

@@ -67,10 +67,13 @@ def check_told_apart(places: Iterable[Location]) -> None:
     for place in places:
         other = known.setdefault((place.endpoint, place.name), place)
         if (other.query, other.path) != (place.query, place.path):
-            raise UsageError(
-                f"{other} and {place} are of one name, {quoted(place.name)}, by which a copy could not tell "
-                "them apart; copy them by two commands"
-            )
+            alike = f"{other} and {place} are of one name, {quoted(place.name)}"
+            if other.path == place.path:
+                raise UsageError(
+                    f"{alike}; name each at the destination, in a list with a tab before the name: "
+                    f"printf '%s\\t%s\\n' '{other}' NAME1 '{place}' NAME2 | mpx copy --from-file - DST"
+                )
+            raise UsageError(f"{alike}, by which a copy could not tell them apart; copy them by two commands")
 
 
 def check_options(

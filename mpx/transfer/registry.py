@@ -126,6 +126,7 @@ def shared_connections(
         asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
         partial_prefix=options.partial_prefix,
         rate_bps=options.rate_bps,
+        only_new=options.overwrite == "never",
         replaces_unseen=options.overwrite != "never",
         stop=stop,
     )

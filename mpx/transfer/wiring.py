@@ -145,7 +145,13 @@ class Attempt:
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"
             report.note(f"--tuner {options.tuner} does not search: {kept}")
-        timeline = Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done)
+        timeline = Timeline(
+            report,
+            self._queue,
+            on_progress,
+            what_is_done=self._what_is_done,
+            fails=lambda: bool(self._events.reconnecting.latest[1]),
+        )
         expiry = Expiry(lambda: ends.admission, report.note)
 
         def measured(now_s: float, samples: Mapping[str, Sample]) -> None:
@@ -223,7 +229,8 @@ class Attempt:
         retries, timeout = self._options.retries, format_duration(self._options.timeout_s)
         attempt, why = self._events.reconnecting.latest
         if attempt:
-            return f"{why or 'reconnecting'}, attempt {attempt} of {retries}"
+            doing = f"{why}; trying again" if why else "reconnecting"
+            return f"{doing}, attempt {attempt} of {retries}"
         return f"waiting, for {timeout} at most (--timeout)"
 
     def _journal_the_rest(self) -> None:
