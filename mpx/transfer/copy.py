@@ -22,6 +22,7 @@ from mpx.errors import (
 from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
+from mpx.told_apart import told_apart
 from mpx.transfer.between_servers import after_refusal, choose_between
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.destination_lookup import are_there
@@ -37,13 +38,13 @@ from mpx.transfer.fallback import (
     without_streams,
 )
 from mpx.transfer.journal import Journal
+from mpx.transfer.local_collection import in_collection
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
-from mpx.transfer.told_apart import told_apart
 from mpx.transfer.transport import Transport, choose_transport
 from mpx.transfer.wiring import Attempt
 from mpx.units import counted, format_duration
@@ -102,7 +103,7 @@ class Copy:
     ) -> None:
         """Places are absolute. `early`: what was begun for it before."""
         self.options = options
-        self.sources, self.destination = sources, destination
+        self.sources, self.destination = in_collection(sources, destination, options)
         self.early = early
         self.report = Report(
             " ".join(map(str, self.sources)),

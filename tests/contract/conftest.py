@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from globus.globus_site import globus_site
 from sites import SITES, Site, opened
 from web.shared_servers import SharedServers
 
@@ -14,7 +15,7 @@ THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
 # XRootD 5.5 has stopped answering under this once, which is not understood.
 BY_ROOT = pytest.param("root", marks=pytest.mark.long)
-THAT_CHANGE = (*SITES, *WITH_DAV, BY_ROOT)
+THAT_CHANGE = (*SITES, *WITH_DAV, BY_ROOT, "globus")
 
 
 OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]
@@ -22,7 +23,12 @@ OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]
 
 @pytest.fixture
 def open_site(tmp_path: Path, web_servers: SharedServers) -> OpenSite:
-    return lambda name: opened(name, tmp_path) if name in SITES else web_servers.site(name)
+    def open_it(name: str) -> contextlib.AbstractContextManager[Site]:
+        if name == "globus":
+            return globus_site(tmp_path / "collection")
+        return opened(name, tmp_path) if name in SITES else web_servers.site(name)
+
+    return open_it
 
 
 @pytest.fixture(params=(*THAT_CHANGE, "https archive"))
