@@ -1,4 +1,4 @@
-"""What the service tells of files and tasks, read; nonsense is never believed, and no text breaks the reading."""
+"""What the service tells of files and tasks, read: nonsense is not believed, and no text breaks reading."""
 
 from typing import Any
 
