@@ -1,4 +1,4 @@
-"""What the service tells of files and tasks, read: nonsense is not believed, and no text breaks reading."""
+"""What the service tells of files and tasks, read: nonsense is not believed, no text breaks the reading."""
 
 from typing import Any
 
