@@ -81,9 +81,10 @@ class S3Access(WebAccess):
     def looks_before(self) -> bool:
         """Whether an object is to be looked for right before another is stored, as it is not to be replaced.
 
-        AWS is known to heed conditions; others may ignore them.
+        AWS is known to heed conditions, or to say that it knows none (of copies); others may ignore them.
         """
-        return self.options.only_new and not _AWS.search(self.origin.host)
+        heeds = self.takes_conditions and _AWS.search(self.origin.host)
+        return self.options.only_new and not heeds
 
     @property
     def server_url(self) -> str:

@@ -1,5 +1,6 @@
 """The end of an upload in parts: completed, which makes the object appear, or aborted."""
 
+import contextlib
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
@@ -12,6 +13,7 @@ from mpx.endpoints.s3.stored_sums import (
     crc32_text,
     is_composite,
     is_whole_crc32,
+    md5_of,
     whole_crc32,
 )
 from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload
@@ -19,7 +21,7 @@ from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.whole_number import read_size
-from mpx.errors import ConnectionLost, DestinationError, IntegrityError, IsThere
+from mpx.errors import ConnectionLost, DestinationError, IntegrityError, IsThere, MpxError
 from mpx.report import OnNote, Severity
 
 NO_SUM = "unverified: the server tells no checksum of objects that are stored in parts"
@@ -149,6 +151,10 @@ def _is_completed(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> b
         return False
     expected = composite_etag(ready.parts)
     if expected and reply.header("ETag").strip('"').lower() == expected:
+        return True
+    if ready.md5 and md5_of(reply) == ready.md5:  # by an attempt before, in one piece: the parts are left
+        with contextlib.suppress(MpxError):
+            abort(questions, ready.begun)
         return True
     crc32 = crc32_of(reply)
     if crc32 is not None and all(part.md5 for part in ready.parts):  # else our bytes are not known

@@ -84,18 +84,17 @@ class S3UploadWorker(WebWorker):
         try:
             if not file.is_claimed:
                 self.do(work)
-        except (ConnectionLost, TransferTimeout):
-            if not (isinstance(work, SendPart) and work.parted.has(work.number)):
-                raise
-            self.drop()  # another worker has stored it meanwhile
         except (Interrupted, NoSpace):
             raise
         except MpxError as error:
-            if error.exit_code == MpxError.exit_code:
+            is_stored = isinstance(work, SendPart) and work.parted.has(work.number)  # by another worker
+            is_lost = isinstance(error, (ConnectionLost, TransferTimeout))
+            if error.exit_code == MpxError.exit_code or (is_lost and not is_stored):
                 raise
             self.drop()
-            self._scheduler.give_up(file, error)
-            return
+            if not is_stored:
+                self._scheduler.give_up(file, error)
+                return
         finally:
             if isinstance(work, SendPart):
                 self._scheduler.part_ended(work)
