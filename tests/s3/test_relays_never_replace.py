@@ -80,16 +80,3 @@ def test_ours_are_known_again(
     assert isinstance(outcome, mpx.Report), outcome
     assert scripted.objects == {name.lstrip("/"): data for name, data in FILES.items()}
     assert scripted.count("begin") == scripted.count("abort")
-
-
-def test_an_empty_one_replaces_none(source: ScriptedHttp, scripted: ScriptedS3) -> None:
-    source.files["/folder/b"] = b""
-
-    def fetched(exchange: Exchange) -> HttpAnswer:
-        if scripted.count("PUT") == 0:
-            scripted.objects["folder/b"] = THEIRS
-        return exchange.usual()
-
-    source.script = {"GET": fetched}
-    assert isinstance(passed(source), MpxError)
-    assert scripted.objects["folder/b"] == THEIRS

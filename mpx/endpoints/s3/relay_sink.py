@@ -22,7 +22,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.engine.relay import Pull, Relayed
-from mpx.errors import DestinationError, IsThere
+from mpx.errors import DestinationError
 
 
 class S3RelaySink(WebRelaySink):
@@ -39,7 +39,6 @@ class S3RelaySink(WebRelaySink):
         """See RelaySink."""
         file, self._ready = piece.file, None
         if not (file.is_streamed or file.size_bytes):
-            self._check_free(file)
             return super().store(piece, pull, is_whole=is_whole)
         note = self._context.supervisor.note
         discard(self._questions, file.partial, note)
@@ -62,14 +61,6 @@ class S3RelaySink(WebRelaySink):
             return
         super().finish(piece, is_whole=is_whole)
         self._keep(piece.file, piece.file.size_bytes)
-
-    def _check_free(self, file: FileTransfer) -> None:
-        """Raise IsThere where an object has the name of an empty file that is to replace none."""
-        if not self._s3.looks_before:
-            return
-        reply, _, url = self._questions.ask("HEAD", file.final)
-        if is_success(reply) and reply.told_bytes:
-            raise IsThere(str(url))
 
     def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
         """See RelaySink. What stays in hand is carried alone, and refused then where a name is taken."""
