@@ -125,6 +125,29 @@ def test_an_answer_that_is_lost_is_not_taken_for_an_object_of_others(
     assert lost and scripted.objects[KEY] == data
 
 
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("what", ["HEAD", "complete"])
+def test_an_object_of_others_that_is_as_long(what: str, scripted: ScriptedS3, tmp_path: Path) -> None:
+    """Of a server that tells no checksum: it is not taken for ours, which nobody has stored yet."""
+    theirs = bytes(len(IN_PARTS))
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.what == what and scripted.count("part") == 3:
+            if what == "HEAD" and scripted.asked[-2].what != "HEAD":
+                return None  # what is there before the first try
+            scripted.objects.setdefault(KEY, theirs)
+        return heeding(scripted, asked)
+
+    def opaque(asked: Asked, told: Answer) -> Answer:
+        status, headers, body = told
+        return status, {**headers, "ETag": f'"of {len(scripted.asked)}"'} if "ETag" in headers else headers, body
+
+    scripted.instead, scripted.after = answer, opaque
+    outcome = to_server(tmp_path, IN_PARTS)
+    assert outcome.code == 4, outcome
+    assert scripted.objects[KEY] == theirs
+
+
 @pytest.mark.usefixtures("least_parts")
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("how", ["upload", "copy"])

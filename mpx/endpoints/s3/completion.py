@@ -92,9 +92,10 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     crc32 = crc32_text(whole_crc32(parts))
     headers = {"x-amz-checksum-crc32": crc32, "x-amz-checksum-type": "FULL_OBJECT"} if ready.has_crc32 else {}
     uploads = questions.access.uploads
-    if not (ready.has_crc32 or _have_md5s(ready)) and uploads.before(begun.upload_id) is None:
+    before = uploads.before(begun.upload_id)  # None too at the first attempt, so that nothing there is ours
+    if not (ready.has_crc32 or _have_md5s(ready)) and before is None:
         uploads.had_before(begun.upload_id, _what_is_there(questions.ask("HEAD", begun.name)[0]))
-    if questions.access.looks_before and _is_there(questions, ready, note):
+    if questions.access.looks_before and _is_there(questions, ready, before, note):
         return
     patience_s = questions.access.options.timeout_s + ready.size_bytes * 8 / STORED_BPS
     with questions.dialogue.patient(patience_s):  # some servers put the parts together first
@@ -102,12 +103,12 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
             "POST", begun.name, {"uploadId": begun.upload_id}, headers, _body(ready)
         )
     is_gone = reply.status in MISSING or S3Error(content).code == NO_UPLOAD
-    if is_gone and _is_completed(questions, ready, note):
+    if is_gone and _is_completed(questions, ready, uploads.before(begun.upload_id), note):
         return  # an answer before this one was lost
     expected = composite_etag(parts)
     if not is_success(reply):
         error = questions.refused(reply, content, url, "store")
-        if isinstance(error, IsThere) and _is_completed(questions, ready, note):
+        if isinstance(error, IsThere) and _is_completed(questions, ready, before, note):
             return
         raise error
     told = questions.read(reply, content, url, "store").fields
@@ -131,20 +132,24 @@ def _have_md5s(ready: ReadyUpload) -> bool:
     return all(part.etag.strip('"').lower() == part.md5.hex() for part in ready.parts)
 
 
-def _is_there(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:
-    """Tell whether an upload was completed before; raises IsThere for another object, which is to stay."""
+def _is_there(questions: S3Questions, ready: ReadyUpload, before: str | None, note: OnNote) -> bool:
+    """Tell whether an upload was completed by an attempt before; see _is_completed.
+
+    Raises IsThere for another object, which is to stay.
+    """
     reply, _, url = questions.ask("HEAD", ready.begun.name)
     if not is_success(reply):
         return False
-    if not _is_completed(questions, ready, note):
+    if not _is_completed(questions, ready, before, note):
         raise IsThere(str(url))
     return True
 
 
-def _is_completed(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:
-    """Tell whether an object is what an upload was to make, which the server has no more.
+def _is_completed(questions: S3Questions, ready: ReadyUpload, before: str | None, note: OnNote) -> bool:
+    """Tell whether an object is what an upload was to make, by an attempt whose answer was lost.
 
-    By its size and a checksum; where the server tells none, what is there has to have come since we asked.
+    By its size and a checksum; where the server tells none, it has to be another one than what was there
+    `before` the first attempt (None: not known).
     """
     reply, _, _ = questions.ask("HEAD", ready.begun.name, headers={"x-amz-checksum-mode": "ENABLED"})
     if not is_success(reply) or reply.told_bytes != ready.size_bytes:
@@ -159,7 +164,6 @@ def _is_completed(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> b
     crc32 = crc32_of(reply)
     if crc32 is not None and all(part.md5 for part in ready.parts):  # else our bytes are not known
         return crc32 == f"{whole_crc32(ready.parts):08x}"
-    before = questions.access.uploads.before(ready.begun.upload_id)
     if before in (None, _what_is_there(reply)):
         return False
     note(NO_SUM, Severity.WARNING)
