@@ -125,6 +125,30 @@ def test_an_answer_that_is_lost_is_not_taken_for_an_object_of_others(
     assert lost and scripted.objects[KEY] == data
 
 
+def test_an_answer_is_lost_where_tags_are_no_checksums(scripted: ScriptedS3, tmp_path: Path) -> None:
+    """As of objects that are encrypted with a key of the user: by the checksum that was sent with them."""
+    stored: list[str] = []
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.method == "PUT" and not stored:
+            stored.append(asked.headers["x-amz-checksum-crc32"])
+            scripted._answer(asked)
+            raise ResetInstead
+        return heeding(scripted, asked)
+
+    def tell_sum(asked: Asked, told: Answer) -> Answer:
+        status, headers, body = told
+        if not (asked.what == "HEAD" and status == 200):
+            return told
+        wants_sums = "x-amz-checksum-mode" in asked.headers
+        sums = {"x-amz-checksum-crc32": stored[0], "x-amz-checksum-type": "FULL_OBJECT"} if wants_sums else {}
+        return status, {**headers, "ETag": '"opaque"', **sums}, body
+
+    scripted.instead, scripted.after = answer, tell_sum
+    assert to_server(tmp_path, b"new").code == 0
+    assert stored and scripted.objects[KEY] == b"new"
+
+
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("what", ["HEAD", "complete"])
 def test_an_object_of_others_that_is_as_long(what: str, scripted: ScriptedS3, tmp_path: Path) -> None:
@@ -140,7 +164,8 @@ def test_an_object_of_others_that_is_as_long(what: str, scripted: ScriptedS3, tm
 
     def opaque(asked: Asked, told: Answer) -> Answer:
         status, headers, body = told
-        return status, {**headers, "ETag": f'"of {len(scripted.asked)}"'} if "ETag" in headers else headers, body
+        tag = {"ETag": f'"of {len(scripted.asked)}"'} if "ETag" in headers else {}
+        return status, {**headers, **tag}, body
 
     scripted.instead, scripted.after = answer, opaque
     outcome = to_server(tmp_path, IN_PARTS)

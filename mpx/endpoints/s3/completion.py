@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 from mpx.endpoints.s3.questions import Query, S3Questions
 from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.stored_sums import (
+    TELL_SUMS,
     composite_etag,
     crc32_hex,
     crc32_of,
@@ -151,7 +152,7 @@ def _is_completed(questions: S3Questions, ready: ReadyUpload, before: str | None
     By its size and a checksum; where the server tells none, it has to be another one than what was there
     `before` the first attempt (None: not known).
     """
-    reply, _, _ = questions.ask("HEAD", ready.begun.name, headers={"x-amz-checksum-mode": "ENABLED"})
+    reply, _, _ = questions.ask("HEAD", ready.begun.name, headers=TELL_SUMS)
     if not is_success(reply) or reply.told_bytes != ready.size_bytes:
         return False
     expected = composite_etag(ready.parts)
