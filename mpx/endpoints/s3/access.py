@@ -142,7 +142,7 @@ class S3Access(WebAccess):
             if self.takes_conditions and refusals.is_unknown(reply, body):
                 self.takes_conditions = False
                 return ConnectionLost(f"{url.origin} takes no conditions (If-None-Match); asked without")
-            if refusals.is_not_met(reply, body):
+            if refusals.is_not_met(reply, body) and not _is_part(url):  # which is never told to be new
                 return IsThere(f"{url.origin}{url.path}")
         help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin, reply)
         found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
@@ -167,8 +167,16 @@ class S3Access(WebAccess):
 
 def _makes_object(method: str, url: WebUrl) -> bool:
     """Tell whether a request has an object appear: no part of one, nor the beginning of an upload."""
-    query = parse_qs(urlsplit(url.target).query, keep_blank_values=True)
+    query = _query(url)
     return (method == "PUT" and not query) or (method == "POST" and "uploadId" in query)
+
+
+def _is_part(url: WebUrl) -> bool:
+    return "partNumber" in _query(url)
+
+
+def _query(url: WebUrl) -> Mapping[str, list[str]]:
+    return parse_qs(urlsplit(url.target).query, keep_blank_values=True)
 
 
 def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:
