@@ -3,11 +3,14 @@
 from collections import deque
 from types import SimpleNamespace
 
+import pytest
 from unit.made_up_context import a_context, a_file
 
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.two_servers.pair_worker import PairWorker
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
+from mpx.endpoints.ftp.two_servers.session_pair import SessionPair
+from mpx.endpoints.ftp.wire import Reply
 from mpx.engine.file_transfer import SMALL_FILE_BYTES
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.errors import ConnectionLost
@@ -35,3 +38,34 @@ def test_others_get_nothing_that_the_receiver_may_store_still() -> None:
     assert list(lost.files) == [file]
     assert left_at_close == [0]
     assert file.todo_bytes == SIZE
+
+
+@pytest.mark.parametrize(
+    ("is_stored", "has_begun", "waits"),
+    [
+        ([False], [True], True),
+        ([False], [False], False),
+        ([True], [True], False),
+        ([True, False], [True, True], True),  # the next one, behind a refusal
+    ],
+)
+def test_the_receiver_is_left_once_it_has_ended_what_has_begun(
+    is_stored: list[bool], has_begun: list[bool], waits: bool
+) -> None:
+    said: list[str] = []
+
+    def poll_reply(_: float) -> Reply:
+        said.append("waited")
+        return Reply(426, ("cut",))
+
+    stop = SimpleNamespace(stop=lambda: False)
+    receiver = SimpleNamespace(is_aborted=False, features={}, options=stop, tickets=None)
+    receiver.poll_reply, receiver.close = poll_reply, lambda: said.append("closed")
+    sender = SimpleNamespace(close=lambda: said.append("sender closed"))
+    pair = SessionPair(sender, receiver, mode_e=True, marked=lambda _, __: None)  # type: ignore[arg-type]
+    for stored, begun in zip(is_stored, has_begun, strict=True):
+        transfer = PairedTransfer(Piece(a_file(SIZE), 0, SIZE), parts=True)
+        transfer.has_begun, transfer.stored = begun, Reply(552, ("no",)) if stored else None
+        pair.transfers.append(transfer)
+    pair.close()
+    assert said == ["sender closed", *(["waited"] if waits else []), "closed"]
