@@ -65,17 +65,20 @@ def test_a_server_that_heeds_the_condition(
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("data", [b"new", IN_PARTS], ids=["one request", "parts"])
-@pytest.mark.parametrize("how", ["refuses", "AWS refuses", "ignores"])
+@pytest.mark.parametrize("how", ["refuses", "AWS refuses", "takes it for an error", "ignores"])
 def test_a_server_that_knows_no_condition(
     how: str, data: bytes, scripted: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked again without, and what is there is looked for before."""
     refuses = how != "ignores"
+    refusal = error(501, "NotImplemented")
+    if how == "takes it for an error":
+        refusal = error(400, "InvalidArgument", "the header if-none-match is not supported")
     if how == "AWS refuses":  # as it did for copies; it ignores none
         monkeypatch.setattr(access, "_AWS", re.compile(""))
 
     def answer(asked: Asked) -> Answer | None:
-        return error(501, "NotImplemented") if refuses and "if-none-match" in asked.headers else None
+        return refusal if refuses and "if-none-match" in asked.headers else None
 
     scripted.instead = answer
     assert to_server(tmp_path, data).code == 0

@@ -25,7 +25,8 @@ from mpx.errors import ConnectionLost, DestinationError, IsThere, MpxError, Usag
 from mpx.location import Location
 from mpx.report import OnNote, no_note
 
-_ONLY_NEW = {"If-None-Match": "*"}
+_CONDITION = "If-None-Match"
+_ONLY_NEW = {_CONDITION: "*"}
 _USUAL_PORTS = {"https": 443, "http": 80}
 _NOT_IN_URLS = re.compile(r"[^\x21-\x7e]")
 _REGION = re.compile("[a-z][a-z0-9-]{0,30}[a-z0-9]")
@@ -139,9 +140,9 @@ class S3Access(WebAccess):
                 f"{url.origin} does not {what} {url.path}: expired credentials, now renewed"
             )
         if self.options.only_new and kind is DestinationError:
-            if self.takes_conditions and refusals.is_unknown(reply, body):
+            if self.takes_conditions and refusals.is_unknown(reply, body, _CONDITION):
                 self.takes_conditions = False
-                return ConnectionLost(f"{url.origin} takes no conditions (If-None-Match); asked without")
+                return ConnectionLost(f"{url.origin} takes no conditions ({_CONDITION}); asked without")
             if refusals.is_not_met(reply, body) and not _is_part(url):  # which is never told to be new
                 return IsThere(f"{url.origin}{url.path}")
         help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin, reply)
