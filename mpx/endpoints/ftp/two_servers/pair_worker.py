@@ -123,8 +123,7 @@ class PairWorker(SessionWorker):
         progressed = self._landed_bytes > self._before_bytes
         self._before_bytes = self._landed_bytes
         self.ahead.goodput = 0.0
-        self._return(self._transfers, trusted=1)
-        self.drop()
+        self._drop_and_return()
         return Lost(files, progressed)
 
     def isolate(self) -> None:
@@ -152,6 +151,12 @@ class PairWorker(SessionWorker):
                 self._scheduler.give_back(file, each.start, each.end)
             else:
                 self.context.queue.put_again(file)
+
+    def _drop_and_return(self) -> None:
+        """Have others carry what is under way, once the receiver of this pair stores no more of it."""
+        transfers = self._transfers
+        self.drop()
+        self._return(transfers, trusted=1)
 
     # --- feeding -------------------------------------------------------------------------------------
 
@@ -243,8 +248,7 @@ class PairWorker(SessionWorker):
         arrived = max(transfer.marked.size, transfer.told_bytes if pair.are_kept else 0)
         # Servers of ours always tell of all; of others nothing may be known.
         if not file.is_streamed and arrived < transfer.size_bytes and (arrived or pair.are_kept):
-            self._return(self._transfers, trusted=1)
-            self.drop()  # there may be no other session
+            self._drop_and_return()  # there may be no other session
             if error := self._change_of(file):
                 self._scheduler.give_up(file, error)
             raise ConnectionLost(
@@ -332,8 +336,7 @@ class PairWorker(SessionWorker):
         transfer = pair.transfers[0]
         if self._is_late(pair):
             self._next_s, self._left_early = time.monotonic() + STANDS_BACK_S, self._left_early + 1
-            self._return(self._transfers, trusted=1)
-            self.drop()
+            self._drop_and_return()
             return
         if not self._servers.mode_e and self._watch.is_to_be_observed:
             self._observe(transfer)
