@@ -146,13 +146,7 @@ def without_mode_e(line: bytes) -> bytes:
     return line.replace(b"MODE E", b"MODE B")
 
 
-@pytest.fixture(
-    params=[
-        # See BY_ROOT of conftest.py.
-        pytest.param(each, marks=pytest.mark.long) if each.startswith("Root") else each
-        for each in CARRIERS
-    ]
-)
+@pytest.fixture(params=CARRIERS)
 def way(
     request: pytest.FixtureRequest,
     tmp_path: Path,

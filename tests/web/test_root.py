@@ -16,7 +16,6 @@ from web.web_command import mpx_there
 
 import mpx as api
 
-pytestmark = pytest.mark.long  # see BY_ROOT of contract/conftest.py
 SLOW = api.CopyOptions(rate_bps=32e6, streams=2)  # so that something can happen on the way
 SLOW_BYTES = 6_000_001
 
