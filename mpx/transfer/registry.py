@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.sftp.lane_pool import LanePool
     from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
     from mpx.endpoints.web.access import WebAccess
+    from mpx.endpoints.xrootd.lanes import XrootdLanes
 
 BY_HTTP = (*WEB_PORTS, "s3")  # schemes
 
@@ -145,10 +146,11 @@ def shared_connections(
     return WebAccess(location, web, [location, *given], note)
 
 
-def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "SftpLanes":
-    from mpx.endpoints.sftp.program_lanes import ProgramLanes
+def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "XrootdLanes":
     from mpx.endpoints.web.bearer_tokens import BearerTokens
-    from mpx.endpoints.xrootd.process import XrootdOptions, XrootdProcess
+    from mpx.endpoints.xrootd.lanes import XrootdLanes
+    from mpx.endpoints.xrootd.login import XrootdLogin
+    from mpx.endpoints.xrootd.options import XrootdOptions
 
     told = XrootdOptions(
         options.connect_timeout_s,
@@ -158,8 +160,7 @@ def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Sf
         options.key,
         _family(options),
     )
-    tokens = BearerTokens(options.token_files)
-    return ProgramLanes(location.host, lambda: XrootdProcess(location, told, tokens), note)
+    return XrootdLanes(XrootdLogin(location, told, BearerTokens(options.token_files)), note)
 
 
 def log_in_to_probe(
@@ -219,7 +220,7 @@ def endpoint_at(
     if location.scheme in ROOT_PORTS:
         from mpx.endpoints.xrootd.endpoint import XrootdEndpoint
 
-        return XrootdEndpoint(location, as_lanes(shared), lane_options(session), writing=writing)
+        return XrootdEndpoint(location, as_xrootd(shared), lane_options(session), writing=writing)
     if shared is not None:
         from mpx.endpoints.sftp.ssh_files import SshFilesEndpoint
 
@@ -253,6 +254,14 @@ def as_s3(shared: SharedConnections | None) -> "S3Access":
     from mpx.endpoints.s3.access import S3Access
 
     assert isinstance(shared, S3Access)
+    return shared
+
+
+def as_xrootd(shared: SharedConnections | None) -> "XrootdLanes":
+    """Return the processes that reach a server of XRootD."""
+    from mpx.endpoints.xrootd.lanes import XrootdLanes
+
+    assert isinstance(shared, XrootdLanes)
     return shared
 
 

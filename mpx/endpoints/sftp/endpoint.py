@@ -40,8 +40,9 @@ class SftpEndpoint(ABC):
     @property
     def session(self) -> SftpSession:
         """The session, opened when first asked for."""
-        if self._session is not None and self._session.has_ended:
-            self._session.close()
+        session = self._session
+        if session is not None and (session.has_ended or (session.is_outdated and self._listing is None)):
+            session.close()
             self._session = None
         if self._session is None:
             self._session = self._lanes.open(self._options)

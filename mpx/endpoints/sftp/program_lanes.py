@@ -31,7 +31,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
             )
             if spare is None:
                 return self._opened(options)
-            if not spare.has_ended:
+            if not (spare.has_ended or spare.is_outdated):
                 spare.stop = options.stop
                 return spare
             spare.close()

@@ -171,6 +171,11 @@ class SftpSession:
         """Whether it can be used no longer."""
         return self._is_closed or self._process.has_ended
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a new one is to take its place when nothing is under way."""
+        return self._process.is_outdated
+
     def submit(self, asked: Request, then: Then) -> None:
         """Have a request sent, soon or by `pump`, which calls `then` with its answer."""
         wanted = Extended if asked.extension in _TELLING else _ANSWERS.get(asked.kind)

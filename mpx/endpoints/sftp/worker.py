@@ -115,7 +115,7 @@ class SftpWorker(SessionWorker):
         """Take what keeps the session busy for some time."""
         handles = (session.limits.handles or MOST_UNTOLD + HANDLES_LEFT) - HANDLES_LEFT
         most = max(1, min(self._most_files, self._most_open, handles))
-        if len(self._jobs) >= most:
+        if len(self._jobs) >= most or session.is_outdated:
             return
         todo_bytes = sum(job.todo_bytes for job in self._jobs if job.todo)
         while self.target and todo_bytes < self._moving.window_bytes and len(self._jobs) < most:
@@ -249,6 +249,8 @@ class SftpWorker(SessionWorker):
 
     def open_session(self) -> SftpSession:
         """See SessionWorker."""
+        if self._session is not None and self._session.is_outdated and not self._jobs:
+            self.drop()
         if self._session is None:
             session = self._pool.open(self._options)
             self._moving.asked = self._moving.asked_bytes = 0

@@ -6,17 +6,31 @@ from pathlib import PurePosixPath
 
 from mpx.endpoints.sftp.describe import info_of
 from mpx.endpoints.sftp.endpoint import SftpEndpoint
+from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.sftp.wire import Attributes
 from mpx.endpoints.xrootd.capabilities import XROOTD
 from mpx.endpoints.xrootd.file_sums import FileSums
+from mpx.endpoints.xrootd.lanes import XrootdLanes
 from mpx.engine.capabilities import Capabilities, Question
-from mpx.engine.endpoint import FileInfo, Kind, Part
+from mpx.engine.endpoint import FileInfo, Kind, Part, Protection
 from mpx.errors import MpxError, UsageError
+from mpx.location import Location
 from mpx.text import quoted
 
 
 class XrootdEndpoint(SftpEndpoint):
     """See SftpEndpoint."""
+
+    def __init__(
+        self, location: Location, lanes: XrootdLanes, options: LaneOptions, *, writing: bool
+    ) -> None:
+        super().__init__(location, lanes, options, writing=writing)
+        self._admitted = lanes
+
+    @property
+    def protection(self) -> Protection:  # type: ignore[override]  # it is asked anew
+        """See Endpoint."""
+        return Protection(admission=self._admitted.admission)
 
     @property
     def capabilities(self) -> Capabilities:
