@@ -11,7 +11,7 @@ from mpx.endpoints.sftp.describe import info_of
 from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.listing import Listing
 from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
-from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
+from mpx.endpoints.sftp.session import MOST_QUESTIONS, Request, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Names, PacketKind, Reply
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
@@ -48,11 +48,13 @@ class SftpEndpoint(ABC):
             self._session = self._lanes.open(self._options)
         return self._session
 
-    def _ask(self, requests: Sequence[Request]) -> list[Reply]:
+    def _ask(
+        self, requests: Sequence[Request], *, at_once: int = MOST_QUESTIONS, timeout_s: float | None = None
+    ) -> list[Reply]:
         if not requests:
             return []
         try:
-            return self.session.ask(requests)
+            return self.session.ask(requests, at_once=at_once, timeout_s=timeout_s)
         except BaseException:
             self.close()  # its answers may be out of step
             raise

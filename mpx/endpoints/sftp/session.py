@@ -90,6 +90,7 @@ class SftpSession:
         self.closed: Callable[[], None] = lambda: None  # is called once it has been closed
         self._process = process
         self._timeout_s = timeout_s
+        self._patience_s = timeout_s  # what counts now
         self._socket = process.socket
         self._inbox = Inbox()
         self._short = bytearray()  # packets that go out together
@@ -253,8 +254,8 @@ class SftpSession:
         poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
         events = poll.poll(max(0.0, 1000 * wait_s))
         if not events:
-            if wait_s and self._waiting and time.monotonic() - self._moved_s > self._timeout_s:
-                raise TransferTimeout(f"nothing has come from {self.host} for {self._timeout_s:g} s")
+            if wait_s and self._waiting and time.monotonic() - self._moved_s > self._patience_s:
+                raise TransferTimeout(f"nothing has come from {self.host} for {self._patience_s:g} s")
             return
         if events[0][1] & select.POLLOUT:
             self._flush()
@@ -292,11 +293,21 @@ class SftpSession:
     def _lost(self) -> MpxError:
         return self._process.ended()
 
-    def ask(self, requests: Sequence[Request]) -> list[Reply]:
+    def ask(
+        self, requests: Sequence[Request], *, at_once: int = MOST_QUESTIONS, timeout_s: float | None = None
+    ) -> list[Reply]:
         """Send many requests and return their answers, in this order; raises as `pump`.
 
-        Nothing may be under way but what calls no `ask` itself. Data of files are copied.
+        Nothing may be under way but what calls no `ask` itself. Data of files are copied. `at_once`: that are
+        not answered yet; `timeout_s`: for what takes longer than others.
         """
+        self._patience_s = timeout_s or self._timeout_s
+        try:
+            return self._asked(requests, at_once)
+        finally:
+            self._patience_s = self._timeout_s
+
+    def _asked(self, requests: Sequence[Request], at_once: int) -> list[Reply]:
         answers: list[Reply | None] = [None] * len(requests)
         count = 0
 
@@ -308,7 +319,7 @@ class SftpSession:
 
         asked = 0
         while count < len(requests):
-            while asked < len(requests) and self.outstanding < MOST_QUESTIONS:
+            while asked < len(requests) and self.outstanding < at_once:
                 index, asked = asked, asked + 1
                 self.submit(requests[index], partial(keep, index))
             self.pump()

@@ -7,6 +7,7 @@ import stat
 
 from mpx.endpoints.sftp.wire import Attributes, Code, Status
 
+SUM_TIMEOUT_S = 3600  # for the checksum of a file, which may be read from a tape for it
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
 ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
 NO_LOGIN = frozenset({110, 204})  # of the client: TLS was not agreed on, no login was accepted

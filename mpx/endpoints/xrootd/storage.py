@@ -181,7 +181,8 @@ class XrootdStorage:
             self._rename(asked, answer)
             return
         asks = f"{_text(asked.subject)}?cks.type={_text(asked.other)}"
-        self._start(self._server.query, answer, _sum, QueryCode.CHECKSUM, asks)
+        ask = partial(self._server.query, timeout=meaning.SUM_TIMEOUT_S)
+        self._start(ask, answer, _sum, QueryCode.CHECKSUM, asks)
 
     # --- files -----------------------------------------------------------------------------------------
 
