@@ -14,8 +14,8 @@ from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.capabilities import PartsUp
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.shared_connections import SharedConnections
-from mpx.location import WEB_PORTS, Location
-from mpx.transfer.registry import BY_HTTP, as_lanes, as_s3, as_web, lane_options, session_options
+from mpx.location import ROOT_PORTS, WEB_PORTS, Location
+from mpx.transfer.registry import BY_HTTP, as_lanes, as_s3, as_web, as_xrootd, lane_options, session_options
 
 if TYPE_CHECKING:
     from mpx.engine.relay import RelaySink, RelaySource
@@ -46,6 +46,11 @@ def carrier_between(
         webs = as_web(shared[0]), as_web(shared[1])
         return WebThirdPartyCarrier(CopyWay(*webs, way == PULL, streams_each), context)
     stop = context.failure.cancel.is_set
+    if way and destination.scheme in ROOT_PORTS:
+        from mpx.endpoints.xrootd.pair_carrier import XrootdPairCarrier
+
+        told = lane_options(session_options(context.options, stop, pool=pools[1]))
+        return XrootdPairCarrier((as_xrootd(shared[0]), as_xrootd(shared[1])), told, context)
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
     if is_third_party and destination.scheme == "s3":
         from mpx.endpoints.s3.carrier import S3UploadCarrier

@@ -52,7 +52,12 @@ _ANSWERS: dict[PacketKind, type[Reply]] = {
     PacketKind.LSTAT: Described,
     PacketKind.FSTAT: Described,
 }
-_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM)  # extensions that are answered by more than a status
+_TELLING = (
+    wire.LIMITS,
+    wire.STATVFS,
+    wire.CHECKSUM,
+    wire.COPIED,
+)  # extensions that are answered by more than a status
 
 Then = Callable[[Reply], None]
 

@@ -20,6 +20,8 @@ FSYNC = "fsync@openssh.com"
 LIMITS = "limits@openssh.com"
 STATVFS = "statvfs@openssh.com"
 CHECKSUM = "checksum@mpx"  # of a whole file, by name and algorithm: of servers that are programs of ours
+COPY = "copy@mpx"  # to a name there from a URL, where the server reads that itself
+COPIED = "copied@mpx"  # how many bytes of that have come to the name, as u64
 _OF_EXTENSION = {
     POSIX_RENAME: b"1",
     FSYNC: b"1",

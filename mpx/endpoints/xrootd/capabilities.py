@@ -1,6 +1,7 @@
 """What servers of XRootD can, by root:// and by roots://."""
 
-from mpx.engine.capabilities import Capabilities, PartsUp, RangeReads, StreamKind
+from mpx.choices import PULL
+from mpx.engine.capabilities import Capabilities, PartsUp, RangeReads, StreamKind, ThirdParty
 from mpx.options import OF_CAS, OF_WEB_TLS
 
 CHECKSUMS = ("adler32", "md5")  # that sites have them compute
@@ -11,6 +12,7 @@ XROOTD = Capabilities(
     PartsUp.NONE,  # a file is written by one client, and by nobody else meanwhile
     CHECKSUMS,
     (),
+    ThirdParty("XRootD", (PULL,)),
     links=False,
     keeps_times=False,
     is_faithful=False,

@@ -14,6 +14,10 @@ class XrootdLanes(ProgramLanes):
         super().__init__(login.location.host, lambda: XrootdProcess(login), note)
         self._login = login
 
+    def url_of(self, name: str) -> str:
+        """Return a file there, as another server is told."""
+        return f"{self._login.url}{name}"
+
     @property
     def admission(self) -> Admission | None:
         """What lets us in, as far as it says until when."""

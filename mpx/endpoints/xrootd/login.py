@@ -28,6 +28,12 @@ class XrootdLogin:
         self.location, self.options = location, options
         self._tokens, self._environment = tokens, environment
 
+    @property
+    def url(self) -> str:
+        """The server, as the library names it: what follows are names, which begin with a slash."""
+        at = self.location
+        return f"{at.scheme}://{at.user}{'@' if at.user else ''}{at.authority}/"
+
     def secret(self) -> str:
         """Return the token; empty where there is none. Raises as BearerTokens.check."""
         token = self._tokens.check(self.location.host, self.location.port, time.time())

@@ -25,6 +25,15 @@ _CODES = {
 }
 
 
+class Failed:
+    """A status of our own, for what the library raises."""
+
+    ok, code, errno = False, 0, 0
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
 def attributes(size_bytes: int, flags: int, modified_s: int) -> Attributes:
     """Return what is told of a name. XRootD tells no modes but whether it can be written."""
     beside = stat.S_IFCHR if flags & IS_OTHER else stat.S_IFREG

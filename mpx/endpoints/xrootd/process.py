@@ -24,11 +24,10 @@ class XrootdProcess(ChildProcess):
     def __init__(self, login: XrootdLogin) -> None:
         """Raises UsageError where it cannot be started, and as BearerTokens.check."""
         self._login, self._secret, self._looked_s = login, login.secret(), time.monotonic()
-        self._is_outdated, location = False, login.location
-        url = f"{location.scheme}://{location.user}{'@' if location.user else ''}{location.authority}/"
-        words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", url]
+        self._is_outdated = False
+        words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", login.url]
         try:
-            super().__init__(words, location.host, environment(login.options, self._secret, os.environ))
+            super().__init__(words, login.location.host, environment(login.options, self._secret, os.environ))
         except OSError as error:
             raise UsageError(f"cannot start another Python: {error.strerror}") from None
 

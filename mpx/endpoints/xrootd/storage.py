@@ -34,6 +34,7 @@ from mpx.endpoints.sftp.wire import (
 from mpx.endpoints.xrootd import meaning
 from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 from mpx.endpoints.xrootd.open_file import OpenFile
+from mpx.endpoints.xrootd.third_party import ThirdPartyCopies
 
 NAMES_AT_ONCE = 500
 OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
@@ -58,7 +59,9 @@ _BEGUN = _Begun()
 class XrootdStorage:
     """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
 
-    extensions: Mapping[str, str] = MappingProxyType({wire.POSIX_RENAME: "1", CHECKSUM: "1"})
+    extensions: Mapping[str, str] = MappingProxyType(
+        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED), "1")
+    )
 
     def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
         """`url`: `root://host:port`. `lost`: see exits.py."""
@@ -67,6 +70,7 @@ class XrootdStorage:
         self._server = client.FileSystem(url)
         self._files: dict[bytes, OpenFile] = {}
         self._listings: dict[bytes, deque[FolderEntry]] = {}
+        self._copies = ThirdPartyCopies()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # held to use what is open: answers come from threads of the library
 
@@ -99,6 +103,7 @@ class XrootdStorage:
 
     def close(self) -> None:
         """See Storage."""
+        self._copies.stop()
         with self._lock:
             files, self._files = list(self._files.values()), {}
         left = threading.Semaphore(0)
@@ -180,9 +185,20 @@ class XrootdStorage:
         if asked.extension == wire.POSIX_RENAME:
             self._rename(asked, answer)
             return
+        url = f"{self._url}{_text(asked.subject)}"
+        if asked.extension == wire.COPIED:
+            answer(Extended(wire.u64(self._copies.copied_bytes(url))))
+            return
+        if asked.extension == wire.COPY:
+            ended = partial(self._ended, answer)
+            self._copies.begin(_text(asked.other), url, ended)
+            return
         asks = f"{_text(asked.subject)}?cks.type={_text(asked.other)}"
         ask = partial(self._server.query, timeout=meaning.SUM_TIMEOUT_S)
         self._start(ask, answer, _sum, QueryCode.CHECKSUM, asks)
+
+    def _ended(self, answer: Answer, status: Any) -> None:
+        answer(DONE if status.ok else self._refused(status))
 
     # --- files -----------------------------------------------------------------------------------------
 
