@@ -28,6 +28,7 @@ PROGRAMS = {
     "apache2": "apache2-bin",
     "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
     "cmsd": "xrootd-server",
+    "xrdsssadmin": "xrootd-server",
     "rclone": "rclone",
     "rsync": "rsync",
     "ip": "iproute2",

@@ -18,7 +18,7 @@ from mpx.errors import Interrupted
 
 READS = "ofs.tpc ttl 60 60 xfr 9 pgm /usr/bin/xrdcp --server"
 FAILS = "ofs.tpc ttl 60 60 xfr 9 pgm /bin/false"
-LARGE_BYTES = 600_000_000  # some seconds, and at first nothing is told
+LARGE_BYTES = 200_000_000  # some seconds, and at first nothing is told
 STRAIGHT = api.CopyOptions(third_party="only")
 Pair = tuple[RootServer, RootServer]
 
