@@ -20,7 +20,10 @@ from mpx_lab.private_grid import PrivateGrid
 from web.servers.private_network import private_network, within
 from web.servers.root_server import RootServer, root_server
 from web.servers.xrootd import ACCOUNT
+from web.shared_servers import with_environment
 from web.web_command import mpx_there
+
+import mpx as api
 
 USER = "alice"
 VO = "lab"
@@ -77,9 +80,10 @@ def serving(
 
 def both_ways(server: RootServer, here: Path, **environment: str) -> None:
     (here / "file").write_bytes(os.urandom(300_000))
-    copied(mpx_there("copy", here / "file", f"{server.url}file", **environment))
-    assert (server.folder / "file").read_bytes() == (here / "file").read_bytes()
-    copied(mpx_there("copy", f"{server.url}file", here / "back", **environment))
+    with with_environment(environment):
+        api.copy(str(here / "file"), f"{server.url}file")
+        assert (server.folder / "file").read_bytes() == (here / "file").read_bytes()
+        api.copy(f"{server.url}file", str(here / "back"))
     assert (here / "back").read_bytes() == (here / "file").read_bytes()
 
 

@@ -89,7 +89,7 @@ def test_until_when_a_token_lets_in(
     assert admission.what == "your token for localhost"
 
 
-@pytest.mark.parametrize("upload", [True, False], ids=["up", "down"])
+@pytest.mark.parametrize("upload", [True, pytest.param(False, marks=pytest.mark.long)], ids=["up", "down"])
 def test_a_token_that_is_renewed(here: Path, root_site: Site, server: XrootdSite, *, upload: bool) -> None:
     """What begins later has the new one, and what had the old one ends between two files."""
     first, second = (server.issuer.token() for _ in range(2))
