@@ -65,7 +65,7 @@ CASES: Mapping[str, RootCondition] = MappingProxyType(
     {
         "clean": RootCondition(200 * MBIT, 400_000_000),
         "0.05 % loss": RootCondition(200 * MBIT, 400_000_000, loss=0.0005),
-        "1 Gbit/s": RootCondition(1000 * MBIT, 1_000_000_000),
+        "1 Gbit/s": RootCondition(1000 * MBIT, 400_000_000),
     }
 )
 

@@ -61,7 +61,9 @@ class SftpWorker(SessionWorker):
             moves_data=number > 0,  # the first begins at once, in the connection that is there
         )
         self._moving = Moving(context, scheduler, pool.name, FIRST_WINDOW_BYTES)
-        self._mover: Mover = Upload(self._moving) if upload else Download(self._moving)
+        self._mover: Mover = (
+            Upload(self._moving, whole_files=whole_files) if upload else Download(self._moving)
+        )
         self._jobs: list[Job] = []
         self._most_files = MOST_FILES
         self._most_open = MOST_FILES  # as far as the server has shown how many it admits
