@@ -35,6 +35,7 @@ class PartsUp(Enum):
 
     NONE = "no"  # a file is one stream, from its first byte on
     TRIED = "where a probe file shows it"  # the same, or at offsets: `Question.PARTS_UP` tells
+    IN_TURN = "one after the other"  # at offsets, by one stream: an upload goes on where it stopped
     BLOCKS = "in one transfer"  # that several streams share: each block says where it belongs
     OFFSETS = "at offsets"  # each part by itself, so that an upload goes on where it stopped
     NUMBERED = "numbered parts"  # of an object, which appears once they are put together
@@ -88,6 +89,7 @@ class Capabilities:
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
     fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
     program: str = ""  # what a program that has the streams speaks, as people call it
+    is_told_how_to_send: bool = False  # that program: with which congestion control, as it is on this host
     why_program: str = ""  # why that moves the data, and what to do about it
     congestions: tuple[str, ...] = ()  # congestion controls that it can be told to send with
     # Says why it may not send with one, an empty text where it may; asks nothing. None: it cannot be told.

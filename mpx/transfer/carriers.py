@@ -163,7 +163,7 @@ def carrier_for(
             context,
             upload=upload,
             sessions=context.options.max_sessions,
-            whole_files=upload and capabilities_of(far).parts_up is PartsUp.NONE,
+            whole_files=upload and capabilities_of(far).parts_up is PartsUp.IN_TURN,
         )
     if not mode_e:
         from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier

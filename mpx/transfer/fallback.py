@@ -149,7 +149,9 @@ def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOpt
     Raises UsageError for options that were given by hand and that nothing can be done about then.
     """
     can = ends.far.capabilities
-    for name in OF_OUR_STREAMS:
+    is_upload = not (ends.far_is_source or ends.is_between_servers)
+    told = ("congestion", "policy") if can.is_told_how_to_send and is_upload else ()
+    for name in (each for each in OF_OUR_STREAMS if each not in told):
         if options.was_given(name) and getattr(options, name):
             raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")
     if options.tuner == PAPER:

@@ -118,11 +118,14 @@ def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:
 
 def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     """Return what the streams begin with, and whether the background decides later."""
-    if not ends.far.capabilities.owns_streams:
+    can = ends.far.capabilities
+    is_upload = not (ends.far_is_source or ends.is_between_servers)
+    if not can.owns_streams and not (can.is_told_how_to_send and is_upload):
         return Plan(None)
     why_not = why_not_congestion(options, ends, rtt)
     why_not_open = why_not_congestion(options, ends, rtt, are_open=True)
-    return plan(options.congestion, options.policy, why_not, why_not_open)
+    found = plan(options.congestion, options.policy, why_not, why_not_open)
+    return found if can.owns_streams else replace(found, selects=False, yields=False)
 
 
 def why_not_congestion(

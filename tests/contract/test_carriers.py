@@ -52,10 +52,11 @@ OVER_S3 = {"moto": "moto", "SeaweedFS": "seaweedfs"}  # the fixture of each
 S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay from moto", "relay to moto")
 CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
+IN_PLACE = ("Apache up", "Root up")  # written at offsets, into what is there
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
     *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto"),
-    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier != "Apache up"),
+    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier not in IN_PLACE),
 )
 # What was read, and had these checksums, has its name before it is known that the source is another by now:
 STORED_AT_ONCE = ("moto up", "SeaweedFS up")

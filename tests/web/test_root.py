@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,24 @@ def test_a_process_that_crashes_harms_no_copy(here: Path, root_site: Site, *, up
         assert (here / "file").read_bytes() == content
     assert crashed
     assert report.status == "done"
+
+
+def test_uploads_are_sent_with_the_congestion_control_that_is_chosen(here: Path, root_site: Site) -> None:
+    (here / "file").write_bytes(os.urandom(SLOW_BYTES))
+    seen: list[str] = []
+
+    def look(progress: api.Progress) -> None:
+        if progress.bytes_done:
+            pids = [f"pid={pid}," for pid in processes_with_the_library()]
+            told = subprocess.run(["ss", "-tinpO"], check=True, capture_output=True, text=True).stdout
+            seen.extend(line for line in told.splitlines() if any(pid in line for pid in pids))
+
+    options = replace(SLOW, congestion="reno", streams=1)
+    assert api.copy(str(here / "file"), root_site.url_of("file"), options, on_progress=look).status == "done"
+    assert any(" reno " in line for line in seen)
+    refused(
+        mpx_there("copy", "--congestion", "reno", root_site.url_of("file"), here / "b"), 2, "--congestion"
+    )
 
 
 def test_no_process_is_left(here: Path, root_site: Site, eventually: Callable[..., None]) -> None:

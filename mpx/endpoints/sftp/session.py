@@ -131,7 +131,7 @@ class SftpSession:
                 self._exchange(STOP_INTERVAL_S)
         if version[0].number < wire.VERSION:
             raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
-        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS, wire.CHECKSUM)
+        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.CONGESTION)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
         limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []

@@ -24,7 +24,7 @@ class Upload:
     """See Mover."""
 
     def __init__(self, moving: Moving, *, whole_files: bool) -> None:
-        """`whole_files`: each is written from its first byte on."""
+        """`whole_files`: each is written by one session."""
         self._moving, self._whole_files = moving, whole_files
         self._buffer = memoryview(bytearray(LARGEST_BLOCK_BYTES))  # lent to the session, block by block
 
@@ -49,7 +49,7 @@ class Upload:
             return None
         job = Job(file, fd, is_stream=file.is_streamed)
         flags = Open.WRITE | Open.CREATE
-        is_begun_here = self._whole_files or (file.is_small and not file.arrived_bytes)
+        is_begun_here = (self._whole_files or file.is_small) and not file.arrived_bytes
         if job.is_stream or not file.size_bytes or is_begun_here:
             flags |= Open.TRUNCATE  # all of it is written from here, as no small file is divided
             job.is_cut = True

@@ -1,8 +1,9 @@
 """One SFTP session that moves files: parts of a large one, many small ones at once."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
 from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
@@ -11,6 +12,7 @@ from mpx.endpoints.sftp.session import (
     MOST_UNTOLD,
     STOP_INTERVAL_S,
     SftpSession,
+    extended,
 )
 from mpx.endpoints.sftp.upload import Upload
 from mpx.engine.carrier import CarrierContext
@@ -128,12 +130,19 @@ class SftpWorker(SessionWorker):
             return
         todo_bytes = sum(job.todo_bytes for job in self._jobs if job.todo)
         while self.target and todo_bytes < self._moving.window_bytes and len(self._jobs) < most:
-            scheduler = self._moving.scheduler
-            piece = scheduler.take_file() if self._whole_files else scheduler.take(self._piece_bytes)
-            if piece is None:
+            pieces = self._pieces()
+            if not pieces:
                 return
-            self._give(session, piece)
-            todo_bytes += piece.end - piece.start
+            for piece in pieces:
+                self._give(session, piece)
+                todo_bytes += piece.end - piece.start
+
+    def _pieces(self) -> Sequence[Piece]:
+        scheduler = self._moving.scheduler
+        if self._whole_files:
+            return scheduler.take_rest()
+        piece = scheduler.take(self._piece_bytes)
+        return [] if piece is None else [piece]
 
     @property
     def _piece_bytes(self) -> int:
@@ -267,7 +276,9 @@ class SftpWorker(SessionWorker):
         if file.is_claimed:
             return
         if self._whole_files:
-            self.context.queue.put_again(file)  # from its first byte
+            for start, end in job.taken:
+                file.give_back(start, end)
+            self.context.queue.put_again(file)
         elif file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
             self.context.queue.put_again(file)
         elif file.is_streamed:
@@ -289,6 +300,9 @@ class SftpWorker(SessionWorker):
             self._session = session
             if session.rtt_s is None:
                 session.measure_rtt()
+            name = self.context.streams.congestion_of(DEFAULT_PATH)
+            if name and wire.CONGESTION in session.extensions:
+                session.submit(extended(wire.CONGESTION, wire.text(name.encode())), lambda _: None)
             self.opened()
         return self._session
 

@@ -9,7 +9,7 @@ _WHY = "XRootD's library moves the data"
 XROOTD = Capabilities(
     StreamKind.PROGRAM,
     RangeReads.ASKED,
-    PartsUp.NONE,  # a file is written by one client, and by nobody else meanwhile
+    PartsUp.IN_TURN,  # a file is written by one client, and by nobody else meanwhile
     CHECKSUMS,
     (),
     ThirdParty("XRootD", (PULL,)),
@@ -19,6 +19,7 @@ XROOTD = Capabilities(
     most_compared_parts=1,
     admits_many=True,
     program="XRootD",
+    is_told_how_to_send=True,
     why_program=_WHY,
     why_no_session="XRootD has no GridFTP",
     own_options=("token_files", *OF_WEB_TLS, *OF_CAS),

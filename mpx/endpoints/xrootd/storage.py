@@ -34,7 +34,9 @@ from mpx.endpoints.sftp.wire import (
 from mpx.endpoints.xrootd import meaning
 from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 from mpx.endpoints.xrootd.open_file import OpenFile
+from mpx.endpoints.xrootd.own_connections import OwnConnections
 from mpx.endpoints.xrootd.third_party import ThirdPartyCopies
+from mpx.errors import UsageError
 
 NAMES_AT_ONCE = 500
 OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
@@ -60,7 +62,7 @@ class XrootdStorage:
     """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
 
     extensions: Mapping[str, str] = MappingProxyType(
-        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED), "1")
+        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED, wire.CONGESTION), "1")
     )
 
     def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
@@ -71,6 +73,7 @@ class XrootdStorage:
         self._files: dict[bytes, OpenFile] = {}
         self._listings: dict[bytes, deque[FolderEntry]] = {}
         self._copies = ThirdPartyCopies()
+        self._connections = OwnConnections("")
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # held to use what is open: answers come from threads of the library
 
@@ -185,6 +188,10 @@ class XrootdStorage:
         if asked.extension == wire.POSIX_RENAME:
             self._rename(asked, answer)
             return
+        if asked.extension == wire.CONGESTION:
+            self._connections = OwnConnections(_text(asked.subject))
+            answer(self._sends_as_told())
+            return
         url = f"{self._url}{_text(asked.subject)}"
         if asked.extension == wire.COPIED:
             answer(Extended(wire.u64(self._copies.copied_bytes(url))))
@@ -196,6 +203,14 @@ class XrootdStorage:
         asks = f"{_text(asked.subject)}?cks.type={_text(asked.other)}"
         ask = partial(self._server.query, timeout=meaning.SUM_TIMEOUT_S)
         self._start(ask, answer, _sum, QueryCode.CHECKSUM, asks)
+
+    def _sends_as_told(self) -> Status:
+        """Set the congestion control of what is connected by now, also to data servers."""
+        try:
+            self._connections.set_congestion()
+        except UsageError as error:
+            return Status(Code.FAILURE, str(error))
+        return DONE
 
     def _ended(self, answer: Answer, status: Any) -> None:
         answer(DONE if status.ok else self._refused(status))
@@ -224,6 +239,7 @@ class XrootdStorage:
 
         def opened(status: Any, _found: Any, _hosts: Any) -> None:
             if status.ok:
+                self._sends_as_told()
                 answer(Handle(self._keep(self._files, OpenFile(file))))
                 return
             is_locked = status.code == meaning.ERROR_RESPONSE and status.errno == meaning.LOCKED
