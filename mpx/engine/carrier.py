@@ -44,6 +44,10 @@ class Supervisor(Protocol):
         """Discard what was recorded as arrived of a file; what is still right has been recorded anew."""
         ...
 
+    def again(self, file: FileTransfer, start: int, end: int) -> None:
+        """Have [start, end) of a file moved once more, whatever of it has arrived and was verified."""
+        ...
+
     def prove(self, file: FileTransfer) -> None:
         """Record as arrived what the checksums of both ends show to be there; may raise any MpxError."""
         ...

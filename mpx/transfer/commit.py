@@ -132,6 +132,12 @@ class Committer:
         self._verify_queue.forgot(file)
         self._journal_one(file)
 
+    def again(self, file: FileTransfer, start: int, end: int) -> None:
+        """Have [start, end) of a file moved once more; what was recorded of it is discarded."""
+        if start < end:
+            self._verify_queue.again(file, start, end)
+            self._journal_one(file)
+
     def failed(self, name: str, error: MpxError, size_bytes: int = 0) -> None:
         """Record that something could not be copied."""
         self._report.failed(name, str(error), size_bytes)

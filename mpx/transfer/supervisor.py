@@ -19,7 +19,7 @@ class CopySupervisor:
         report: Report,
     ) -> None:
         self.whole, self.given_up, self.forgot = committer.whole, committer.given_up, committer.forgot
-        self.prove = verifier
+        self.again, self.prove = committer.again, verifier
         self.describe = ends.describe
         self.relies_on_checksums = checksums.rely
         self.note = report.note

@@ -151,6 +151,13 @@ class VerifyQueue:
             file.verified.remove(0, file.size_bytes)
             self.watch(file)
 
+    def again(self, file: FileTransfer, start: int, end: int) -> None:
+        """Have bytes of a file moved, and verified, once more; results that are still out do not count."""
+        with self._lock:
+            self.drop(file)
+            file.redo(start, end)
+            self.watch(file)
+
     # --- what goes out -------------------------------------------------------------------------------
 
     def take(self, wait_s: float, most: int = GROUP) -> Batch:

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.made_up_context import a_file
 
+from mpx.endpoints.ftp.extensions import sink
 from mpx.endpoints.ftp.framing import performance_marker
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import FOREIGN_BLOCK_BYTES
 from mpx.endpoints.ftp.two_servers.carrier import shares_of
 from mpx.endpoints.ftp.two_servers.pair_ahead import PairAhead
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
@@ -23,6 +25,7 @@ from mpx.errors import ConnectionLost
 from mpx.net.reach import means_the_same_at
 
 SIZE = 3 * SMALL_FILE_BYTES
+LARGE = 3 * FOREIGN_BLOCK_BYTES
 
 
 def a_transfer(start: int, end: int, size: int | None = SIZE) -> PairedTransfer:
@@ -52,6 +55,18 @@ def test_nothing_beyond_its_end_is_believed() -> None:
     assert transfer.take_marker(restart("3000-9000,20000-30000")) == 1000
     assert list(transfer.marked) == [(4000, 5000)]
     assert transfer.take_marker(performance(10**12)) == 3000
+
+
+@pytest.mark.parametrize(
+    ("feature", "kept"), [("DSI", [(1000 + FOREIGN_BLOCK_BYTES, LARGE)]), (sink.FEATURE, [(1000, LARGE)])]
+)
+def test_what_a_server_may_overwrite_is_not_certain(feature: str, kept: list[tuple[int, int]]) -> None:
+    transfer = a_transfer(1000, LARGE, LARGE)
+    session = SimpleNamespace(features={feature: ""}, name=str.encode, tickets=None)
+    transfer.store_command(session)  # type: ignore[arg-type]  of a session only what it reads
+    transfer.take_marker(restart(f"0-{LARGE}"))
+    assert transfer.told_bytes == LARGE - 1000
+    assert list(transfer.certain) == kept
 
 
 def test_what_was_told_before_is_told_once() -> None:

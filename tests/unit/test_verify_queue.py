@@ -222,6 +222,22 @@ def test_what_was_compared_before_it_was_forgotten_counts_for_nothing() -> None:
     assert verify_queue.take(0).proven == []
 
 
+def test_what_is_moved_again_is_compared_again_and_nothing_else_is() -> None:
+    verify_queue = VerifyQueue(verifies=True, sessions=1)
+    file = a_file(LARGE)
+    verify_queue.watch(file)
+    file.landed(0, LARGE)
+    first, second, third, *_ = [section for _ in range(6) for section in verify_queue.take(0).sections]
+    assert verify_queue.same(first, "md5") and verify_queue.same(second, "md5")
+    verify_queue.again(file, 0, 1000)
+    assert list(file.missing_within(0, LARGE)) == [(0, 1000)]
+    assert verify_queue.same(third, "md5")  # its result was out, and does not count any more
+    file.landed(0, 1000)
+    verify_queue.whole(file)
+    due = [(section.start, section.end) for section in verify_queue.take(0).sections]
+    assert due == [(i * SECTION_BYTES, min((i + 1) * SECTION_BYTES, LARGE)) for i in (0, 2, 3, 4, 5)]
+
+
 def test_a_file_that_was_given_up_is_not_handed_out() -> None:
     verify_queue = VerifyQueue(verifies=True, sessions=1)
     file = arrived(a_file())

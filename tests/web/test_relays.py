@@ -145,7 +145,8 @@ def test_an_interrupted_copy_goes_on(pair: Pair) -> None:
             stop.set()
 
     with pytest.raises(Interrupted):
-        pair.copy("large", mpx.CopyOptions(rate_bps=200e6), on_progress=half, cancel=stop)
+        # By one stream, whose pieces follow each other: of several all might be unfinished.
+        pair.copy("large", mpx.CopyOptions(rate_bps=200e6, streams=1), on_progress=half, cancel=stop)
     assert not (pair.destination.folder / "large").exists()
     report = pair.copy("large")
     assert (report.files.resumed, report.bytes.resumed > 0) == (1, True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.checksum_behind import ChecksumBehind, checksum_behind
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import certain_from
 from mpx.endpoints.ftp.mode_e.store import Store
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
 from mpx.endpoints.ftp.mode_e.upload_watch import TICK_S, UploadWatch, marked
@@ -19,6 +20,7 @@ from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.stream import LARGEST_BLOCK
 from mpx.errors import ConnectionLost, Interrupted, MpxError, SourceError
 from mpx.files.local_error import local_error
 
@@ -49,6 +51,8 @@ class UploadBatch:
         for file in files:
             telnet_escape.learn(session, file.partial)
             name = session.name(file.partial)
+            if file.arrived_bytes:  # what this transfer may overwrite if it is cut is sent again with it
+                self._context.supervisor.again(file, 0, self._certain_from(file))
             try:
                 transfer = self._open(file)
             except SourceError as error:
@@ -61,6 +65,11 @@ class UploadBatch:
                 self._behind[transfer] = asked
                 lines.append(asked.line)
         session.send(*lines)
+
+    def _certain_from(self, file: FileTransfer) -> int:
+        """Return from where on what is stored stays, however its transfer ends."""
+        block_bytes = max(LARGEST_BLOCK, self._context.options.block_size_bytes or 0)
+        return certain_from(self._session.features, 0, file.size_bytes, block_bytes)
 
     def _open(self, file: FileTransfer) -> Store:
         try:
@@ -101,6 +110,7 @@ class UploadBatch:
         """Keep the right number of streams until the server says that the file is complete."""
         session, channel = self._session, self._channel
         watch = UploadWatch(self._context.options.timeout_s, session.rtt_s or 0.0)
+        certain = self._certain_from(transfer.file)
         broken_s: float | None = None
         was_accepted = False
         # The first transfer begins with its first connection. Later ones begin with those that there are;
@@ -115,7 +125,7 @@ class UploadBatch:
             if reply is not None and not reply.is_preliminary:
                 return reply
             if reply is not None and reply.code == 111:
-                watch.marked(marked(transfer.file, reply))
+                watch.marked(marked(transfer.file, reply, certain))
             elif reply is not None:
                 has_begun = True
                 if not reply.is_marker and not was_accepted:

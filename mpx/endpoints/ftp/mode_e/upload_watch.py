@@ -90,13 +90,16 @@ class UploadWatch:
         return self._passed[-1][1] - (before[-1] if before else self._passed[0][1])
 
 
-def marked(file: FileTransfer, reply: Reply) -> int:
-    """Record what a restart marker says; return how many bytes are new. Raises ConnectionLost."""
+def marked(file: FileTransfer, reply: Reply, certain_from: int) -> int:
+    """Record what a restart marker says, from an offset on; return how many bytes are new.
+
+    Raises ConnectionLost.
+    """
     try:
         return sum(
-            file.landed(start, min(end, file.size_bytes))
+            file.landed(max(start, certain_from), min(end, file.size_bytes))
             for start, end in range_marker(reply)
-            if start < file.size_bytes
+            if start < file.size_bytes and end > certain_from
         )
     except ValueError as error:
         raise ConnectionLost(f"the server sends a broken restart marker: {error}") from None

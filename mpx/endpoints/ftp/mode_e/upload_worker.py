@@ -15,6 +15,7 @@ from mpx.endpoints.ftp.asked_ahead import MARKERS, TICKET_UP
 from mpx.endpoints.ftp.data_address import passive_port
 from mpx.endpoints.ftp.extensions.dialing import Direction
 from mpx.endpoints.ftp.mode_e.batch_size import BatchSize
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import await_end
 from mpx.endpoints.ftp.mode_e.mode_e_worker import ModeEWorker
 from mpx.endpoints.ftp.mode_e.upload_batch import UploadBatch
 from mpx.endpoints.ftp.mode_e.upload_channel import UploadDataChannel
@@ -26,7 +27,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.session_worker import Lost
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, UsageError
+from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
 
@@ -204,7 +205,12 @@ class UploadWorker(ModeEWorker):
             self._begin(batch, files)
             while batch.transfers:
                 transfer = batch.transfers[0]
-                error = batch.complete(transfer)
+                try:
+                    error = batch.complete(transfer)
+                except (ConnectionLost, TransferTimeout):
+                    self._leave_channel(politely=False)
+                    await_end(session)
+                    raise
                 if error is None:
                     self._size.succeeded()
                 else:

@@ -26,6 +26,7 @@ class BlockStore:
         self._context, self._session = context, session
         self._counters = counters  # of the connection; others ask for them
         self._looked_s = 0.0
+        self.is_owed = False  # the last word of the server on a transfer that it has begun
         self._block = memoryview(bytearray(HEADER_BYTES + BUFFER_BYTES))  # a header, and what it announces
 
     def begin(self, transfer: PairedTransfer) -> None:
@@ -43,6 +44,7 @@ class BlockStore:
             reply = session.read_reply()
         if not reply.is_preliminary:
             raise self.refusal(reply, transfer)
+        self.is_owed = True
 
     def put(self, transfer: PairedTransfer, at: int, data: memoryview) -> None:
         """Send bytes; `at`: where in the file they belong.
@@ -94,7 +96,7 @@ class BlockStore:
         if reply.is_marker:
             transfer.take_marker(reply)
         if not transfer.is_whole:
-            for start, end in transfer.marked.within(transfer.start, transfer.end - 1):
+            for start, end in transfer.certain.within(transfer.start, transfer.end - 1):
                 transfer.file.landed(start, end)
 
     def end(self, transfer: PairedTransfer) -> None:
@@ -110,6 +112,7 @@ class BlockStore:
                 raise TransferTimeout(f"{self._session.peer} does not confirm {transfer.file.final}")
         if not reply.is_ok:
             raise self.refusal(reply, transfer)
+        self.is_owed = False
 
     def _send(self, transfer: PairedTransfer, data: memoryview) -> None:
         counters = self._counters
@@ -144,7 +147,7 @@ class BlockStore:
 
     def refusal(self, reply: Reply, transfer: PairedTransfer) -> MpxError:
         """Return what it means that the server does not store, or says so before the data have ended."""
-        file = transfer.file
+        file, self.is_owed = transfer.file, False
         if reply.is_ok:
             return ConnectionLost(f"{self._session.peer} ended the transfer of {file.final} before its end")
         return cannot_store(reply, self._session.peer, file.final, file.partial)

@@ -217,7 +217,7 @@ class PairWorker(SessionWorker):
         with self.guard:
             self._bytes.add(time.monotonic(), new_bytes)
         if not transfer.file.is_streamed and not transfer.is_whole:
-            for start, end in transfer.marked:
+            for start, end in transfer.certain:
                 self._landed_bytes += transfer.file.landed(start, end)
 
     def _show_streams(self, pair: SessionPair) -> None:

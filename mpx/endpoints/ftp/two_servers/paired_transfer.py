@@ -2,6 +2,7 @@
 
 from mpx.endpoints.ftp import telnet_escape
 from mpx.endpoints.ftp.framing import marker_bytes, range_marker
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import FOREIGN_BLOCK_BYTES, certain_from
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.range_scheduler import Piece
@@ -13,10 +14,11 @@ RESTART_MARKER = 111
 
 
 class PairedTransfer:
-    """A transfer of a piece; `parts`: of files can be sent and stored."""
+    """A transfer of a piece; `parts`: of files can be sent and stored; `block_bytes`: the largest block."""
 
-    def __init__(self, piece: Piece, *, parts: bool) -> None:
+    def __init__(self, piece: Piece, *, parts: bool, block_bytes: int = FOREIGN_BLOCK_BYTES) -> None:
         file = piece.file
+        self._block_bytes = block_bytes
         self.file, self.start, self.end = file, piece.start, piece.end
         self.is_whole = is_stored_anew(piece, parts=parts)
         self.sent: Reply | None = None  # the last word of the sender
@@ -25,6 +27,7 @@ class PairedTransfer:
         self.has_begun = False  # the receiver has a data connection for it
         self.marked = RangeSet()  # of the file, as restart markers say
         self.told_bytes = 0  # by markers of any kind
+        self._certain_from = self.end  # as the receiver overwrites nothing from there on
 
     @property
     def size_bytes(self) -> int:
@@ -47,7 +50,8 @@ class PairedTransfer:
         return any(telnet_escape.asks(session, name) for session, name in names)
 
     def store_command(self, session: ClientSession) -> bytes:
-        """Return what the receiver is told."""
+        """Return what the receiver is told; `session`: with it."""
+        self._certain_from = certain_from(session.features, self.start, self.end, self._block_bytes)
         telnet_escape.learn(session, self.file.partial)
         name = session.name(self.file.partial)
         return command("STOR", name) if self.is_whole else command("ESTO", "A", self.start, name)
@@ -73,6 +77,11 @@ class PairedTransfer:
             told = min(told, self.size_bytes)
         more, self.told_bytes = max(0, told - self.told_bytes), max(told, self.told_bytes)
         return more
+
+    @property
+    def certain(self) -> RangeSet:
+        """What markers tell of and the receiver keeps, however the transfer ends."""
+        return self.marked.within(self._certain_from, self.end)
 
     def _of_file(self, reply: Reply) -> list[Range]:
         """Return the ranges of a restart marker, which begin where the transfer does, as ones of the file."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import await_end
 from mpx.endpoints.ftp.mode_s.connections import DataConnections
 from mpx.endpoints.ftp.mode_s.upload import await_taken, clear
 from mpx.endpoints.ftp.refusals import cannot_store
@@ -17,7 +18,7 @@ from mpx.endpoints.ftp.two_servers.server_pair import MARKERS, MODES
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import Piece
 from mpx.engine.relay import Pull, Put, Relayed
-from mpx.engine.stream import StreamCounters, StreamTotals
+from mpx.engine.stream import BUFFER_BYTES, StreamCounters, StreamTotals
 from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.location import Location
 
@@ -76,7 +77,7 @@ class BlockSink(FtpRelaySink):
         """See RelaySink."""
         if self._store is None:
             self._store = BlockStore(self._context, self.session, self._counters)
-        store, transfer = self._store, PairedTransfer(piece, parts=self._parts)
+        store, transfer = self._store, PairedTransfer(piece, parts=self._parts, block_bytes=BUFFER_BYTES)
         self._transfer = transfer
         try:
             store.begin(transfer)
@@ -123,6 +124,14 @@ class BlockSink(FtpRelaySink):
             sums.add(self._past)
             sums.add(self._counters.totals())
         return sums
+
+    def close(self) -> None:
+        """See RelayEnd."""
+        session, is_owed = self._session, self._store is not None and self._store.is_owed
+        if session is not None and is_owed:
+            self._leave()
+            await_end(session)
+        super().close()
 
     def _cut_data(self) -> None:
         self._counters.cut()

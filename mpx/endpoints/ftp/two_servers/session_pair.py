@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from mpx.endpoints.ftp.mode_e.misplaced_blocks import await_end
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.two_servers import connecting
 from mpx.endpoints.ftp.two_servers.paired_transfer import PairedTransfer
@@ -135,6 +136,8 @@ class SessionPair:
     def close(self) -> None:
         """Close both sessions: whatever is under way ends."""
         self.sender.close()
+        if self._mode_e and self.transfers and self.transfers[0].has_begun and not self.transfers[0].stored:
+            await_end(self.receiver)
         self.receiver.close()
 
 
