@@ -10,6 +10,7 @@ from pathlib import Path
 from mpx.endpoints.child_process import ChildProcess
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
 from mpx.endpoints.xrootd.login import PROXY, XrootdLogin
+from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.text import shown
 
@@ -26,7 +27,11 @@ class XrootdProcess(ChildProcess):
         self._is_outdated = False
         words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", login.url]
         try:
-            super().__init__(words, login.location.host, environment(login, self._secret, os.environ))
+            super().__init__(
+                words,
+                login.location.host,
+                environment(login.options, self._secret, os.environ, login.sub_streams),
+            )
         except OSError as error:
             raise UsageError(f"cannot start another Python: {error.strerror}") from None
 
@@ -62,16 +67,17 @@ class XrootdProcess(ChildProcess):
         return ConnectionLost(f"{self.host}, by XRootD: {told}")
 
 
-def environment(login: XrootdLogin, token: str, inherited: Mapping[str, str]) -> dict[str, str]:
+def environment(
+    options: XrootdOptions, token: str, inherited: Mapping[str, str], sub_streams: int = 1
+) -> dict[str, str]:
     """Return the environment of the process: what the library is told by it."""
-    options = login.options
     told = {
         **inherited,
         "XRD_CONNECTIONWINDOW": str(max(1, round(options.connect_timeout_s))),
         "XRD_CONNECTIONRETRY": "1",  # who tries again is the copy
         "XRD_REQUESTTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_STREAMTIMEOUT": str(max(1, round(options.timeout_s))),
-        "XRD_SUBSTREAMSPERCHANNEL": str(login.sub_streams),
+        "XRD_SUBSTREAMSPERCHANNEL": str(sub_streams),
     }
     if token:
         told["BEARER_TOKEN"] = token
