@@ -26,8 +26,6 @@ class XrootdEndpoint(SftpEndpoint):
     ) -> None:
         super().__init__(location, lanes, options, writing=writing)
         self._admitted = lanes
-        if writing:
-            lanes.prepare_to_write()
 
     @property
     def protection(self) -> Protection:  # type: ignore[override]  # it is asked anew

@@ -18,10 +18,6 @@ class XrootdLanes(ProgramLanes):
         """Return a file there, as another server is told."""
         return f"{self._login.url}{name}"
 
-    def prepare_to_write(self) -> None:
-        """Have processes that begin later fit for uploads."""
-        self._login.is_written = True
-
     @property
     def admission(self) -> Admission | None:
         """What lets us in, as far as it says until when."""

@@ -11,7 +11,6 @@ from mpx.errors import AuthenticationError
 from mpx.location import Location
 from mpx.net.x509.credential import find_credential, read_credential
 
-SUB_STREAMS = 4
 PROXY = "X509_USER_PROXY"
 _RENEWAL = "renew it (voms-proxy-init, grid-proxy-init), processes that begin later have the new one"
 
@@ -27,8 +26,6 @@ class XrootdLogin:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self.location, self.options = location, options
-        self.is_written = False  # set before the first process begins
-        self._was_lost = False  # a connection
         self._tokens, self._environment = tokens, environment
 
     @property
@@ -36,23 +33,6 @@ class XrootdLogin:
         """The server, as the library names it: what follows are names, which begin with a slash."""
         at = self.location
         return f"{at.scheme}://{at.user}{'@' if at.user else ''}{at.authority}/"
-
-    @property
-    def sub_streams(self) -> int:
-        """How many connections a process is to have with the server.
-
-        An upload is one stream, which several carry better over paths with losses; downloads have further
-        processes. XRootD 5.5 has reset those inside TLS now and then, and a token is shown there only.
-        """
-        try:
-            is_in_the_clear = self.location.scheme == "root" and not self.secret()
-        except AuthenticationError:  # said when the process is to begin
-            is_in_the_clear = False
-        return SUB_STREAMS if self.is_written and is_in_the_clear and not self._was_lost else 1
-
-    def lost(self) -> None:
-        """Note that a connection was lost: later ones are single."""
-        self._was_lost = True
 
     def secret(self) -> str:
         """Return the token; empty where there is none. Raises as BearerTokens.check."""

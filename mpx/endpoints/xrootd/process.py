@@ -30,7 +30,7 @@ class XrootdProcess(ChildProcess):
             super().__init__(
                 words,
                 login.location.host,
-                environment(login.options, self._secret, os.environ, login.sub_streams),
+                environment(login.options, self._secret, os.environ),
             )
         except OSError as error:
             raise UsageError(f"cannot start another Python: {error.strerror}") from None
@@ -63,13 +63,10 @@ class XrootdProcess(ChildProcess):
                 "get a token (BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by "
                 "--ca or X509_CERT_DIR"
             )
-        self._login.lost()
         return ConnectionLost(f"{self.host}, by XRootD: {told}")
 
 
-def environment(
-    options: XrootdOptions, token: str, inherited: Mapping[str, str], sub_streams: int = 1
-) -> dict[str, str]:
+def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the process: what the library is told by it."""
     told = {
         **inherited,
@@ -77,7 +74,7 @@ def environment(
         "XRD_CONNECTIONRETRY": "1",  # who tries again is the copy
         "XRD_REQUESTTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_STREAMTIMEOUT": str(max(1, round(options.timeout_s))),
-        "XRD_SUBSTREAMSPERCHANNEL": str(sub_streams),
+        "XRD_SUBSTREAMSPERCHANNEL": "1",
     }
     if token:
         told["BEARER_TOKEN"] = token
