@@ -4,8 +4,9 @@ XRootD's codes: XProtocol (kXR_...), and those of the client itself (XrdCl::err.
 """
 
 import stat
+from typing import Any
 
-from mpx.endpoints.sftp.wire import Attributes, Code, Status
+from mpx.endpoints.sftp.wire import Attributes, Code, Data, Described, Extended, Status
 
 SUM_TIMEOUT_S = 3600  # for the checksum of a file, which may be read from a tape for it
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
@@ -16,11 +17,12 @@ LOST = frozenset(
 )  # of the client: there is no server, or it does not answer
 FILE_SYSTEM = 3005  # kXR_FSError
 
+NOT_FOUND = 3011  # kXR_NotFound
 _FULL = (3009, 3021)  # kXR_NoSpace, kXR_overQuota
 LOCKED = 3003  # kXR_FileLocked: another client writes it, or one that was lost a moment ago
 _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
-    3011: Code.NO_SUCH_FILE,  # kXR_NotFound
+    NOT_FOUND: Code.NO_SUCH_FILE,
     3013: Code.OP_UNSUPPORTED,  # kXR_Unsupported
 }
 
@@ -38,6 +40,26 @@ def attributes(size_bytes: int, flags: int, modified_s: int) -> Attributes:
     """Return what is told of a name. XRootD tells no modes but whether it can be written."""
     beside = stat.S_IFCHR if flags & IS_OTHER else stat.S_IFREG
     return Attributes(size_bytes, stat.S_IFDIR if flags & IS_DIR else beside, modified_s)
+
+
+def told_attributes(found: Any) -> Attributes:
+    """Return what the library's StatInfo tells of a name."""
+    return attributes(found.size, found.flags, found.modtime)
+
+
+def described(found: Any) -> Described:
+    """Return the answer to who asks for a name."""
+    return Described(told_attributes(found))
+
+
+def data(found: bytes) -> Data | Status:
+    """Return the answer to a read."""
+    return Data(memoryview(found)) if found else Status(Code.EOF)
+
+
+def checksum(found: bytes) -> Extended:
+    """Return the answer to who asks for a checksum."""
+    return Extended(found.rstrip(b"\0\n"))
 
 
 def refusal(errno: int, message: str) -> Status:

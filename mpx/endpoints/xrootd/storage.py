@@ -20,8 +20,6 @@ from mpx.endpoints.sftp.wire import (
     CHECKSUM,
     Attributes,
     Code,
-    Data,
-    Described,
     Extended,
     FolderEntry,
     Handle,
@@ -35,6 +33,7 @@ from mpx.endpoints.xrootd import meaning
 from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 from mpx.endpoints.xrootd.open_file import OpenFile
 from mpx.endpoints.xrootd.own_connections import OwnConnections
+from mpx.endpoints.xrootd.replacing import Replacing
 from mpx.endpoints.xrootd.third_party import ThirdPartyCopies
 from mpx.errors import UsageError
 
@@ -70,6 +69,7 @@ class XrootdStorage:
         self._url = url
         self._lost = lost
         self._server = client.FileSystem(url)
+        self._replacing = Replacing(url, self._server)
         self._files: dict[bytes, OpenFile] = {}
         self._listings: dict[bytes, deque[FolderEntry]] = {}
         self._copies = ThirdPartyCopies()
@@ -119,35 +119,22 @@ class XrootdStorage:
     # --- names -----------------------------------------------------------------------------------------
 
     def _stat(self, asked: Asked, answer: Answer) -> None:
-        self._start(self._server.stat, answer, _described, _text(asked.subject))
+        self._start(self._server.stat, answer, meaning.described, _text(asked.subject))
 
     def _list(self, asked: Asked, answer: Answer) -> None:
         def listed(found: Any) -> Handle:
             entries = [
                 FolderEntry(
                     entry.name.encode("utf-8", "surrogateescape"),
-                    _attributes(entry.statinfo) if entry.statinfo else Attributes(),
+                    meaning.told_attributes(entry.statinfo) if entry.statinfo else Attributes(),
                 )
                 for entry in found
             ]
             return Handle(self._keep(self._listings, deque(entries)))
 
         name = _text(asked.subject)
-
-        def ask(callback: Done) -> None:
-            """Wait for it: with a callback the library lists one server of a cluster, which may have none."""
-            try:
-                status, found = self._server.dirlist(name, _ALL_OF_IT)
-            except Exception as error:
-                answer(_not_read(error))
-            else:
-                callback(status, found, None)
-
-        def begin(*, callback: Done) -> Any:
-            threading.Thread(target=ask, args=(callback,), daemon=True).start()
-            return _BEGUN
-
-        self._start(begin, answer, listed)
+        # With a callback the library lists one server of a cluster, which may have none.
+        self._in_thread(lambda: self._server.dirlist(name, _ALL_OF_IT), answer, listed)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
@@ -168,7 +155,11 @@ class XrootdStorage:
         self._start(self._server.rmdir, answer, _done, _text(asked.subject))
 
     def _rename(self, asked: Asked, answer: Answer) -> None:
-        self._start(self._server.mv, answer, _done, _text(asked.subject), _text(asked.other))
+        names = _text(asked.subject), _text(asked.other)
+        if asked.extension and self._replacing.leads:  # the new file takes the place of one that is there
+            self._in_thread(lambda: (self._replacing.rename(*names), None), answer, _done)
+        else:
+            self._start(self._server.mv, answer, _done, *names)
 
     def _set(self, asked: Asked, answer: Answer) -> None:
         """Set the size of a file; its time and mode are the server's to choose."""
@@ -202,7 +193,7 @@ class XrootdStorage:
             return
         asks = f"{_text(asked.subject)}?cks.type={_text(asked.other)}"
         ask = partial(self._server.query, timeout=meaning.SUM_TIMEOUT_S)
-        self._start(ask, answer, _sum, QueryCode.CHECKSUM, asks)
+        self._start(ask, answer, meaning.checksum, QueryCode.CHECKSUM, asks)
 
     def _sends_as_told(self) -> Status:
         """Set the congestion control of what is connected by now, also to data servers."""
@@ -273,7 +264,7 @@ class XrootdStorage:
         if opened is None:
             return
         does, then = opened.file.read, _after(opened, answer)
-        opened.beside(lambda: self._start(does, then, _data, asked.offset, asked.size_bytes))
+        opened.beside(lambda: self._start(does, then, meaning.data, asked.offset, asked.size_bytes))
 
     def _write(self, asked: Asked, answer: Answer) -> None:
         opened, data = self._opened(asked, answer), bytes(asked.data)
@@ -332,6 +323,25 @@ class XrootdStorage:
         else:
             self._check(status, answer)
 
+    def _in_thread(
+        self, does: Callable[[], tuple[Any, Any]], answer: Answer, then: Callable[[Any], Any]
+    ) -> None:
+        """Do what waits for its answers, and answer then."""
+
+        def ask(callback: Done) -> None:
+            try:
+                status, found = does()
+            except Exception as error:
+                answer(_not_read(error))
+            else:
+                callback(status, found, None)
+
+        def begin(*, callback: Done) -> Any:
+            threading.Thread(target=ask, args=(callback,), daemon=True).start()
+            return _BEGUN
+
+        self._start(begin, answer, then)
+
     def _check(self, status: Any, answer: Answer) -> None:
         """Answer at once what the library does not even begin."""
         if not status.ok:
@@ -352,10 +362,6 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def _attributes(found: Any) -> Attributes:
-    return meaning.attributes(found.size, found.flags, found.modtime)
-
-
 def _not_read(error: Exception) -> Status:
     return Status(Code.FAILURE, f"what XRootD answers cannot be read: {error}")
 
@@ -364,16 +370,8 @@ def _not_taken(error: Exception) -> Status:
     return Status(Code.BAD_MESSAGE, f"XRootD's library does not take that: {error}")
 
 
-def _described(found: Any) -> Described:
-    return Described(_attributes(found))
-
-
 def _done(_found: Any) -> Status:
     return DONE
-
-
-def _data(found: bytes) -> Data | Status:
-    return Data(memoryview(found)) if found else Status(Code.EOF)
 
 
 def _stored(_data: bytes, _found: Any) -> Status:
@@ -388,7 +386,3 @@ def _after(opened: OpenFile, answer: Answer) -> Answer:
         opened.answered()
 
     return answered
-
-
-def _sum(found: bytes) -> Extended:
-    return Extended(found.rstrip(b"\0\n"))
