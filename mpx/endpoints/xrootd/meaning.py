@@ -17,12 +17,11 @@ LOST = frozenset(
 )  # of the client: there is no server, or it does not answer
 FILE_SYSTEM = 3005  # kXR_FSError
 
-NOT_FOUND = 3011  # kXR_NotFound
 _FULL = (3009, 3021)  # kXR_NoSpace, kXR_overQuota
 LOCKED = 3003  # kXR_FileLocked: another client writes it, or one that was lost a moment ago
 _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
-    NOT_FOUND: Code.NO_SUCH_FILE,
+    3011: Code.NO_SUCH_FILE,  # kXR_NotFound
     3013: Code.OP_UNSUPPORTED,  # kXR_Unsupported
 }
 

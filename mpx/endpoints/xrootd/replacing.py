@@ -45,8 +45,10 @@ class Replacing:
         if not status.ok:
             return status
         for place in sorted(before - here) if here else ():
-            removed, _ = client.FileSystem(f"{self._scheme}://{place}/").rm(other)
-            if not removed.ok and removed.errno != meaning.NOT_FOUND:
+            there = client.FileSystem(f"{self._scheme}://{place}/")
+            removed, _ = there.rm(other)
+            # Heads of other storage may rename everywhere: those that they name have no such file.
+            if not removed.ok and there.stat(other)[0].ok:
                 told = meaning.told(removed.message)
                 return meaning.Failed(f"{place} has an older file of that name, which stays: {told}")
         return status
