@@ -57,6 +57,7 @@ _TELLING = (
     wire.STATVFS,
     wire.CHECKSUM,
     wire.COPIED,
+    wire.RTT,
 )  # extensions that are answered by more than a status
 
 Then = Callable[[Reply], None]
@@ -131,7 +132,8 @@ class SftpSession:
                 self._exchange(STOP_INTERVAL_S)
         if version[0].number < wire.VERSION:
             raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
-        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.CONGESTION)
+        of_others = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
+        known = (*of_others, wire.CHECKSUM, wire.CONGESTION, wire.RTT)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
         limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []
@@ -331,13 +333,21 @@ class SftpSession:
         return [each for each in answers if each is not None]
 
     def measure_rtt(self) -> float:
-        """Return the round-trip time after one more exchange, in seconds, smoothed."""
-        began_s = time.monotonic()
-        self.ask([request(PacketKind.REALPATH, wire.name("."))])
-        took_s = time.monotonic() - began_s
+        """Return the round-trip time in seconds, smoothed: after one more exchange, if no kernel knows."""
+        took_s = self._known_rtt_s()
+        if not took_s:
+            began_s = time.monotonic()
+            self.ask([request(PacketKind.REALPATH, wire.name("."))])
+            took_s = time.monotonic() - began_s
         before_s = took_s if self.rtt_s is None else self.rtt_s
         self.rtt_s = before_s + _RTT_WEIGHT * (took_s - before_s)
         return self.rtt_s
+
+    def _known_rtt_s(self) -> float:
+        if wire.RTT not in self.extensions:
+            return 0.0
+        (told,) = self.ask([extended(wire.RTT)])
+        return int.from_bytes(told.content, "big") / 1e6 if isinstance(told, Extended) else 0.0
 
     # --- ending --------------------------------------------------------------------------------------
 

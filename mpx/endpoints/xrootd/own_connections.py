@@ -1,4 +1,4 @@
-"""The connections that a library has opened in this process: with which congestion control they send."""
+"""The connections that a library has opened in this process: how they send, and what their kernel knows."""
 
 import contextlib
 import os
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpx.net.congestion_control import set_congestion
+from mpx.net.tcp_info import tcp_info
 
+_UNKNOWN_S = 4000.0  # the kernel has all bits set where it has measured nothing
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -27,6 +29,16 @@ class OwnConnections:
                 if name not in self._set:
                     set_congestion(connection, self._congestion)
                     self._set.add(name)
+
+    @staticmethod
+    def rtt_us() -> int:
+        """Return the least round-trip time of them, in microseconds; 0 where it is not known."""
+        found = []
+        for _, connection in _connected():
+            with connection:
+                info = tcp_info(connection)
+                found += [round(info.least_rtt_s * 1e6)] if info and info.least_rtt_s < _UNKNOWN_S else []
+        return min(found, default=0)
 
 
 def _connected() -> Iterator[tuple[str, socket.socket]]:

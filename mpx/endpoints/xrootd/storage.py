@@ -61,7 +61,7 @@ class XrootdStorage:
     """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
 
     extensions: Mapping[str, str] = MappingProxyType(
-        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED, wire.CONGESTION), "1")
+        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED, wire.CONGESTION, wire.RTT), "1")
     )
 
     def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
@@ -182,6 +182,9 @@ class XrootdStorage:
         if asked.extension == wire.CONGESTION:
             self._connections = OwnConnections(_text(asked.subject))
             answer(self._sends_as_told())
+            return
+        if asked.extension == wire.RTT:
+            answer(Extended(wire.u64(self._connections.rtt_us())))
             return
         url = f"{self._url}{_text(asked.subject)}"
         if asked.extension == wire.COPIED:
