@@ -35,6 +35,7 @@ MOST_OUTSTANDING = 512  # requests for data, of one session
 MOST_QUESTIONS = 1000  # of those whose answers are short
 USUAL_BLOCK_BYTES = 32 * 1024  # that every server reads and writes at once
 LARGEST_BLOCK_BYTES = 255 * 1024
+LARGEST_WRITE_BYTES = 1024 * 1024 - 64  # of a program of ours: fewer requests have to be under way
 HANDLES_LEFT = 16  # of those that a server has, for others
 MOST_UNTOLD = 64  # handles at once where the server does not tell how many it admits
 _COPIED_BYTES = 32 * 1024  # of a write, at most: it goes out with what else is short
@@ -160,7 +161,8 @@ class SftpSession:
     @property
     def write_bytes(self) -> int:
         """How much is written at once."""
-        return min(self.limits.write_bytes or USUAL_BLOCK_BYTES, LARGEST_BLOCK_BYTES)
+        largest = LARGEST_WRITE_BYTES if wire.CHECKSUM in self.extensions else LARGEST_BLOCK_BYTES
+        return min(self.limits.write_bytes or USUAL_BLOCK_BYTES, largest)
 
     # --- asking --------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving
 from mpx.endpoints.sftp.refusals import cannot_store, is_ok, is_unsupported
 from mpx.endpoints.sftp.room import free_bytes_for
-from mpx.endpoints.sftp.session import LARGEST_BLOCK_BYTES, SftpSession, extended, request
+from mpx.endpoints.sftp.session import LARGEST_WRITE_BYTES, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Open, PacketKind, Reply
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
@@ -26,7 +26,7 @@ class Upload:
     def __init__(self, moving: Moving, *, whole_files: bool) -> None:
         """`whole_files`: each is written by one session."""
         self._moving, self._whole_files = moving, whole_files
-        self._buffer = memoryview(bytearray(LARGEST_BLOCK_BYTES))  # lent to the session, block by block
+        self._buffer = memoryview(bytearray(LARGEST_WRITE_BYTES))  # lent to the session, block by block
 
     def begin(self, session: SftpSession, file: FileTransfer) -> Job | None:
         """See Mover."""
