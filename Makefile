@@ -128,7 +128,7 @@ LOCK = env -u PIP_FIND_LINKS uv pip compile --quiet --universal --python-version
 lock:
 	$(LOCK) pyproject.toml requirements/build.in -o requirements/run.txt
 	$(LOCK) pyproject.toml requirements/build.in --extra controller -c requirements/run.txt -o requirements/controller.txt
-	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train --extra controller --extra s3 --extra xrootd -c requirements/controller.txt -o requirements/dev.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev --extra bench --extra train --extra controller --extra s3 --extra xrootd --extra globus -c requirements/controller.txt -o requirements/dev.txt
 	$(LOCK) --group peers -o requirements/peers.txt
 
 clean:

@@ -23,6 +23,7 @@ PROBE_MODES = (PASSIVELY, ACTIVELY)
 NEVER, ONLY = "never", "only"
 PULL, PUSH = "pull", "push"  # which of two web servers is told to copy: the destination, the source
 THIRD_PARTY = (AUTO, NEVER, ONLY, PULL, PUSH)  # whether data go straight from one server to another, and how
+SERVICE = "service"  # which has whole files copied between two servers, many by one task (Globus)
 TRANSPORT = "mptcp"  # Multipath TCP, as --transport has it
 PortRange = tuple[int, int]  # first and last port, both included
 

@@ -21,6 +21,7 @@ class _Commands(click.Group):
         "controller": ("mpx_controller.command", "controller", "Steer a network of OpenFlow switches."),
         "copy": ("mpx.commands.copy", "copy_command", "Copy files and folders."),
         "explain": ("mpx.commands.explain", "explain_command", "Tell what happened in a copy, and draw it."),
+        "globus": ("mpx.commands.globus", "globus", "Log in to Globus, for globus://."),
         "history": ("mpx.commands.history", "history_command", "Show what copies remember of paths."),
         "lab": ("mpx_lab.lab_command", "lab", "Emulate a wide-area network on this machine."),
         "list": ("mpx.commands.listing", "list_command", "List a folder of a server or of this host."),

@@ -21,8 +21,9 @@ WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
 ROOT_PORTS = {"root": 1094, "roots": 1094}
 _USUAL_PORTS = {**WEB_PORTS, **ROOT_PORTS}
 WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *_USUAL_PORTS)  # schemes whose URLs name a host
-_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", *_USUAL_PORTS)
+_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", "globus", *_USUAL_PORTS)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
+_COLLECTION = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _SCHEMES = (*_SERVERS, "file")
 _SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
 _IS_HOME = re.compile(r"/~(/|\Z)")
@@ -37,9 +38,9 @@ _LONGEST_SHOWN = 64  # characters of a value in a query; longer ones may be sign
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file", "ftp", "gsiftp", "mpx" (mpx serve inside TLS), "ssh", "s3", or one of WEB_PORTS
+    scheme: str  # "file", or one of _SERVERS ("mpx": mpx serve inside TLS)
     name: str  # of S3: the key, after a slash
-    host: str = ""  # of S3: the bucket, as the options say where that is
+    host: str = ""  # of S3: the bucket, as the options say where that is; of Globus: the collection
     port: int = 0  # 0: as the settings of ssh say
     user: str = ""
     query: str = field(default="", repr=False)  # of a URL of the web, as it is sent; it may hold a secret
@@ -55,7 +56,7 @@ class Location:
             path = f"/~/{path}"
         elif self.scheme in ROOT_PORTS:
             path = f"/{path}"  # as XRootD's own tools have it
-        elif self.scheme not in (*WEB_PORTS, "s3") and _IS_HOME.match(path):  # not the login folder
+        elif self.scheme not in (*WEB_PORTS, "s3", "globus") and _IS_HOME.match(path):  # not the login folder
             path = path.replace("~", "%7E", 1)
         query = f"?{shown_query(self.query)}" if self.query else ""
         return f"{self.scheme}://{user}{self.authority}{path}{query}"
@@ -166,6 +167,8 @@ def _file_name(text: str) -> str:
 def _server(text: str, scheme: str) -> Location:
     if scheme == "s3":
         return _of_s3(text)
+    if scheme == "globus":
+        return _of_globus(text)
     # urlsplit() drops tabs and newlines and cuts at ? and #, none of which FTP gives a meaning.
     rest = text.split("://", 1)[1]
     authority, slash, path = rest.partition("/")
@@ -251,6 +254,29 @@ def _of_s3(text: str) -> Location:
     if "\0" in name:
         raise UsageError(f"{text}: the name contains a NUL byte; no file can have it")
     return Location("s3", name, bucket)
+
+
+def parse_collection(text: str) -> str:
+    """Read the id of a collection of Globus, in small letters; raises UsageError."""
+    if not _COLLECTION.fullmatch(text):
+        raise UsageError(
+            f"{quoted(text)} is not the id of a collection, as ddb59aef-6d04-11e5-ba46-22000b92c6ec; "
+            "app.globus.org shows it, under Collections"
+        )
+    return text.lower()
+
+
+def _of_globus(text: str) -> Location:
+    """Read `globus://COLLECTION/PATH`; raises UsageError. `/~/` begins a path below the home folder."""
+    collection, _, path = text.split("://", 1)[1].partition("/")
+    try:
+        host = parse_collection(collection)
+    except UsageError as error:
+        raise UsageError(f"{quoted(text)}: {error}; write globus://COLLECTION/PATH") from None
+    name = unquote("/" + path, errors="surrogateescape")
+    if "\0" in name:
+        raise UsageError(f"{text}: the name contains a NUL byte; no file can have it")
+    return Location("globus", name, host)
 
 
 def _of_scp(text: str) -> Location | None:

@@ -43,6 +43,7 @@ OF_SSH = ("remote_mpx", "bootstrap", "bootstrap_once", "remote_python", "data_po
 OF_WEB = ("token_files", "send_token_to")
 OF_WEB_TLS = ("certificate", "key")
 OF_S3 = ("profile", "region", "endpoint_url", "sign_request", "request_payer")
+OF_GLOBUS = ("globus_local",)
 OF_CAS = ("ca",)  # where servers are known by who has issued their certificates
 
 
@@ -206,7 +207,9 @@ class CopyOptions:
         None, "text", "with ssh: ports of the other end for direct connections, as 50000-51000"
     )
     encrypt: bool = _option(
-        False, "flag", "with gsiftp: encrypt file data too (unset: only who sends is authenticated)"
+        False,
+        "flag",
+        "with gsiftp, globus: encrypt file data too (unset: gsiftp authenticates who sends, that is all)",
     )
     dcau: bool = _option(True, "flag", "with gsiftp: authenticate data connections")
     delegate: bool = _option(
@@ -259,6 +262,12 @@ class CopyOptions:
         "choice",
         "with s3: who pays for requests and data, where a bucket makes requesters pay",
         choices=("requester",),
+    )
+    globus_local: str | None = _option(
+        None,
+        "text",
+        "with globus: collection that has the files of this host, all or those in FOLDER, as its own",
+        metavar="COLLECTION[=FOLDER]",
     )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")

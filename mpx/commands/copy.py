@@ -1,6 +1,7 @@
 """`mpx copy`: reads the command line into CopyOptions, shows progress, writes the report."""
 
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from mpx.errors import Interrupted, MpxError, PartialFailure, UsageError
 from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.signals import Signals
+from mpx.told_apart import told_apart
 from mpx.transfer.early_start import EarlyStart
 from mpx.units import format_size
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to
     from mpx.report import Report
 
 _DASH = "-"
+_OF_COMMENTS = "#"  # in lists of other programs
 _STANDARD_OUTPUT = "/dev/stdout"
 _MOST_LIST_BYTES = 256 * 1024 * 1024  # of sources
 
@@ -123,14 +126,15 @@ def copy_command(
         signals.last_words = lambda: _write_interrupted(so_far(), signals, report_file, destination)
         try:
             places = [parse_location(name).absolute() for name in (*sources, destination)]
-            early.copy(places[:-1], places[-1], options)
+            told = told_apart(places[:-1], targets)
+            early.copy(told, places[-1], options)
             # What a copy needs is imported now, while an ssh may log in.
             from mpx.commands.progress import view
             from mpx.commands.summary import say
             from mpx.transfer.copy import Copy
 
             with view(progress) as show:
-                copy = Copy(places[:-1], places[-1], options, signals.cancel, early)
+                copy = Copy(told, places[-1], options, signals.cancel, early)
                 report = copy.run(targets, begin, show, None if quiet else say)
         except MpxError as error:
             failure, report = signals.translate(error), so_far()
@@ -209,15 +213,19 @@ def read_list(name: str) -> tuple[list[str], list[str | None]]:
         raise UsageError(f"{name} has more than {format_size(_MOST_LIST_BYTES)}; copy with several lists")
     sources: list[str] = []
     targets: list[str | None] = []
-    for line in text.decode("utf-8", "surrogateescape").split("\n"):
+    place = "standard input" if name == "-" else name
+    for number, line in enumerate(text.decode("utf-8", "surrogateescape").split("\n"), 1):
         source, tab, target = line.removesuffix("\r").partition("\t")
+        if source.startswith(_OF_COMMENTS) and not os.path.lexists(source):
+            raise UsageError(
+                f"line {number} of {place} begins with {_OF_COMMENTS} and names no file here: lists have no "
+                "comments, as names may begin so; remove it"
+            )
         if source:
             sources.append(source)
             targets.append(target if tab and target else None)
     if not sources:
-        raise UsageError(
-            f"{'standard input' if name == '-' else name} names no source; it needs one on each line"
-        )
+        raise UsageError(f"{place} names no source; it needs one on each line")
     return sources, targets
 
 

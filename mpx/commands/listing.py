@@ -166,8 +166,12 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
             # What is noted without a server is at AWS.
             there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")
             with opened_endpoint(destination, there, writing=True, note=_warned, names=partial) as endpoint:
+                stores_anew = endpoint.capabilities.stores_anew
                 for file in files:
-                    endpoint.remove(file.partial)
+                    if stores_anew and file.partial == file.final:  # it may be the one that was there before
+                        click.echo(f"    left as it is: {_place_of(leftover, file.final)}")
+                    else:
+                        endpoint.remove(file.partial)
             leftover.forget()
             click.echo("    discarded")
         except MpxError as error:

@@ -1,5 +1,6 @@
 """What a person is told of a copy at its end: what failed, what surprises, and in one line what was done."""
 
+from mpx.commands.alike import shown_and_left
 from mpx.commands.output import complain
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.location import shown_place
@@ -18,9 +19,14 @@ def tell_details(report: Report, *, verbose: bool, quiet: bool) -> None:
     if not quiet:
         _tell_surprises(report, verbose=verbose)
     if report.files.total > 1:
-        for entry in report.failures:
-            cause = entry["error"].removeprefix(f"{entry['name']}: ")
-            complain(f"not copied {named(entry['name'])}: {shown(cause)}")
+        failures = [
+            (entry["name"], entry["error"].removeprefix(f"{entry['name']}: ")) for entry in report.failures
+        ]
+        for some, left in [([each], 0) for each in failures] if verbose else shown_and_left(failures):
+            for name, cause in some:
+                complain(f"not copied {named(name)}: {shown(cause)}")
+            if left:
+                complain(f"... and {left} more alike; -v names them, as does --report")
 
 
 def tell_unverified(report: Report) -> None:

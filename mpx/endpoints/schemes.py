@@ -7,6 +7,7 @@ A scheme is added by a file of capabilities beside its endpoint, and a line here
 from collections.abc import Mapping
 
 from mpx.endpoints.ftp import capabilities as ftp
+from mpx.endpoints.globus import capabilities as globus
 from mpx.endpoints.local import capabilities as local
 from mpx.endpoints.s3 import capabilities as s3
 from mpx.endpoints.web import capabilities as web
@@ -18,6 +19,7 @@ SCHEMES: Mapping[str, Capabilities] = {
     **web.SCHEMES,
     **s3.SCHEMES,
     **xrootd.SCHEMES,
+    **globus.SCHEMES,
     **ftp.SCHEMES,
     **local.SCHEMES,
 }

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from mpx.choices import SERVICE
+
 CHECKSUMS = ("xxh3", "sha256", "sha512", "sha1", "md5", "crc32", "adler32")  # all that mpx knows
 MANY_PARTS = 1 << 20  # where a checksum costs little more than its round trip
 
@@ -45,8 +47,9 @@ class PartsUp(Enum):
 class ThirdParty:
     """How a server sends files to another one without this host in between, or fetches them.
 
-    `ways`: of PULL and PUSH, in which the destination or the source is told to copy a whole file. Without any
-    both servers have sessions of ours, and one is told to send while the other is told to expect it.
+    `ways`: of PULL and PUSH, in which the destination or the source is told to copy a whole file, or SERVICE,
+    which is told to have many copied. Without any both servers have sessions of ours, and one is told to send
+    while the other is told to expect it.
     """
 
     protocol: str  # that the other server has to speak as well, as people call it
@@ -54,6 +57,11 @@ class ThirdParty:
     is_told: bool = True  # this server may be told so, as far as is known; it may be the other end anyway
     steered: bool = False  # the sender can be told which congestion control to use
     why_not: str = ""  # it neither sends nor fetches; empty where it may
+
+    @property
+    def is_by_service(self) -> bool:
+        """Whether neither server is told, but a service that both belong to."""
+        return self.ways == (SERVICE,)
 
 
 class Question(Enum):
@@ -86,6 +94,7 @@ class Capabilities:
     describes_links: bool = True  # `stat` is known to show links as links; else only listings do
     is_faithful: bool = True  # known to do what it acknowledges; others are asked what they have stored
     most_compared_parts: int = MANY_PARTS  # that a file is cut into to be compared, as each has its cost
+    stores_anew: bool = False  # a file takes the place of what has its name, which is never written into
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
     fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
     program: str = ""  # what a program that has the streams speaks, as people call it

@@ -69,6 +69,11 @@ class Taker:
     least: int = 0  # bytes that are worth a request
 
 
+def stuck_s(answer_s: float) -> float:
+    """Return how long an answer is waited for before it is stuck, where they usually take so long."""
+    return STUCK_S + STUCK_ANSWERS * answer_s
+
+
 class RangeScheduler:
     """Hands out pieces to workers, the end of a file first. Safe for several threads.
 
@@ -260,12 +265,12 @@ class RangeScheduler:
         What was taken over already comes soon where it is now, or is late there, too, and taken over again.
         """
         now, soon_s = time.monotonic(), TAKEOVER_S + taker.waits_s + taker.answer_s
-        stuck_s, least = STUCK_S + STUCK_ANSWERS * taker.answer_s, max(self._smallest, taker.least)
+        late_s, least = stuck_s(taker.answer_s), max(self._smallest, taker.least)
         found: tuple[float, Pending, int, int] | None = None
         with self._lock:
             for late in sorted(pending, key=lambda entry: -entry.in_s):
                 fetch = late.fetch
-                is_stuck = taker.is_idle and now - fetch.sent_s >= stuck_s
+                is_stuck = taker.is_idle and now - fetch.sent_s >= late_s
                 if (late.in_s < soon_s and not is_stuck) or (found and late.in_s <= found[0]):
                     continue
                 missing = fetch.missing().without(self._doubled.get(fetch, RangeSet()))

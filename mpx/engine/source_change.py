@@ -41,23 +41,36 @@ def opaque(tag: str) -> str:
 
 
 def is_told_by_another_server(
-    now: FileInfo | None, file: FileTransfer, tag: str, ask: Callable[[], FileInfo | None]
+    now: FileInfo | None,
+    file: FileTransfer,
+    tag: str,
+    ask: Callable[[], FileInfo | None],
+    modified_s: float | None = None,
 ) -> bool:
-    """Tell whether a source that has another tag now is what it was, as one of several servers tells it.
+    """Tell whether a source with another tag or time is what it was, as one of several servers tells it.
 
-    Servers that share a name may make tags of what differs between them (the number of an inode). Then `ask`
-    is told the old one, `tag`, again soon, and never once the content was replaced. Size and time are as
-    they were.
+    Servers that share a name may make tags of what differs between them (the number of an inode), or have
+    stored the file at times of their own. Then `ask` is told the old ones, `tag` and `modified_s` (None: as
+    it was listed), again soon, and never once the content was replaced. The size is as it was, and one of the
+    two. A file may be read whole from any of them then, and not in parts.
     """
+    old_s = file.modified_s if modified_s is None else modified_s
 
     def is_else(info: FileInfo) -> bool:
-        return info.modified_s is None or bool(changed(replace(info, tag=""), file, file.size_bytes))
+        as_listed = replace(info, tag="", modified_s=file.modified_s)
+        return info.modified_s is None or bool(changed(as_listed, file, file.size_bytes))
+
+    def is_old_time(info: FileInfo) -> bool:
+        return info.modified_s == old_s
 
     if now is None or not (tag and now.tag and file.modified_s) or is_else(now):
         return False
+    if not is_old_time(now) and opaque(now.tag) != opaque(tag):
+        return False
     asked = (ask() for _ in range(_ASKED_AGAIN))
     return any(
-        again is not None and opaque(again.tag) == opaque(tag) and not is_else(again) for again in asked
+        again is not None and opaque(again.tag) == opaque(tag) and is_old_time(again) and not is_else(again)
+        for again in asked
     )
 
 

@@ -128,7 +128,7 @@ class PartialFile:
         folder, base = self._folders.place(self.name)
         final_folder, final_base = self._folders.place(final)
         self._check(os.stat(base, dir_fd=folder.fd, follow_symlinks=False))
-        name_it = os.replace if replaces else _rename_to_new
+        name_it = os.replace if replaces else rename_to_new
         name_it(base, final_base, src_dir_fd=folder.fd, dst_dir_fd=final_folder.fd)
         try:
             found = os.stat(final_base, dir_fd=final_folder.fd, follow_symlinks=False)
@@ -272,7 +272,7 @@ def umask() -> int:
     return int(found.group(1), 8) if found else 0o022
 
 
-def _rename_to_new(src: str, dst: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+def rename_to_new(src: str, dst: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
     """Rename a file; raises FileExistsError where something has the name.
 
     Without hard links (FAT, say) what comes into being at the last moment is replaced all the same.

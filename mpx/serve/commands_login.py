@@ -1,6 +1,6 @@
 """Commands about the session itself: login, features, modes, options."""
 
-from mpx.endpoints.ftp.extensions import congestion, dialing, echo, sink, third_party
+from mpx.endpoints.ftp.extensions import congestion, dialing, echo, renaming, sink, third_party
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.net import mptcp
 from mpx.serve import commands_site
@@ -52,7 +52,8 @@ def _features(session: Session, _: str) -> bytes:
         lines += [dialing.FEATURE]
         if session.limits.third_party:
             lines += [third_party.FEATURE]
-    lines += [sink.FEATURE, "PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
+    lines += [renaming.FEATURE, sink.FEATURE]
+    lines += ["PARALLEL", "REST STREAM", "SIZE", "SPAS", "SPOR", "TVFS", "UTF8", "WHOAMI"]
     return reply_line(211, "Extensions supported", *lines, "End.")
 
 

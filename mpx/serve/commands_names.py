@@ -60,11 +60,16 @@ def _rename_from(session: Session, argument: str) -> bytes:
 
 
 def _rename_to(session: Session, argument: str) -> bytes:
+    session.root.rename(renamed_from(session), session.path(argument))
+    return b"250 RNTO command successful.\r\n"
+
+
+def renamed_from(session: Session) -> str:
+    """Return what RNFR has named, once."""
     old, session.settings.rename_from = session.settings.rename_from, None
     if old is None:
         raise RefusalReply(503, "RNFR comes first.")
-    session.root.rename(old, session.path(argument))
-    return b"250 RNTO command successful.\r\n"
+    return old
 
 
 def _size(session: Session, argument: str) -> bytes:

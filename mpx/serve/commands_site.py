@@ -1,8 +1,10 @@
 """SITE: what FTP has no command of its own for."""
 
 from mpx._version import __version__
+from mpx.endpoints.ftp.extensions import renaming
 from mpx.endpoints.ftp.wire import reply_line
 from mpx.serve import arguments
+from mpx.serve.commands_names import renamed_from
 from mpx.serve.replies import RefusalReply
 from mpx.serve.session import Command, Session
 from mpx.serve.times import parse_time
@@ -60,6 +62,11 @@ def _truncate(session: Session, argument: str) -> bytes:
     return b"250 SITE TRNC command successful.\r\n"
 
 
+def _rename_to_new(session: Session, argument: str) -> bytes:
+    session.root.rename(renamed_from(session), session.path(argument), replaces=False)
+    return b"250 SITE RNNEW command successful.\r\n"
+
+
 def set_buffer(session: Session, argument: str) -> bytes:
     """SBUF and its older names: the socket buffers of data connections, in bytes."""
     size = arguments.number(argument.strip(), most_digits=9)
@@ -80,6 +87,7 @@ _COMMANDS = {
     "TASKID": Command(_ok),
     "CHMOD": Command(_mode, writes=True),
     "UTIME": Command(_times, writes=True),
+    renaming.VERB: Command(_rename_to_new, argument=True, writes=True),
     "TRNC": Command(_truncate, writes=True),
     "SBUF": Command(set_buffer),
     "RETRBUFSIZE": Command(set_buffer),

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mpx.files.partial_file import rename_to_new
 from mpx.files.partial_names import is_partial_name
 from mpx.serve import beneath
 
@@ -188,8 +189,8 @@ class Root:
         with self._parent(path, follow=False) as (parent, name):
             os.unlink(name, dir_fd=parent)
 
-    def rename(self, old: str, new: str) -> None:
-        """Rename; what has the new name already is replaced, as rename() does.
+    def rename(self, old: str, new: str, *, replaces: bool = True) -> None:
+        """Rename; what has the new name already is replaced, as rename() does, or FileExistsError is raised.
 
         A partial file of mpx is renamed only if it is a regular file.
         """
@@ -200,7 +201,8 @@ class Root:
             if is_partial:
                 _must_be_file(os.stat(from_name, dir_fd=from_dir, follow_symlinks=False))
             with self._parent(new, follow=False) as (to_dir, to_name):
-                os.rename(from_name, to_name, src_dir_fd=from_dir, dst_dir_fd=to_dir)
+                name_it = os.rename if replaces else rename_to_new
+                name_it(from_name, to_name, src_dir_fd=from_dir, dst_dir_fd=to_dir)
                 if is_partial and _link_target(to_dir, to_name) is not None:  # since a moment ago
                     os.unlink(to_name, dir_fd=to_dir)
                     raise _error(errno.EPERM, "Not a regular file")

@@ -7,10 +7,11 @@ from mpx.engine.capabilities import PartsUp, Question, RangeReads, StreamKind
 from mpx.errors import UsageError
 from mpx.report import Report, Severity
 from mpx.transfer import one_is_told
+from mpx.transfer.by_service import by_service
 from mpx.transfer.congestion_plan import named
 from mpx.transfer.ends import Ends
 from mpx.transfer.fallback import in_place_where_needed, within_mode_s
-from mpx.transfer.straight_way import why_no_straight_way
+from mpx.transfer.straight_way import is_by_service, why_no_straight_way
 from mpx.transfer.transport import Transport
 
 _ONE_STREAM = (PartsUp.NONE, PartsUp.TRIED, PartsUp.IN_TURN, PartsUp.NUMBERED)
@@ -24,6 +25,8 @@ def choose_between(transport: Transport, ends: Ends, report: Report) -> Transpor
     options = transport.options
     if options.third_party == NEVER:
         return through_us(transport, ends, report, f"--third-party {NEVER}")
+    if is_by_service(options, ends.near.capabilities, ends.far.capabilities):
+        return by_service(transport, ends, report)
     is_told = one_is_told.is_way_of(ends)
     why = why_no_straight_way(ends.near, ends.far)
     if not why and is_told:

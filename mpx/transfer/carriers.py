@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import PULL
+from mpx.choices import PULL, SERVICE
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.schemes import capabilities_of
@@ -15,7 +15,16 @@ from mpx.engine.capabilities import PartsUp
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.shared_connections import SharedConnections
 from mpx.location import ROOT_PORTS, WEB_PORTS, Location
-from mpx.transfer.registry import BY_HTTP, as_lanes, as_s3, as_web, as_xrootd, lane_options, session_options
+from mpx.transfer.registry import (
+    BY_HTTP,
+    as_globus,
+    as_lanes,
+    as_s3,
+    as_web,
+    as_xrootd,
+    lane_options,
+    session_options,
+)
 
 if TYPE_CHECKING:
     from mpx.engine.relay import RelaySink, RelaySource
@@ -33,12 +42,17 @@ def carrier_between(
     streams_each: int,
     mode_e: bool,
     parts: bool,
+    key: str,
 ) -> Carrier:
     """Return what brings files from one server to another; `pools` have the sessions with each of them.
 
     `shared`: see endpoint_at. `way`, `streams_each`: how one of them is told to copy (empty: it is not).
-    `mode_e`: the destination receives in MODE E; `parts`: of files can be sent and stored.
+    `mode_e`: the destination receives in MODE E; `parts`: of files are sent and stored; `key`: its journal's.
     """
+    if way == SERVICE:
+        from mpx.endpoints.globus.carrier import GlobusCarrier
+
+        return GlobusCarrier(as_globus(shared[0]), as_globus(shared[1]), context, key)
     if way and destination.scheme in WEB_PORTS:
         from mpx.endpoints.web.third_party.carrier import WebThirdPartyCarrier
         from mpx.endpoints.web.third_party.way import CopyWay
@@ -64,7 +78,7 @@ def carrier_between(
         return ThirdPartyCarrier(servers, context)
     from mpx.engine.relay_carrier import RelayCarrier
 
-    from_where = _relay_source(source, opened[0], context, shared[0])
+    from_where = _relay_source(source, opened[0], context, shared[0], parts=parts)
     to_where = _relay_sink(destination, opened[1], context, shared[1], mode_e=mode_e, parts=parts)
     return RelayCarrier(from_where, to_where, context, parts=parts)
 
@@ -74,6 +88,8 @@ def _relay_source(
     session: SessionOptions,
     context: CarrierContext,
     shared: SharedConnections | None,
+    *,
+    parts: bool,
 ) -> "Callable[[], RelaySource]":
     """Return what makes a source of a relay."""
     if source.scheme in BY_HTTP:
@@ -81,7 +97,8 @@ def _relay_source(
         from mpx.endpoints.web.relay_source import WebRelaySource
 
         web = as_web(shared)
-        return partial(WebRelaySource, web, context, Answers(web, context), web.pipelining)
+        answers = Answers(web, context, whole_files=not parts)
+        return partial(WebRelaySource, web, context, answers, web.pipelining)
     if shared is not None:
         from mpx.endpoints.sftp.relay_source import SftpRelaySource
 
@@ -106,7 +123,7 @@ def _relay_sink(
 
         s3 = as_s3(shared)
         return partial(S3RelaySink, s3, context, s3.pipelining)
-    if destination.scheme in WEB_PORTS:
+    if destination.scheme in BY_HTTP:
         from mpx.endpoints.web.relay_sink import WebRelaySink
 
         web = as_web(shared)

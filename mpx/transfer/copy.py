@@ -23,6 +23,7 @@ from mpx.errors import (
 from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
+from mpx.told_apart import told_apart
 from mpx.transfer.between_servers import after_refusal, choose_between
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.destination_lookup import are_there
@@ -38,6 +39,7 @@ from mpx.transfer.fallback import (
     without_streams,
 )
 from mpx.transfer.journal import Journal
+from mpx.transfer.local_collection import in_collection
 from mpx.transfer.option_checks import check_checksum
 from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
@@ -84,7 +86,8 @@ def copy(
         both = f"{counted(len(names), 'source')} and {counted(len(targets), 'target')}"
         raise UsageError(f"{both}: there must be one for each")
     places = [parse_location(name).absolute() for name in (*names, os.fspath(destination))]
-    run = Copy(places[:-1], places[-1], options or CopyOptions(), cancel or threading.Event())
+    told = told_apart(places[:-1], targets)
+    run = Copy(told, places[-1], options or CopyOptions(), cancel or threading.Event())
     return run.run(targets, on_begun, on_progress, on_rehearsed)
 
 
@@ -101,7 +104,7 @@ class Copy:
     ) -> None:
         """Places are absolute. `early`: what was begun for it before."""
         self.options = options
-        self.sources, self.destination = sources, destination
+        self.sources, self.destination = in_collection(sources, destination, options)
         self.early = early
         self.report = Report(
             " ".join(map(str, self.sources)),

@@ -110,7 +110,8 @@ class FileStart:
         in_the_way = not is_in_new_folder if ends.writes_here else known and not file.is_small
         if ends.is_between_servers and not file.is_small:
             in_the_way = True  # its parts are written into what is there, whatever that is
-        if ends.destination.capabilities.parts_up is PartsUp.NUMBERED:
+        can = ends.destination.capabilities
+        if can.parts_up is PartsUp.NUMBERED or can.stores_anew:
             in_the_way = False  # who sends it sees what is there of an upload, and goes on or begins anew
         if in_the_way and not file.resumed_bytes:
             # A server's STOR empties what is there, without a round trip of its own.

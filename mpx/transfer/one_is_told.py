@@ -20,7 +20,7 @@ _WAYS = {AUTO: (PULL, PUSH), ONLY: (PULL, PUSH), PULL: (PULL,), PUSH: (PUSH,)}
 def is_way_of(ends: Ends) -> bool:
     """Tell whether one of two servers is told to copy, where data go straight."""
     third_party = ends.far.capabilities.third_party
-    return third_party is not None and bool(third_party.ways)
+    return third_party is not None and bool(third_party.ways) and not third_party.is_by_service
 
 
 def why_not(third_party: str, ends: Ends) -> str:

@@ -5,7 +5,7 @@ Those that nobody has to be asked about: see refusals.py.
 
 from collections.abc import Callable, Sequence
 
-from mpx.choices import NONE
+from mpx.choices import AUTO, NONE
 from mpx.engine.capabilities import Question
 from mpx.engine.checksum_choice import FOR_SHORT, SHORT_BYTES, ChecksumChoice
 from mpx.engine.endpoint import Endpoint, FileInfo, Kind, Part
@@ -65,6 +65,19 @@ def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: 
         report.note(_no_checksums(servers), Severity.WARNING)
     report.algorithm = choice.best(None)
     return choice
+
+
+def choose_checksums_of_service(options: CopyOptions, report: Report) -> ChecksumChoice:
+    """Return that nothing is compared here, as the service compares; UsageError for a checksum by name."""
+    if options.checksum not in (AUTO, NONE):
+        raise UsageError(
+            f"--checksum {options.checksum} is not possible here: Globus compares each file by a checksum "
+            "that the collections choose; leave it out, or give --checksum none"
+        )
+    if options.checksum == AUTO:
+        report.note("Globus compares each file at both ends, by a checksum that the collections choose")
+        report.algorithm = "globus"
+    return ChecksumChoice(NONE, lambda _: False)
 
 
 def _no_checksums(servers: Sequence[Endpoint]) -> str:

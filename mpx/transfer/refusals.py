@@ -11,11 +11,19 @@ from mpx.endpoints.schemes import SCHEMES, capabilities_of
 from mpx.engine.capabilities import Capabilities, PartsUp
 from mpx.errors import UsageError
 from mpx.location import Location
-from mpx.options import OF_CAS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
+from mpx.options import OF_CAS, OF_GLOBUS, OF_GSI, OF_S3, OF_SSH, OF_WEB, OF_WEB_TLS, CopyOptions, flag_of
 from mpx.text import quoted
 from mpx.units import counted
 
-_OF_PLACES = (*OF_SSH, *OF_GSI, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)  # see Capabilities.own_options
+_OF_PLACES = (
+    *OF_SSH,
+    *OF_GSI,
+    *OF_WEB,
+    *OF_WEB_TLS,
+    *OF_S3,
+    *OF_GLOBUS,
+    *OF_CAS,
+)  # see Capabilities.own_options
 OF_CONNECTIONS = (  # mean nothing where no bytes pass a network
     "streams",
     "tuner",
@@ -67,10 +75,13 @@ def check_told_apart(places: Iterable[Location]) -> None:
     for place in places:
         other = known.setdefault((place.endpoint, place.name), place)
         if (other.query, other.path) != (place.query, place.path):
-            raise UsageError(
-                f"{other} and {place} are of one name, {quoted(place.name)}, by which a copy could not tell "
-                "them apart; copy them by two commands"
-            )
+            alike = f"{other} and {place} are of one name, {quoted(place.name)}"
+            if other.path == place.path:
+                raise UsageError(
+                    f"{alike}; name each at the destination, in a list with a tab before the name: "
+                    f"printf '%s\\t%s\\n' '{other}' NAME1 '{place}' NAME2 | mpx copy --from-file - DST"
+                )
+            raise UsageError(f"{alike}, by which a copy could not tell them apart; copy them by two commands")
 
 
 def check_options(
@@ -132,7 +143,9 @@ def check_options(
 def _is_one_told(source: Capabilities, destination: Capabilities) -> bool:
     """Tell whether one of two servers is told to copy from or to the other, as far as their schemes tell."""
     first, second = source.third_party, destination.third_party
-    return bool(first and second and first.ways and first.protocol == second.protocol)
+    if first is None or second is None or first.protocol != second.protocol:
+        return False
+    return bool(first.ways) and not first.is_by_service
 
 
 def _places(schemes: Iterable[str]) -> str:

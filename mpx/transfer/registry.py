@@ -28,13 +28,14 @@ from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
+    from mpx.endpoints.globus.access import GlobusAccess
     from mpx.endpoints.s3.access import S3Access
     from mpx.endpoints.sftp.lane_pool import LanePool
     from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
     from mpx.endpoints.web.access import WebAccess
     from mpx.endpoints.xrootd.lanes import XrootdLanes
 
-BY_HTTP = (*WEB_PORTS, "s3")  # schemes
+BY_HTTP = (*WEB_PORTS, "s3", "globus")  # schemes
 
 
 def session_options(
@@ -127,6 +128,7 @@ def shared_connections(
         asked_checksum="" if options.checksum in (AUTO, NONE) else options.checksum,
         partial_prefix=options.partial_prefix,
         rate_bps=options.rate_bps,
+        only_new=options.overwrite == "never",
         replaces_unseen=options.overwrite != "never",
         stop=stop,
     )
@@ -143,6 +145,10 @@ def shared_connections(
             replaces_unseen=options.overwrite != "never",
         )
         return S3Access(location, web, aws, note)
+    if location.scheme == "globus":
+        from mpx.endpoints.globus.access import GlobusAccess
+
+        return GlobusAccess(location, web, note)
     return WebAccess(location, web, [location, *given], note)
 
 
@@ -213,6 +219,10 @@ def endpoint_at(
         from mpx.endpoints.s3.endpoint import S3Endpoint
 
         return S3Endpoint(location, as_s3(shared), writing=writing, stop=session.stop)
+    if location.scheme == "globus":
+        from mpx.endpoints.globus.endpoint import GlobusEndpoint
+
+        return GlobusEndpoint(location, as_globus(shared), writing=writing, stop=session.stop)
     if location.scheme in WEB_PORTS:
         from mpx.endpoints.web.endpoint import WebEndpoint
 
@@ -242,10 +252,17 @@ def lane_options(session: SessionOptions) -> "LaneOptions":
 
 
 def as_web(shared: SharedConnections | None) -> "WebAccess":
-    """Return what connections to a web server share, S3 among them."""
+    """Return what connections to a web server share, S3 among them, and that of a collection."""
     from mpx.endpoints.web.access import WebAccess
 
-    assert isinstance(shared, WebAccess)
+    return shared if isinstance(shared, WebAccess) else as_globus(shared).web()
+
+
+def as_globus(shared: SharedConnections | None) -> "GlobusAccess":
+    """Return what all that asks about a collection shares."""
+    from mpx.endpoints.globus.access import GlobusAccess
+
+    assert isinstance(shared, GlobusAccess)
     return shared
 
 

@@ -1,6 +1,9 @@
 """Whether two servers have a way to send to each other, without this host in between."""
 
+from mpx.choices import AUTO, ONLY
+from mpx.engine.capabilities import Capabilities
 from mpx.engine.endpoint import Endpoint
+from mpx.options import CopyOptions
 
 
 def why_no_straight_way(source: Endpoint, destination: Endpoint) -> str:
@@ -23,3 +26,11 @@ def is_steered(source: Endpoint, destination: Endpoint) -> bool:
     """Tell whether one server sends straight to the other, with a congestion control that we name."""
     third_party = source.capabilities.third_party
     return third_party is not None and third_party.steered and not why_no_straight_way(source, destination)
+
+
+def is_by_service(options: CopyOptions, source: Capabilities, destination: Capabilities) -> bool:
+    """Tell whether a service moves the data from one server to another, by what is known without asking."""
+    first, second = source.third_party, destination.third_party
+    if first is None or second is None or first.protocol != second.protocol or not first.is_by_service:
+        return False
+    return options.third_party in (AUTO, ONLY) and options.rate_bps is None

@@ -14,6 +14,7 @@ from mpx.units import format_duration
 
 WINDOW_S = 1.0  # that goodput is measured over
 QUIET_S = 3.0  # without new data, after which progress says so
+FAILS_S = 1.0  # the same where a server says that it fails, and is asked again
 MOST_NOTED = 10  # such times in the report's notes
 
 
@@ -27,10 +28,14 @@ class Timeline:
         on_progress: OnProgress | None = None,
         *,
         what_is_done: Callable[[], str] = lambda: "",
+        fails: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`what_is_done` returns in words what happens while no data arrive, an empty text where nothing."""
+        """`what_is_done` returns in words what happens while no data arrive, an empty text where nothing.
+
+        `fails`: whether a server says that it does.
+        """
         self._report, self._queue, self._on_progress = report, queue, on_progress
-        self._what_is_done = what_is_done
+        self._what_is_done, self._fails = what_is_done, fails
         self._latest = 0.0, 0  # time and bytes when data arrived last
         self._decided: dict[str, tuple[float, int]] = {}  # time and bytes at the latest decision on a path
         self._window: deque[tuple[float, int]] = deque()
@@ -72,7 +77,7 @@ class Timeline:
     def _outage(self, now_s: float) -> str:
         """Return for how long no new data have arrived, and what is done about it; empty for a short time."""
         quiet_s = now_s - self._latest[0]
-        if quiet_s < QUIET_S:
+        if quiet_s < (FAILS_S if self._fails() else QUIET_S):
             return ""
         if not self._queue.missing_bytes:  # what is under way is listed, verified or named
             self._latest = now_s, self._latest[1]

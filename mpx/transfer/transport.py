@@ -12,9 +12,14 @@ from mpx.recognition.policy import why_not_from
 from mpx.report import Report, Severity
 from mpx.transfer.congestion_plan import Plan, plan
 from mpx.transfer.ends import Ends
-from mpx.transfer.option_checks import check_congestion, check_links, choose_checksums
+from mpx.transfer.option_checks import (
+    check_congestion,
+    check_links,
+    choose_checksums,
+    choose_checksums_of_service,
+)
 from mpx.transfer.refusals import check_options
-from mpx.transfer.straight_way import is_steered
+from mpx.transfer.straight_way import is_by_service, is_steered
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Transport:
     is_third_party: bool = False  # data go straight from one server to another
     ways: tuple[str, ...] = ()  # ... in which one of two servers is told to copy, the present one first
     way_refused: str = ""  # ... and why it did not go the way before
+    why_fixed: str = ""  # why the number of streams is not ours to choose; empty where it is
     streams_each: int = 1  # ... of one large file
     one_stream_each: bool = False  # a file is one stream, whole
     parts: bool = True  # of files are asked for, where the server can begin within one
@@ -83,7 +89,10 @@ def choose_transport(options: CopyOptions, ends: Ends, report: Report) -> Transp
     }
     check_congestion(options, why_not_congestion(options, ends, rtt))
     check_links(options, ends.destination)
-    checksums = choose_checksums(options, [ends.far, near_server] if near_server else [ends.far], report)
+    if near_server and is_by_service(options, near_server.capabilities, ends.far.capabilities):
+        checksums = choose_checksums_of_service(options, report)
+    else:
+        checksums = choose_checksums(options, [ends.far, near_server] if near_server else [ends.far], report)
     return Transport(
         options,
         checksums,

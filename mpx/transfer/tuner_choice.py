@@ -54,13 +54,15 @@ def tuners(
     return {(DEFAULT_PATH,): tuner} if tuner else {}
 
 
-def beginning(options: CopyOptions, known: PathSet | None, *, yields: bool) -> list[Decision]:
-    """Return how many streams each path begins with, and why."""
+def beginning(
+    options: CopyOptions, known: PathSet | None, *, yields: bool, why_fixed: str = ""
+) -> list[Decision]:
+    """Return how many streams each path begins with, and why; `why_fixed`: see Transport."""
     streams = {DEFAULT_PATH: options.streams or first_streams(options)}
     if known:
         streams, why = first_by_path(options, known), "in the ratio of the predictions"
     elif options.streams is not None:
-        why = "fixed by --streams"
+        why = why_fixed or "fixed by --streams"
     else:
         why = "few, as the copy yields to others" if yields else "where the tuner starts"
     return [Decision(path, count, why) for path, count in streams.items()]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mpx.choices import port_range
+from mpx.choices import SERVICE, port_range
 from mpx.engine.capabilities import StreamKind
 from mpx.engine.carrier import Carrier, CarrierContext, ServerEvents, StreamSettings
 from mpx.engine.endpoint import Kind
@@ -65,7 +65,7 @@ class Attempt:
             transport.options if short else self._memory.applied(transport.options, report.note, least)
         )
         self._failure, self._records, self._multipath = failure, records, multipath
-        self._is_local = ends.is_local
+        self._is_local, self._is_by_service = ends.is_local, transport.ways == (SERVICE,)
         self._queue, self._events = FileQueue(failure.cancel), ServerEvents()
         paths = multipath.paths if multipath else DefaultPath()
         # Where it yields, each path has a rate of its own.
@@ -118,7 +118,7 @@ class Attempt:
             ends, options, records, failure, prove=verifier, checksum_for=transport.checksums.best
         )
         self._scan = Scan(pairs, ends, options, self._queue, failure, records, committer, file_start)
-        self._carrier = _carrier(ends, transport, context)
+        self._carrier = _carrier(ends, transport, context, records.journal.tag)
         self._prober = prober = Prober(
             "mpx-rtt",
             beside_listing(
@@ -141,11 +141,17 @@ class Attempt:
             window_bytes=largest_window_bytes(receives=ends.far_is_source),
         )
         chosen = tuners(options, known, prior) if ends.is_tunable and not yields else {}
-        first_words = beginning(options, known, yields=yields)
+        first_words = beginning(options, known, yields=yields, why_fixed=transport.why_fixed)
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"
             report.note(f"--tuner {options.tuner} does not search: {kept}")
-        timeline = Timeline(report, self._queue, on_progress, what_is_done=self._what_is_done)
+        timeline = Timeline(
+            report,
+            self._queue,
+            on_progress,
+            what_is_done=self._what_is_done,
+            fails=lambda: bool(self._events.reconnecting.latest[1]),
+        )
         expiry = Expiry(lambda: ends.admission, report.note)
 
         def measured(now_s: float, samples: Mapping[str, Sample]) -> None:
@@ -220,10 +226,13 @@ class Attempt:
         """Return in words what is done while no data arrive."""
         if self._is_local:
             return ""
+        if self._is_by_service:
+            return "waiting for Globus" + (f": {why}" if (why := self._events.reconnecting.latest[1]) else "")
         retries, timeout = self._options.retries, format_duration(self._options.timeout_s)
         attempt, why = self._events.reconnecting.latest
         if attempt:
-            return f"{why or 'reconnecting'}, attempt {attempt} of {retries}"
+            doing = f"{why}; trying again" if why else "reconnecting"
+            return f"{doing}, attempt {attempt} of {retries}"
         return f"waiting, for {timeout} at most (--timeout)"
 
     def _journal_the_rest(self) -> None:
@@ -234,8 +243,8 @@ class Attempt:
             self._records.report.note(str(error))
 
 
-def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carrier:
-    """Return what moves the bytes."""
+def _carrier(ends: Ends, transport: Transport, context: CarrierContext, key: str) -> Carrier:
+    """Return what moves the bytes; `key`: of the copy, as its journal has it."""
     if ends.is_between_servers:
         return carrier_between(
             ends.source.location,
@@ -248,6 +257,7 @@ def _carrier(ends: Ends, transport: Transport, context: CarrierContext) -> Carri
             streams_each=transport.streams_each,
             mode_e=transport.mode_e,
             parts=transport.parts,
+            key=key,
         )
     return carrier_for(
         ends.far.location,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from globus.globus_site import globus_site
 from sites import SITES, Site, opened
 from web.shared_servers import SharedServers
 
@@ -12,7 +13,7 @@ from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
-THAT_CHANGE = (*SITES, *WITH_DAV, "root")
+THAT_CHANGE = (*SITES, *WITH_DAV, "root", "globus")
 
 
 OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]
@@ -20,7 +21,12 @@ OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]
 
 @pytest.fixture
 def open_site(tmp_path: Path, web_servers: SharedServers) -> OpenSite:
-    return lambda name: opened(name, tmp_path) if name in SITES else web_servers.site(name)
+    def open_it(name: str) -> contextlib.AbstractContextManager[Site]:
+        if name == "globus":
+            return globus_site(tmp_path / "collection")
+        return opened(name, tmp_path) if name in SITES else web_servers.site(name)
+
+    return open_it
 
 
 @pytest.fixture(params=(*THAT_CHANGE, "https archive"))

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from globus.globus_site import globus_site
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
@@ -47,15 +48,15 @@ WEB = (
     *(f"{kind} {way}" for kind in OVER_HTTP for way in ("up", "down") if kind != "Archive"),
     "Archive down",
 )
-OVER_OTHERS = ("TLS up", "TLS down", "GSI up", "GSI down", "SFTP up", "SFTP down")
+OVER_OTHERS = tuple(f"{kind} {way}" for kind in ("TLS", "GSI", "SFTP", "Globus") for way in ("up", "down"))
 OVER_S3 = {"moto": "moto", "SeaweedFS": "seaweedfs"}  # the fixture of each
 S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay from moto", "relay to moto")
 CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
-SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site}
+SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site, "Globus": globus_site}
 IN_PLACE = ("Apache up", "Root up")  # written at offsets, into what is there
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
-    *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto"),
+    *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto", "Globus up"),
     *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier not in IN_PLACE),
 )
 # What was read, and had these checksums, has its name before it is known that the source is another by now:

@@ -12,7 +12,7 @@ from interop.storing_server import StoringDialogue, StoringServer
 from sites import make
 
 from mpx import CopyOptions, copy
-from mpx.errors import ConnectionLost, DestinationError, NotRenamed, UsageError
+from mpx.errors import ConnectionLost, DestinationError, IsThere, NotRenamed, UsageError
 from mpx.report import Severity
 
 Answer = Callable[[Dialogue, str], str | None]
@@ -65,6 +65,19 @@ def test_an_old_file_gives_way(code: str, tmp_path: Path) -> None:
         server.files["/x"] = b"old"
         copy(str(source), server.url + "/x", CopyOptions(retries=1))
         assert server.files == {"/x": source.read_bytes()}
+
+
+def test_a_file_that_comes_meanwhile_gives_no_way_where_none_is_to_be_replaced(tmp_path: Path) -> None:
+    source = make(tmp_path / "x", 1000)
+
+    def rename(dialogue: Dialogue, name: str) -> str:
+        storing(dialogue).server.files[name] = b"theirs"
+        return keeps_old()(dialogue, name) or ""
+
+    with StoringServer({"RNTO": rename}) as server:
+        with pytest.raises(IsThere):
+            copy(str(source), server.url + "/x", CopyOptions(overwrite="never"))
+        assert server.files == {"/x": b"theirs"}
 
 
 def test_a_tree_is_updated_where_nothing_is_replaced(tmp_path: Path) -> None:

@@ -133,6 +133,14 @@ def test_targets_stay_below_dst(here: Path, target: str) -> None:
     assert names(here) == ["a"]
 
 
+def test_a_list_has_no_comments_as_names_may_begin_so(here: Path) -> None:
+    make(here / "# a", 10)
+    copied(mpx("copy", "--from-file", "-", here / "dst", stdin=b"# a\n", folder=here))
+    assert names(here / "dst") == ["# a"]
+    ended = mpx("copy", "--from-file", "-", here / "no", stdin=b"# a\n# of last year\n", folder=here)
+    refused(ended, 2, "line 2 of standard input begins with #", "lists have no comments")
+
+
 def test_lists_that_cannot_be_read(here: Path) -> None:
     refused(mpx("copy", "--from-file", here / "missing", here / "x"), 2, "missing")
     refused(mpx("copy", "--from-file", "-", here / "x"), 2, "no source")

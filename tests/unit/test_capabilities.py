@@ -41,7 +41,7 @@ def row(name: str, can: Capabilities) -> str:
         GOES_ON[can.parts_up],
         ASKED[can.tunable],
         straight(can.third_party),
-        "all" if can.checksums == CHECKSUMS else ", ".join(can.checksums),
+        "all" if can.checksums == CHECKSUMS else ", ".join(can.checksums) or "-",
         ASKED[can.renames],
         ASKED[can.links],
     )

@@ -70,6 +70,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("endpoint_url", "https://s3.example.org", (HERE, UP, DOWN, *MODE_S)),
     ("sign_request", False, (HERE, UP, DOWN, *MODE_S)),
     ("request_payer", "requester", (HERE, UP, DOWN, *MODE_S)),
+    ("globus_local", "11111111-1111-4111-8111-111111111111", (HERE, UP, DOWN, *MODE_S)),
     ("in_place", True, (HERE, DOWN, S_DOWN, S_WHOLE)),
     ("partial_prefix", "unfinished-", ()),
     ("connect_timeout_s", 5.0, ()),
@@ -173,7 +174,7 @@ def test_given_by_hand(pair: str, given: dict[str, Any], refusing: tuple[str, ..
 
 
 WEB, ROOT = ("http", "https", "dav", "davs"), ("root", "roots")
-WEB_TLS, CAS = ("https", "davs"), ("https", "davs", "s3", *ROOT, "gsiftp")
+WEB_TLS, CAS = ("https", "davs"), ("https", "davs", "s3", *ROOT, "globus", "gsiftp")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +185,8 @@ WEB_TLS, CAS = ("https", "davs"), ("https", "davs", "s3", *ROOT, "gsiftp")
         ({"certificate": "/tmp/user.pem"}, (*WEB_TLS, *ROOT)),
         ({"certificate": "/tmp/user.pem", "key": "/tmp/user.key"}, (*WEB_TLS, *ROOT)),
         ({"ca": "/etc/ca"}, CAS),
+        ({"encrypt": True}, ("globus", "gsiftp")),
+        ({"globus_local": "11111111-1111-4111-8111-111111111111"}, ("globus",)),
         ({"endpoint_url": "https://s3.example.org"}, ("s3",)),
         ({"server_subject": "/O=Grid/CN=dtn"}, ("gsiftp",)),
         ({"remote_mpx": "/opt/mpx"}, ("ssh",)),
@@ -192,7 +195,7 @@ WEB_TLS, CAS = ("https", "davs"), ("https", "davs", "s3", *ROOT, "gsiftp")
 )
 def test_the_schemes_that_an_option_is_for(given: dict[str, Any], schemes: tuple[str, ...]) -> None:
     options, other = by_hand(given), Location("ftp", "/x", "host", 2811)
-    for scheme in (*WEB, "s3", *ROOT, "gsiftp", "ssh", "mpx", "ftp"):
+    for scheme in (*WEB, "s3", *ROOT, "globus", "gsiftp", "ssh", "mpx", "ftp"):
         place = Location(scheme, "/x", "host", 1094)
         if scheme in schemes:
             check_options(options, place, far_is_source=True)

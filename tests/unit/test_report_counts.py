@@ -4,7 +4,9 @@ import threading
 
 import pytest
 
+from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_queue import FileQueue
+from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.tuner import Decision, Sample
 from mpx.report import Event, Progress, Report, Severity, Skip, Tally
 from mpx.transfer.timeline import Timeline
@@ -73,3 +75,19 @@ def test_a_long_timeline_keeps_its_beginning_and_its_end() -> None:
 def test_what_is_there_already_is_shown_to_who_asks_for_details(reason: Skip) -> None:
     is_there = reason in (Skip.EXISTS, Skip.SAME)
     assert reason.severity is (Severity.INFO if is_there else Severity.NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("fails", "at_s", "is_said"), [(True, 1.1, True), (False, 1.1, False), (False, 3.1, True)]
+)
+def test_that_a_server_fails_is_said_soon(fails: bool, at_s: float, is_said: bool) -> None:
+    """Who waits for a server that answers 500 learns of it before others who wait."""
+    queue, shown = FileQueue(threading.Event()), list[Progress]()
+    queue.put(FileTransfer("a", "b", ".b", FileInfo(Kind.FILE, 10)))
+    timeline = Timeline(
+        Report("a", "b"), queue, shown.append, what_is_done=lambda: "why", fails=lambda: fails
+    )
+    for now_s in (0.5, at_s):
+        timeline.measured(now_s, {}, {})
+    assert shown[0].outage == ""
+    assert shown[1].outage == (f"no new data for {round(at_s)} s; why" if is_said else "")

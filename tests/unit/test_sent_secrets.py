@@ -9,12 +9,15 @@ from mpx.endpoints.web.sent_secrets import MOST_NOTED, SentSecrets
 BASIC = "Basic YWxpY2U6d29uZGVybGFuZA=="  # alice:wonderland
 
 
-def test_signatures_of_requests_are_none() -> None:
+def test_signatures_of_requests_and_who_signs() -> None:
+    """The last of them, as there is another one for each request."""
     secrets = SentSecrets()
-    signed = "AWS4-HMAC-SHA256 Credential=AKIA/20261129, SignedHeaders=host, Signature=0123456789abcdef"
-    secrets.sent({"Authorization": signed, "X-Amz-Security-Token": "a-token-of-a-session"})
-    said = f"{signed} a-token-of-a-session"
-    assert secrets.hidden_in(said) == f"{signed} [secret]"
+    for number in range(200):
+        signed = f"AWS4-HMAC-SHA256 Credential=AKIAKEY/2026, Signature=01234567{number:04}"
+        secrets.sent({"Authorization": signed, "X-Amz-Security-Token": "a-token-of-a-session"})
+    said = f"{signed} a-token-of-a-session 012345670099 012345670100"
+    hidden = "AWS4-HMAC-SHA256 Credential=[secret]/2026, Signature=[secret]"
+    assert secrets.hidden_in(said) == f"{hidden} [secret] 012345670099 [secret]"
 
 
 def test_as_many_are_noted_as_answers_may_be_awaited() -> None:

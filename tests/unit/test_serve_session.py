@@ -119,6 +119,19 @@ def test_working_on_names(client, root):
     assert list(root.iterdir()) == []
 
 
+def test_a_name_that_is_taken_is_given_to_no_other(client, root):
+    (root / "old").write_bytes(b"old")
+    assert client.do("SITE RNNEW new").code == 503
+    assert client.do("RNFR file").code == 350
+    taken = client.do("SITE RNNEW old")
+    assert (taken.code, taken.error_class) == (553, "PATH_EXISTS")
+    assert (root / "old").read_bytes() == b"old"
+    assert client.do("RNFR file").code == 350
+    assert client.do("SITE RNNEW new").code == 250
+    assert (root / "new").read_bytes() == CONTENT
+    assert sorted(each.name for each in root.iterdir()) == ["new", "old"]
+
+
 def test_times_modes_and_truncation(client, root):
     assert client.do("MFMT 20200102030405 file").code == 213
     assert client.do("MDTM file").lines == ("20200102030405",)

@@ -97,7 +97,7 @@ def test_progress_says_what_the_server_answers(tmp_path: Path) -> None:
         return exchange.usual() if was_said.is_set() else Answer(500, ends=True)
 
     def look(progress: mpx.Progress) -> None:
-        if "; the server answers 500, attempt " in progress.outage:
+        if "; the server answers 500; trying again, attempt " in progress.outage:
             was_said.set()
 
     with ScriptedHttp({"PUT": put}, {"/folder/other": b""}) as server:

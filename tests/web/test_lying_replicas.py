@@ -21,6 +21,17 @@ def replicas(which: Which) -> Script:
     return dict.fromkeys(("GET", "HEAD"), answers)
 
 
+def dated_replicas(which: Which, *, tag: str = '"of the content"') -> Script:
+    """Each has stored the file at a time of its own."""
+
+    def answers(exchange: Exchange) -> Answer:
+        answer = exchange.usual()
+        modified = f"Sun, 06 Nov 1994 08:49:{which(exchange):02} GMT"
+        return answer.having(ETag=tag, Last_Modified=modified) if answer.status < 300 else answer
+
+    return dict.fromkeys(("GET", "HEAD"), answers)
+
+
 def by_request(count: int) -> Which:
     numbers = itertools.count()
     return lambda _: next(numbers) % count
@@ -43,6 +54,34 @@ def test_replicas_with_tags_of_their_own(
         assert exact(server, tmp_path)
 
 
+@pytest.mark.parametrize("streams", [1, 4])
+@pytest.mark.parametrize("balanced", [by_request, by_connection])
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+def test_replicas_with_times_of_their_own(
+    content: bytes, balanced: Callable[[int], Which], streams: int, tmp_path: Path
+) -> None:
+    with ScriptedHttp(dated_replicas(balanced(2)), {NAME: content}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=streams, retries=0)
+        assert outcome.code == 0, outcome
+        assert exact(server, tmp_path)
+
+
+def test_times_of_their_own_without_tags(tmp_path: Path) -> None:
+    """One of them may have another content of the same size."""
+    with ScriptedHttp(dated_replicas(by_request(2), tag=""), {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=2, retries=0)
+    assert outcome.code == 8, outcome
+
+
+def test_a_time_that_does_not_come_back_is_that_of_another_content(tmp_path: Path) -> None:
+    """Its size and its tag are the same, as tags of inodes are where a file is written over."""
+    numbers, script = itertools.count(), dated_replicas(lambda _: int(next(numbers) >= 2))
+    with ScriptedHttp(script, {NAME: LARGE}, is_dav=False) as server:
+        outcome = down(server, tmp_path, streams=4, retries=0)
+    assert outcome.code == 8, outcome
+    assert "changed while it was copied" in outcome.text
+
+
 def test_a_whole_file_that_was_cut_off_comes_from_another_one(tmp_path: Path) -> None:
     """It is asked for once more, from its first byte."""
     script, cuts = replicas(by_request(2)), itertools.count()
@@ -59,6 +98,28 @@ def test_a_whole_file_that_was_cut_off_comes_from_another_one(tmp_path: Path) ->
         assert outcome.code == 0, outcome
         assert exact(server, tmp_path)
         assert next(cuts) > 1
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+def test_relays_from_replicas(content: bytes, count: int) -> None:
+    """The destination stores whole files: each is asked for in one piece, of one of them."""
+    script, cuts = replicas(by_request(count)), itertools.count()
+
+    def cut_off(exchange: Exchange) -> Answer | None:
+        answer = script["GET"](exchange)
+        if exchange.asked.range or answer is None or next(cuts) > 1:
+            return answer
+        exchange.reset(answer.packed()[:-1000])
+        return None
+
+    with (
+        ScriptedHttp({**script, "GET": cut_off}, {NAME: content}, is_dav=False) as source,
+        ScriptedHttp({}, {"/folder/other": b""}) as destination,
+    ):
+        outcome = copied(f"{source.origin}{NAME}", f"{destination.dav}{NAME}", retries=4)
+        assert outcome.code == 0, outcome
+        assert destination.files[NAME] == content
 
 
 def test_files_of_replicas(tmp_path: Path) -> None:

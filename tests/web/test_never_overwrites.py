@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from web.lying import NAME, SMALL, copied, up
-from web.scripted_http import Answer, Exchange, ScriptedHttp
+from web.scripted_http import Answer, Exchange, Script, ScriptedHttp
 from web.servers.rclone import rclone_site
 
 import mpx
@@ -98,3 +98,50 @@ def test_an_answer_that_is_lost_is_not_taken_for_a_file_of_others(tmp_path: Path
     with ScriptedHttp({"MOVE": move}, {"/folder/other": b""}) as server:
         assert up(server, tmp_path / "src", overwrite="never").code == 0
         assert server.files[NAME] == SMALL
+
+
+def heeds(exchange: Exchange) -> Answer:
+    """As servers that know the condition: somebody stores a file of that name at the last moment."""
+    exchange.server.files.setdefault(NAME, b"theirs")
+    exchange.body()
+    return Answer(412) if exchange.asked.headers.get("if-none-match") == "*" else exchange.usual()
+
+
+def is_looked_for(exchange: Exchange) -> Answer:
+    """Somebody stores a file of that name before it is looked for at last."""
+    exchange.server.files.setdefault(NAME, b"theirs")
+    return exchange.usual()
+
+
+@pytest.mark.parametrize("script", [{"PUT": heeds}, {"HEAD": is_looked_for}], ids=["heeds", "ignores"])
+@pytest.mark.parametrize("how", ["upload", "relay"])
+def test_what_comes_meanwhile_stays_in_place(how: str, script: Script, tmp_path: Path) -> None:
+    (tmp_path / "src").write_bytes(SMALL)
+    with (
+        ScriptedHttp(script, {"/folder/other": b""}) as server,
+        ScriptedHttp({}, {"/src": SMALL}) as source,
+    ):
+        from_ = tmp_path / "src" if how == "upload" else f"{source.origin}/src"
+        outcome = copied(from_, f"{server.dav}{NAME}", overwrite="never", in_place=True, retries=0)
+        assert outcome.code == 4, outcome
+        assert server.files[NAME] == b"theirs"
+    assert "has come into being meanwhile; --overwrite never" in outcome.text
+
+
+def test_what_an_attempt_of_ours_has_left_in_place_is_replaced(tmp_path: Path) -> None:
+    """Half of it is there, under its final name."""
+
+    def stores_half(exchange: Exchange) -> Answer | None:
+        content = exchange.body()
+        if len(exchange.server.asked("PUT")) > 1:
+            return exchange.usual()
+        exchange.server.files[NAME] = content[: len(content) // 2]
+        exchange.is_over = True
+        return None
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"PUT": stores_half}, {"/folder/other": b""}) as server:
+        outcome = copied(tmp_path / "src", f"{server.dav}{NAME}", overwrite="never", in_place=True)
+        assert outcome.code == 0, outcome
+        assert server.files[NAME] == SMALL
+        assert [each.headers.get("if-none-match") for each in server.asked("PUT")] == ["*", None]

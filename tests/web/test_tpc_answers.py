@@ -15,7 +15,7 @@ from web.given_options import GivenOptions
 from web.servers.host_certificate import host_certificate
 from web.servers.scripted import CopyAnswer, Headers, ScriptedSite, scripted_site
 
-from mpx.errors import ConnectionLost, IntegrityError, Interrupted, MpxError, UsageError
+from mpx.errors import ConnectionLost, IntegrityError, Interrupted, IsThere, MpxError, UsageError
 from mpx.options import CopyOptions
 from mpx.report import Report
 from mpx.transfer.copy import copy
@@ -82,6 +82,18 @@ def test_the_file_is_renamed_once_the_last_line_says_success(pair: Pair, status:
     assert pair[1].files == {"/copied": DATA}
     assert said(report, STRAIGHT) and said(report, PULL)
     assert not pair[1].stored
+
+
+def test_what_comes_meanwhile_stays_where_none_is_to_be_replaced(pair: Pair) -> None:
+    def copies(name: str, told: Headers) -> CopyAnswer:
+        assert told["Overwrite"] == "F"
+        pair[1].files.setdefault(name, b"theirs")
+        return 412, {}, ()
+
+    pair[1].copies = copies
+    with pytest.raises(IsThere):
+        go(pair, third_party="only", in_place=True, overwrite="never")
+    assert pair[1].files == {"/copied": b"theirs"}
 
 
 @pytest.mark.parametrize("last", [b"failure: broken", b"", b"success: Created\nfailure: broken"])

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from mpx.endpoints.ftp import telnet_escape
+from mpx.endpoints.ftp.extensions import renaming
 from mpx.endpoints.ftp.refusals import is_missing
 from mpx.endpoints.ftp.session import ClientSession
 from mpx.endpoints.ftp.stored_size import stated_size, stored_sizes, stores_faithfully
 from mpx.endpoints.ftp.wire import Reply, command
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Stamp
 from mpx.engine.source_change import AGAIN
-from mpx.errors import DestinationError, IntegrityError, MpxError, NotRenamed
+from mpx.errors import DestinationError, IntegrityError, IsThere, MpxError, NotRenamed
 from mpx.files.partial_names import aside_name
 from mpx.report import OnNote
 from mpx.units import counted
@@ -45,7 +46,7 @@ class ServerCommit:
         stamps = [Stamp(self._name(file.partial), file.modified_s, file.mode) for file in files]
         lines = [line for stamp in stamps for line in self._stamp(stamp)]
         moved = [file for file in files if file.partial != file.final]
-        renames = [line for file in moved for line in self._rename(file.partial, file.final)]
+        renames = [line for file in moved for line in self._final_name(file)]
         questions = self._questions(moved)
         replies = self._session.pipeline([*(line for _, line in lines), *renames, *questions])
         self._note_refused([kept for kept, _ in lines], replies, note)
@@ -76,6 +77,13 @@ class ServerCommit:
     def _name(self, name: str) -> str:
         telnet_escape.learn(self._session, name)
         return self._session.name(name)
+
+    def _final_name(self, file: Commit) -> tuple[bytes, bytes]:
+        """Return what gives a file its name, in the place of nothing where a server can be told so."""
+        first, second = self._rename(file.partial, file.final)
+        if not file.replaces and renaming.FEATURE in self._session.features:
+            second = command("SITE", renaming.VERB, self._name(file.final))
+        return first, second
 
     def _rename(self, name: str, other: str) -> tuple[bytes, bytes]:
         return command("RNFR", self._name(name)), command("RNTO", self._name(other))
@@ -131,13 +139,13 @@ class ServerCommit:
         stays under its partial name.
         """
         there = self._describe([file.final for file in files])
-        old = [
-            file
-            for file, info in zip(files, there, strict=True)
-            if isinstance(info, FileInfo) and info.kind is Kind.FILE
-        ]
+        found = {file: info for file, info in zip(files, there, strict=True) if isinstance(info, FileInfo)}
+        stays: dict[Commit, Exception | None] = {
+            file: IsThere(file.final) for file in found if not file.replaces
+        }
+        old = [file for file, info in found.items() if file not in stays and info.kind is Kind.FILE]
         if not old:
-            return {}
+            return stays
         asides = {file: aside_name(file.partial, file.final) for file in old}
         lines = []
         for file in old:
@@ -175,7 +183,7 @@ class ServerCommit:
             results |= self._only_said([file for file in tried if results[file] is None])
             results |= self._misfits([file for file in tried if results[file] is None])
         self._settle_asides({file: asides[file] for file in put_aside}, results, note)
-        return results
+        return results | stays
 
     def _is_stray(self, file: Commit, other: str) -> bool | None:
         """Give a finished file another name that is free, and its own again.

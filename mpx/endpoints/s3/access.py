@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from mpx.endpoints.s3 import refusals
 from mpx.endpoints.s3.asked_uploads import AskedUploads
@@ -21,10 +21,11 @@ from mpx.endpoints.web.options import WebOptions
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import Origin, WebUrl
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ConnectionLost, MpxError, UsageError
+from mpx.errors import ConnectionLost, DestinationError, IsThere, MpxError, UsageError
 from mpx.location import Location
 from mpx.report import OnNote, no_note
 
+_ONLY_NEW = {"If-None-Match": "*"}
 _USUAL_PORTS = {"https": 443, "http": 80}
 _NOT_IN_URLS = re.compile(r"[^\x21-\x7e]")
 _REGION = re.compile("[a-z][a-z0-9-]{0,30}[a-z0-9]")
@@ -56,6 +57,8 @@ class S3Access(WebAccess):
         self.speaks_dav = False
         self.replaces_unseen = s3.replaces_unseen
         self._always = {"x-amz-request-payer": s3.payer} if s3.payer else {}  # headers
+        # Whether the server does not refuse to be told that it is to store no object in the place of another.
+        self.takes_conditions = True
         self.keeps_crc32 = True  # of all of an object, as far as is known, and not of its parts alone
         self.uploads = Uploads(self.bucket)
         self.asked = AskedUploads(self.bucket)
@@ -75,6 +78,14 @@ class S3Access(WebAccess):
         return WebUrl(url.origin, f"{url.target}?{'&'.join(pairs)}")
 
     @property
+    def looks_before(self) -> bool:
+        """Whether an object is to be looked for right before another is stored, as it is not to be replaced.
+
+        AWS is known to heed conditions; others may ignore them.
+        """
+        return self.options.only_new and not _AWS.search(self.origin.host)
+
+    @property
     def server_url(self) -> str:
         """See SharedConnections. Empty for AWS, where the name of a bucket says which one it is."""
         origin, before = _endpoint(self._aws)
@@ -89,6 +100,8 @@ class S3Access(WebAccess):
         if url.origin != self.origin:
             return WebRequest(method, url, headers)
         given = {**self._always, **headers}
+        if self.options.only_new and self.takes_conditions and _makes_object(method, url):
+            given |= _ONLY_NEW
         body_hash = given.pop(HASH, UNSIGNED_BODY if method == "PUT" else NOTHING)
         signed = self._aws.signed(method, f"{url.origin}{url.target}", given, body_hash)
         return WebRequest(method, url, signed)
@@ -124,6 +137,12 @@ class S3Access(WebAccess):
             return ConnectionLost(
                 f"{url.origin} does not {what} {url.path}: expired credentials, now renewed"
             )
+        if self.options.only_new and kind is DestinationError:
+            if self.takes_conditions and refusals.is_unknown(reply, body):
+                self.takes_conditions = False
+                return ConnectionLost(f"{url.origin} takes no conditions (If-None-Match); asked without")
+            if refusals.is_not_met(reply, body):
+                return IsThere(f"{url.origin}{url.path}")
         help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin, reply)
         found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
         return found or super().refused(reply, url, what, kind)
@@ -143,6 +162,12 @@ class S3Access(WebAccess):
             self._server = _server(self.bucket, self._aws)
             self.origin = self._server[0]
         return True
+
+
+def _makes_object(method: str, url: WebUrl) -> bool:
+    """Tell whether a request has an object appear: no part of one, nor the beginning of an upload."""
+    query = parse_qs(urlsplit(url.target).query, keep_blank_values=True)
+    return (method == "PUT" and not query) or (method == "POST" and "uploadId" in query)
 
 
 def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:

@@ -19,7 +19,7 @@ from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.whole_number import read_size
-from mpx.errors import ConnectionLost, DestinationError, IntegrityError
+from mpx.errors import ConnectionLost, DestinationError, IntegrityError, IsThere
 from mpx.report import OnNote, Severity
 
 NO_SUM = "unverified: the server tells no checksum of objects that are stored in parts"
@@ -92,6 +92,8 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     uploads = questions.access.uploads
     if not (ready.has_crc32 or _have_md5s(ready)) and uploads.before(begun.upload_id) is None:
         uploads.had_before(begun.upload_id, _what_is_there(questions.ask("HEAD", begun.name)[0]))
+    if questions.access.looks_before and _is_there(questions, ready, note):
+        return
     patience_s = questions.access.options.timeout_s + ready.size_bytes * 8 / STORED_BPS
     with questions.dialogue.patient(patience_s):  # some servers put the parts together first
         reply, content, url = questions.ask(
@@ -102,7 +104,10 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
         return  # an answer before this one was lost
     expected = composite_etag(parts)
     if not is_success(reply):
-        raise questions.refused(reply, content, url, "store")
+        error = questions.refused(reply, content, url, "store")
+        if isinstance(error, IsThere) and _is_completed(questions, ready, note):
+            return
+        raise error
     told = questions.read(reply, content, url, "store").fields
     etag = told.get("ETag", "").strip().strip('"')
     told_crc32 = crc32_hex(told.get("ChecksumCRC32", ""))
@@ -122,6 +127,16 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
 def _have_md5s(ready: ReadyUpload) -> bool:
     """Tell whether the ETags of parts are MD5s, so that the one of the object is of these."""
     return all(part.etag.strip('"').lower() == part.md5.hex() for part in ready.parts)
+
+
+def _is_there(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:
+    """Tell whether an upload was completed before; raises IsThere for another object, which is to stay."""
+    reply, _, url = questions.ask("HEAD", ready.begun.name)
+    if not is_success(reply):
+        return False
+    if not _is_completed(questions, ready, note):
+        raise IsThere(str(url))
+    return True
 
 
 def _is_completed(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:

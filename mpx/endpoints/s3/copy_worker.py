@@ -16,7 +16,7 @@ from mpx.endpoints.web.url import WebUrl
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
-from mpx.errors import ConnectionLost, IntegrityError, MpxError
+from mpx.errors import ConnectionLost, IntegrityError, IsThere, MpxError
 
 MOST_COPIED_BYTES = 5 << 30  # of one request; S3 permits no more
 COPIED_PART_BYTES = 512 << 20
@@ -60,16 +60,28 @@ class S3CopyWorker(S3UploadWorker):
     def refusal(self, reply: HttpReply, body: bytes, url: WebUrl) -> MpxError:
         """See S3UploadWorker. The only condition that is set is that the source is what was listed."""
         error = super().refusal(reply, body, url)
+        if isinstance(error, IsThere) and self._is_there(url):
+            return error
         if reply.status != _NOT_MET and S3Error(body).code != "PreconditionFailed":
             return error
         return IntegrityError(f"{error}; the source changed while it was copied; {AGAIN}")
 
+    def _is_there(self, url: WebUrl) -> HttpReply | None:
+        """Return what describes the object of a URL; None where there is none, as far as we may know."""
+        with self.asking_over_lane():
+            (reply,) = self.questions.heads_of([url])
+        return reply if reply and is_success(reply) else None
+
     def _copy(self, file: FileTransfer) -> None:
         url = self.access.url_of(file.final)
-        reply, body = self._ask(url, self._source_of(file), file.size_bytes)
-        if S3Error(body).code or not is_success(reply):
-            raise self.refusal(reply, body, url)
-        _etag_in(body, url)  # a status comes before the server knows
+        there = self._is_there(url) if self.s3.looks_before else None
+        if there and (there.told_bytes != file.size_bytes or there.header("ETag") != file.tag):
+            raise IsThere(str(url))
+        if not there:  # else it was copied before, and the answer was lost
+            reply, body = self._ask(url, self._source_of(file), file.size_bytes)
+            if S3Error(body).code or not is_success(reply):
+                raise self.refusal(reply, body, url)
+            _etag_in(body, url)  # a status comes before the server knows
         self.opened()
         if file.is_streamed:  # an empty one, whose end the server has seen
             file.ended(file.size_bytes)

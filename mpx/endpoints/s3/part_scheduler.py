@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import RangeScheduler
 
+STUCK_PART_S, STUCK_TIMES = 4.0, 4  # a part that takes longer, and so many times as long as others, is late
+_RECENT = 8  # parts
+
 
 @dataclass(frozen=True, slots=True)
 class SendFile:
@@ -19,9 +23,9 @@ class SendFile:
     file: FileTransfer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SendPart:
-    """A part that is to be sent."""
+    """A part that is to be sent, by one worker."""
 
     parted: PartedFile
     number: int
@@ -40,6 +44,9 @@ class PartScheduler(RangeScheduler):
         self._order = threading.Lock()
         self._parted: deque[PartedFile] = deque()  # with parts to send; with `_order` held
         self._beginning = 0  # uploads in parts, of which the server is being told; with `_order` held
+        # With `_order` held:
+        self._since_s: dict[SendPart, float] = {}  # in the hands of workers (monotonic clock)
+        self._took_s: deque[float] = deque(maxlen=_RECENT)  # those that were stored last
 
     def take_work(self) -> SendFile | SendPart | None:
         """Return what is to be done next, what is begun first; None where there is nothing now."""
@@ -48,11 +55,41 @@ class PartScheduler(RangeScheduler):
                 parted = self._parted[0]
                 number = parted.take()
                 if number is not None:
-                    return SendPart(parted, number)
+                    return self._handed_out(parted, number)
                 self._parted.popleft()  # its last parts are on the way
         with self._lock:
             file = self._open_next()
-        return SendFile(file) if file else None
+        if file:
+            return SendFile(file)
+        with self._order:
+            return self._late() if self._context.queue.is_listed else None
+
+    def _handed_out(self, parted: PartedFile, number: int) -> SendPart:
+        work = SendPart(parted, number)
+        self._since_s[work] = time.monotonic()
+        return work
+
+    def _late(self) -> SendPart | None:
+        """Hand out once more what takes many times as long as other parts did: its lane may be stuck.
+
+        The bytes are the same, and each part is stored whole: it does not matter which is stored last.
+        """
+        if not self._took_s:
+            return None
+        before_s = time.monotonic() - max(STUCK_PART_S, STUCK_TIMES * max(self._took_s))
+        in_hand = [(work.parted, work.number) for work in self._since_s]
+        for work, since_s in self._since_s.items():
+            which = (work.parted, work.number)
+            if since_s < before_s and in_hand.count(which) == 1 and not work.parted.has(work.number):
+                return self._handed_out(*which)
+        return None
+
+    def part_ended(self, work: SendPart) -> None:
+        """Note that a worker has a part in its hands no more."""
+        with self._order:
+            since_s = self._since_s.pop(work)
+            if work.parted.has(work.number):
+                self._took_s.append(time.monotonic() - since_s)
 
     @contextlib.contextmanager
     def beginning(self) -> Iterator[None]:

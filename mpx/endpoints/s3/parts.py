@@ -48,16 +48,22 @@ class PartedFile:
             return self._count
 
     def give_back(self, number: int) -> None:
-        """Have a part sent that was taken and was not stored."""
+        """Have a part sent that was taken and was not stored, by anybody."""
         with self._lock:
-            self._waiting.appendleft(number)
+            if number not in self._parts and number not in self._waiting and not self._is_dead:
+                self._waiting.appendleft(number)
+
+    def has(self, number: int) -> bool:
+        """Tell whether a part is stored."""
+        with self._lock:
+            return number in self._parts
 
     def stored(self, part: StoredPart, algorithm: str) -> None:
         """Take a part that is stored, and the same there by a checksum; an empty one where none is told."""
         start = (part.number - 1) * self.begun.part_bytes
         end = start + part.size_bytes
         with self._lock:
-            if self._is_dead:
+            if self._is_dead or part.number in self._parts:  # it was taken over, and the other was sooner
                 return
             self._parts[part.number] = part
             if len(self._parts) == self._count:  # before anybody can find the file whole

@@ -76,9 +76,8 @@ class S3Questions:
         try:
             found = S3Answer(content)
         except S3AnswerError as error:
-            raise ConnectionLost(
-                f"{url}: what the server answers to {what} cannot be read: {shown(str(error))}"
-            ) from None
+            why = shown(reply.secrets.hidden_in(str(error)))
+            raise ConnectionLost(f"{url}: what the server answers to {what} cannot be read: {why}") from None
         if found.root == "Error":
             raise self.refused(reply, content, url, what)
         return found

@@ -26,6 +26,7 @@ LARGEST_ERROR_BYTES = 64 * 1024
 NO_UPLOAD = "NoSuchUpload"
 EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _MOST_SHOWN = 200
+_NOT_MET, _UNKNOWN = 412, 501
 _CLOCKS_AGREE_S = 60.0  # S3 takes requests of the last 15 minutes
 _DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp")
 _NOT_LET_IN = (
@@ -71,6 +72,16 @@ class S3Error:
             self.region = fields.get("Region", "")
 
 
+def is_unknown(reply: HttpReply, body: bytes) -> bool:
+    """Tell whether a server says that it does not know what it is asked for."""
+    return reply.status == _UNKNOWN or S3Error(body).code == "NotImplemented"
+
+
+def is_not_met(reply: HttpReply, body: bytes) -> bool:
+    """Tell whether a server says that a condition is not met."""
+    return reply.status == _NOT_MET or S3Error(body).code == "PreconditionFailed"
+
+
 def refused(
     reply: HttpReply, body: bytes, url: WebUrl, what: str, kind: type[MpxError], *, help_text: str
 ) -> MpxError | None:
@@ -85,7 +96,8 @@ def refused(
         why = _leads_to(reply, url) or _ELSEWHERE
         tried = f"{url.origin} does not {what} {shown(url.path)}: {status}; {why}"
         return kind(tried) if status in REDIRECTS else None
-    said = shown(f"{code}: {error.message}".rstrip(": ")[:_MOST_SHOWN])
+    said = reply.secrets.hidden_in(f"{code}: {error.message}".rstrip(": "))
+    said = shown(said[:_MOST_SHOWN])
     tried = f"{url.origin} does not {what} {shown(url.path)}: {said}"
     if code == "NoSuchBucket":
         return kind(f"{tried}; make it first, or give the --endpoint-url or --profile that has it")

@@ -16,6 +16,7 @@ from mpx.endpoints.s3.parts import WHOLE_BYTES, PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.sending import Bytes, PartSender, Sums
+from mpx.endpoints.s3.stored_sums import md5_of
 from mpx.endpoints.s3.streaming import send_stream
 from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.refusals import is_success
@@ -33,6 +34,7 @@ from mpx.errors import (
     DestinationError,
     IntegrityError,
     Interrupted,
+    IsThere,
     MpxError,
     NoSpace,
     TransferTimeout,
@@ -72,8 +74,7 @@ class S3UploadWorker(WebWorker):
             return False
         self._work, self.was_tried = work, False
         self.is_busy, self.came_s = True, time.monotonic()
-        if not work.file.is_claimed:
-            self._carry(work)
+        self._carry(work)
         self._work = None
         self.retry.progressed()
         return True
@@ -81,8 +82,13 @@ class S3UploadWorker(WebWorker):
     def _carry(self, work: SendFile | SendPart) -> None:
         file = work.file
         try:
-            self.do(work)
-        except (ConnectionLost, TransferTimeout, Interrupted, NoSpace):
+            if not file.is_claimed:
+                self.do(work)
+        except (ConnectionLost, TransferTimeout):
+            if not (isinstance(work, SendPart) and work.parted.has(work.number)):
+                raise
+            self.drop()  # another worker has stored it meanwhile
+        except (Interrupted, NoSpace):
             raise
         except MpxError as error:
             if error.exit_code == MpxError.exit_code:
@@ -90,6 +96,9 @@ class S3UploadWorker(WebWorker):
             self.drop()
             self._scheduler.give_up(file, error)
             return
+        finally:
+            if isinstance(work, SendPart):
+                self._scheduler.part_ended(work)
         if file.claim_whole():
             self.context.supervisor.whole(file)
 
@@ -134,11 +143,30 @@ class S3UploadWorker(WebWorker):
 
     def put_whole(self, file: FileTransfer, some: Bytes, sums: Sums) -> None:
         """Store an object in one request; raises what a refusal means."""
-        url = self.s3.url_of(file.final)
-        reply = self._put_bytes(url, some, sums)
+        reply = self._is_stored_before(file, some, sums) if self.s3.looks_before else None
+        if reply is None:
+            try:
+                reply = self._put_bytes(self.s3.url_of(file.final), some, sums)
+            except IsThere:
+                reply = self._is_stored_before(file, some, sums)
+                if reply is None:
+                    raise
         if self.verifies(file) and (proof := sums.proof(reply, file.named())):
             file.found_same(some.start, some.end, proof)
         self.keep_stored(file, some.size_bytes)
+
+    def _is_stored_before(self, file: FileTransfer, some: Bytes, sums: Sums) -> HttpReply | None:
+        """Return what tells that these bytes are stored: the answer to an attempt before may have been lost.
+
+        None where there is nothing, as far as we may know; raises IsThere for another object.
+        """
+        with self.asking_over_lane():
+            reply, _, url = self.questions.ask("HEAD", file.final)
+        if not is_success(reply):
+            return None
+        if reply.told_bytes != some.size_bytes or md5_of(reply) != sums.md5.hex():
+            raise IsThere(str(url))
+        return reply
 
     def keep_stored(self, file: FileTransfer, size_bytes: int) -> None:
         """Note that an object is stored under its final name."""
@@ -182,7 +210,7 @@ class S3UploadWorker(WebWorker):
         """
         self.was_tried = True
         note = self.context.supervisor.note
-        with self._scheduler.beginning(), self._asking_over_lane():
+        with self._scheduler.beginning(), self.asking_over_lane():
             discard(self.questions, file.partial, note)
             self._forget(file)
             return new_upload(
@@ -190,7 +218,7 @@ class S3UploadWorker(WebWorker):
             )
 
     @contextlib.contextmanager
-    def _asking_over_lane(self) -> Iterator[None]:
+    def asking_over_lane(self) -> Iterator[None]:
         """Ask, within, over the connection that parts will be sent over."""
         origin, dialogue = self.s3.origin, self.questions.dialogue
         http = self.lanes.to(origin).http

@@ -7,7 +7,7 @@ from mpx.endpoints.sftp.refusals import is_ok, is_unsupported
 from mpx.endpoints.sftp.session import HANDLES_LEFT, MOST_UNTOLD, Request, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import LARGEST_SECONDS, Attributes, Code, Handle, Open, PacketKind, Reply, Status
 from mpx.engine.endpoint import Commit, Stamp
-from mpx.errors import MpxError, NotRenamed
+from mpx.errors import IsThere, MpxError, NotRenamed
 from mpx.files.partial_names import aside_name
 from mpx.report import OnNote
 
@@ -38,20 +38,30 @@ class SftpCommit:
         synced = [file for file in files if results[file] is None]
         stamps = [(file, _set(file.partial, each)) for file in synced if (each := _stamp(file, note))]
         moved = [file for file in synced if file.partial != file.final]
-        in_one_step = wire.POSIX_RENAME in self._extensions
-        renames = [_replace(file.partial, file.final) for file in moved] if in_one_step else []
+        # Version 3 renames to no name that is taken; what has replaced it may.
+        can_replace = wire.POSIX_RENAME in self._extensions
+        in_one_step = [file for file in moved if can_replace or not file.replaces]
+        renames = [(_replace if file.replaces else _rename)(file.partial, file.final) for file in in_one_step]
         replies = self._ask([*(each for _, each in stamps), *renames])  # in this order, so done in it
         refused = [file for (file, _), reply in zip(stamps, replies, strict=False) if not is_ok(reply)]
-        for file, reply in zip(moved, replies[len(stamps) :], strict=in_one_step):
+        for file, reply in zip(in_one_step, replies[len(stamps) :], strict=True):
             if not is_ok(reply):
-                results[file] = self._refused(reply, "rename to", file.final)
-        if not in_one_step:
-            for file in moved:
+                results[file] = self._not_renamed(file, reply)
+        for file in moved:
+            if file not in in_one_step:
                 results[file] = self.rename(file.partial, file.final)
         self._set_apart(
             [Stamp(file.final, file.modified_s, file.mode) for file in refused if results[file] is None], note
         )
         return [results[file] for file in files]
+
+    def _not_renamed(self, file: Commit, refusal: Reply) -> MpxError:
+        """Return what kept a file from its name: one that is there, where none is to be replaced."""
+        if not file.replaces:
+            (there,) = self._ask([request(PacketKind.LSTAT, wire.name(file.final))])
+            if not isinstance(there, Status):
+                return IsThere(file.final)
+        return self._refused(refusal, "rename to", file.final)
 
     def _sync(self, files: Sequence[Commit], results: dict[Commit, Exception | None]) -> None:
         """Sync and close files; those that cannot be opened beside the others, once these are closed."""

@@ -1,5 +1,6 @@
 """What the answer to a GET means: data, another place to ask, or an error."""
 
+import functools
 from dataclasses import replace
 
 from mpx.endpoints.web import headers
@@ -28,10 +29,10 @@ _MOST_SHOWN = 80  # characters of a header, in a message
 class Answers:
     """What the workers of a copy share. For any thread."""
 
-    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool = False) -> None:
+    def __init__(self, access: WebAccess, context: CarrierContext, *, whole_files: bool) -> None:
         """With `whole_files` each answer brings all of a file, anew."""
         self._access = access
-        self._whole_files = whole_files
+        self.whole_files = whole_files
         self._supervisor = context.supervisor
         self._tags = FileTags()
 
@@ -166,10 +167,11 @@ class Answers:
         if another is None or fetch.at != fetch.url:
             return another
         now = replace(info_of_head(reply, file.size_bytes), tag=plain_tag(reply.header("ETag")))
-        then, describe = plain_tag(self._tags.first(file, fetch.at.origin)), self._supervisor.describe
-        if not is_told_by_another_server(now, file, then, lambda: describe(file.source, anew=True)):
+        tag, modified_s = self._tags.first(file, fetch.at.origin)
+        describe = functools.partial(self._supervisor.describe, file.source, anew=True)
+        if not is_told_by_another_server(now, file, plain_tag(tag), describe, modified_s):
             return another
-        if not self._whole_files:
+        if not self.whole_files:
             raise self._tags.mixed(file)
         self._tags.begin(file, fetch.at.origin, reply)
         return None

@@ -145,6 +145,10 @@ class HttpConnection:
             keep_alive(self.socket, self._timeout_s)
         self.incoming.timeout_s = self._timeout_s if timeout_s is None else timeout_s
 
+    def stop_by(self, stop: Callable[[], bool]) -> None:
+        """End what is waited for once this says so, whoever has opened it."""
+        self._stop = self.incoming.stop = stop
+
     @property
     def kernel_rtt_s(self) -> float | None:
         """The round-trip time that the kernel has measured."""

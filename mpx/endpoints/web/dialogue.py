@@ -10,10 +10,11 @@ from mpx.endpoints.web.connection import BegunAnswer, HttpConnection, WebRequest
 from mpx.endpoints.web.pipelining import FEW_ANSWERS
 from mpx.endpoints.web.quirks import quirks_of
 from mpx.endpoints.web.redirects import redirect_target, token_taken_out
-from mpx.endpoints.web.refusals import REDIRECTS
+from mpx.endpoints.web.refusals import FAILED, REDIRECTS
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.side_by_side import MOST_CONNECTIONS, SideBySide
 from mpx.endpoints.web.url import Origin, WebUrl, parse_url
+from mpx.engine.retry import ServerFailed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, SourceError, TransferTimeout
 from mpx.net import tcp
 from mpx.text import shown
@@ -53,7 +54,10 @@ class WebDialogue:
 
     def refused(self, reply: HttpReply, url: WebUrl, what: str) -> MpxError:
         """Return the error for an answer that is no success; `what` was tried."""
-        return self.access.refused(reply, url, what, self.kind)
+        error = self.access.refused(reply, url, what, self.kind)
+        if isinstance(error, ServerFailed):
+            return self.access.failures.judged(str(url), error, reply.method)
+        return error
 
     @contextlib.contextmanager
     def ask(
@@ -68,6 +72,7 @@ class WebDialogue:
         for _ in range(MOST_REDIRECTS + 1):
             request = self._request(method, url, {**(extra or {}), **shown_there}, body)
             with self._answer(request, body) as reply:
+                self._note_answer(reply, url)
                 to = redirected(reply, url) if self._follows else None
                 if to is None:
                     yield reply, url
@@ -100,6 +105,19 @@ class WebDialogue:
         connection before the answer, or leads elsewhere. What is asked is done in any order, unless
         `keeps_order`; else it is over as many connections as `most` at most.
         """
+        for request, answer in zip(requests, self._answers_to(requests, body, most), strict=True):
+            if answer is not None:
+                self._note_answer(answer[0], request.url)
+            yield answer
+
+    def _note_answer(self, reply: HttpReply, url: WebUrl) -> None:
+        """Note that a server does not fail at a question now."""
+        if reply.status != FAILED:
+            self.access.failures.over(str(url), reply.method)
+
+    def _answers_to(
+        self, requests: Sequence[WebRequest], body: bytes, most: int
+    ) -> Iterator[tuple[HttpReply, bytes] | None]:
         done = 0
         while done < len(requests):
             if not self.keeps_order or self._may_crash(requests[done].method):

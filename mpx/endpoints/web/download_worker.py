@@ -25,7 +25,7 @@ from mpx.endpoints.web.worker import WebWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker
+from mpx.engine.range_scheduler import Pending, Piece, RangeScheduler, Taker, stuck_s
 from mpx.engine.retry import ServerBusy
 from mpx.engine.session_worker import Lost
 from mpx.errors import ConnectionLost, MpxError, TransferTimeout
@@ -70,7 +70,8 @@ class WebDownloadWorker(WebWorker):
 
     def under_way(self) -> list[Pending]:
         """Return what this worker has asked for, and when it will have come."""
-        goodput, bytes_before, found = self._goodput.guess, 0, []
+        goodput = self._goodput.guess_after(time.monotonic() - self.came_s)
+        bytes_before, found = 0, []
         for fetch in list(self._fetches):
             if fetch.file.is_streamed:
                 continue
@@ -333,11 +334,13 @@ class WebDownloadWorker(WebWorker):
             return None
         if not fetch.is_checked:
             return None
+        lane.http.be_patient(min(self.context.options.timeout_s, stuck_s(self._goodput.cost.wait_s)))
         try:
             about = lane.http.reply("HEAD")
-        except (ConnectionLost, TransferTimeout):
+        except (ConnectionLost, TransferTimeout):  # another may be asked: the data are here
             self._lost_lane(fetch)
             return None
+        lane.http.be_patient(None)
         if not about.is_reusable:
             self._lost_lane(fetch)
         return self._answers.told_behind(fetch, about)

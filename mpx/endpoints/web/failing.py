@@ -28,28 +28,29 @@ class _Row:
 
 
 class ServerFailures:
-    """For any thread. Each file is moved by requests of one kind."""
+    """For any thread. `kind`: of requests, the method of questions; none of what moves the data of a file."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards both below
-        self._by_name: dict[str, _Row] = {}
-        self._all: _Row | None = None  # of all files; None: something else came last
+        self._by_name: dict[tuple[str, str], _Row] = {}  # by kind and name
+        self._all: dict[str, _Row] = {}  # by kind, of all names; not where something else came last
 
-    def judged(self, name: str, error: ServerFailed) -> MpxError:
-        """Take the answer about a file; return what it means: itself where it is to be asked again."""
+    def judged(self, name: str, error: ServerFailed, kind: str = "") -> MpxError:
+        """Take the answer about a name; return what it means: itself where it is to be asked again."""
         with self._lock:
-            self._all = self._all or _Row()
-            of_file = self._by_name.setdefault(name, _Row())
-            for row in (self._all, of_file):
+            of_all = self._all.setdefault(kind, _Row())
+            of_name = self._by_name.setdefault((kind, name), _Row())
+            for row in (of_all, of_name):
                 row.add()
-            is_of_all = of_file.times >= FEW_TRIES and self._all.is_lasting
-            if not (of_file.is_lasting or is_of_all):
+            is_of_all = of_name.times >= FEW_TRIES and of_all.is_lasting
+            if not (of_name.is_lasting or is_of_all):
                 return error
-            del self._by_name[name]
-        return error.at_last(of_file.times, is_refusal=True)
+            if not kind:  # else another question follows, which fails like that
+                del self._by_name[kind, name]
+        return error.at_last(of_name.times, is_refusal=True)
 
-    def over(self, name: str) -> None:
-        """Take note of another answer about a file, whatever it is."""
+    def over(self, name: str, kind: str = "") -> None:
+        """Take note of another answer about a name, whatever it is."""
         with self._lock:
-            self._by_name.pop(name, None)
-            self._all = None
+            self._by_name.pop((kind, name), None)
+            self._all.pop(kind, None)

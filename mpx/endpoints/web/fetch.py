@@ -83,10 +83,11 @@ class FileTags:
         self._told: WeakKeyDictionary[FileTransfer, dict[Origin, tuple[str, str]]] = WeakKeyDictionary()
         self._mixed: WeakSet[FileTransfer] = WeakSet()  # of which several servers tell tags of their own
 
-    def first(self, file: FileTransfer, origin: Origin) -> str:
-        """Return the tag that the first answer of a server told."""
+    def first(self, file: FileTransfer, origin: Origin) -> tuple[str, float | None]:
+        """Return the tag, and the time, that the first answer of a server told."""
         with self._lock:
-            return self._told[file][origin][0]
+            tag, modified = self._told[file][origin]
+        return tag, http_date(modified)
 
     def begin(self, file: FileTransfer, origin: Origin, reply: HttpReply) -> None:
         """Compare with this answer from now on."""

@@ -12,11 +12,11 @@ from mpx.endpoints.web.body import Body, BodyLost
 from mpx.endpoints.web.dates import date_of
 from mpx.endpoints.web.dialogue import MOST_REDIRECTS, redirected
 from mpx.endpoints.web.lanes import LaneSet, WebLane
-from mpx.endpoints.web.refusals import REDIRECTS, is_success
+from mpx.endpoints.web.refusals import NOT_MET, REDIRECTS, is_success
 from mpx.endpoints.web.reply import EXPECT_CONTINUE, HttpReply
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
-from mpx.errors import ConnectionLost, DestinationError, MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, DestinationError, IsThere, MpxError, TransferTimeout
 
 SHORT_BYTES = 64 * 1024  # what is sent at once; less than a connection takes that has just begun
 CONTINUE_S = 1.0  # after which a server that says nothing gets the data all the same (RFC 9110, 10.1.1)
@@ -36,6 +36,7 @@ class FilePut:
         self.is_under_way = False  # a PUT whose answer was not read
         self._is_begun = False  # the body of a file
         self._leads_late = False  # the server says where it leads only once it has data
+        self._only_new: Mapping[str, str] = {}  # what says that the file in hand is to replace none
         self._before_bytes = 0  # that its connection had carried before the file in hand
 
     def store(self, file: FileTransfer, send: SendBody, *, is_repeatable: bool) -> None:
@@ -46,6 +47,9 @@ class FilePut:
         """
         self.was_tried = self._is_begun = False
         url, expects = self._access.stored_as(file), True
+        self._only_new = only_new(self._access, file)
+        if self._only_new:
+            self._check_free(url)
         if self._leads_late and not is_repeatable:
             url = self._led_to(url)
         for _ in range(MOST_REDIRECTS + 1):
@@ -69,6 +73,16 @@ class FilePut:
         if not is_success(reply):
             raise self._refusal(reply, url, file)
 
+    def _check_free(self, url: WebUrl) -> None:
+        """Raise IsThere where something has a name that is to be new: servers may ignore conditions."""
+        http = self._lanes.open_to(url.origin).http
+        http.send(self._access.request("HEAD", url, {}))
+        reply = http.reply("HEAD")
+        if not reply.is_reusable:
+            self._lanes.drop(url.origin)
+        if is_success(reply):
+            raise IsThere(str(url))
+
     def _led_to(self, url: WebUrl) -> WebUrl:
         """Return where a URL leads: what shows that is given no data."""
         http = self._lanes.to(url.origin).http
@@ -80,6 +94,8 @@ class FilePut:
         return redirected(reply, url) or url
 
     def _refusal(self, reply: HttpReply, url: WebUrl, file: FileTransfer) -> MpxError:
+        if reply.status == NOT_MET and self._only_new:
+            return IsThere(str(url))
         error = self._access.refused(reply, url, "store", DestinationError)
         if reply.status == _LENGTH_REQUIRED and file.is_streamed:
             return DestinationError(
@@ -102,6 +118,7 @@ class FilePut:
             if not was_used or lane.http.incoming.has_some or sent_bytes > SHORT_BYTES:
                 raise
         self._lanes.drop(url.origin)
+        self._only_new = {}  # as it may be stored, and only the answer be lost
         return self._put_over(self._lanes.to(url.origin), file, send, url, asks_first=asks_first)
 
     def _put_over(
@@ -112,7 +129,8 @@ class FilePut:
         size_bytes = None if file.is_streamed else file.size_bytes
         self.is_under_way = True
         headers = body_headers(size_bytes, asks_first=asks_first)
-        http.send(self._access.request("PUT", url, {**headers, **dated(self._access, file)}))
+        given = {**headers, **dated(self._access, file), **self._only_new}
+        http.send(self._access.request("PUT", url, given))
         if asks_first and (early := self._early(lane)):
             self._lanes.drop(url.origin)  # it may wait for the data still
             self.is_under_way = False
@@ -175,6 +193,17 @@ def part_headers(start: int, end: int, size_bytes: int) -> Mapping[str, str]:
         **body_headers(end - start, asks_first=False),
         "Content-Range": f"bytes {start}-{end - 1}/{size_bytes}",
     }
+
+
+def only_new(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
+    """Return what says that a file is to replace none; nothing for a partial one.
+
+    Nor where an attempt before may have stored some of it under this name.
+    """
+    was_begun = file.failures or file.was_begun or file.was_misfit or file.retried_sections
+    if not access.options.only_new or file.partial != file.final or was_begun:
+        return {}
+    return {"If-None-Match": "*"}
 
 
 def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:

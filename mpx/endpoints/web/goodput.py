@@ -4,6 +4,7 @@ import time
 
 from mpx.endpoints.web.fetch import FIRST_PIECE
 from mpx.endpoints.web.request_cost import LARGEST_PIECE, RequestCost
+from mpx.engine.range_scheduler import stuck_s
 
 OVER_S = 0.25
 PIECE_S = 1.0  # a piece lasts so long
@@ -55,6 +56,12 @@ class Goodput:
     def guess(self) -> float:
         """Bytes/s, whether or not that is known."""
         return self._bytes_per_s or AT_FIRST
+
+    def guess_after(self, silent_s: float) -> float:
+        """Bytes/s, the fewer the longer nothing has come for, once that is longer than for any answer."""
+        if silent_s < stuck_s(self.cost.wait_s):
+            return self.guess
+        return self.guess * OVER_S / silent_s
 
     def wanted_ahead(self, rtt_s: float) -> float:
         """Return how many bytes are to be asked for ahead: what comes in two round trips, and somewhat more.

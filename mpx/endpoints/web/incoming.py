@@ -29,7 +29,7 @@ class HttpIncoming:
     ) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TICK)
         self._connection, self._peer = connection, peer
-        self.timeout_s, self._stop = timeout_s, stop
+        self.timeout_s, self.stop = timeout_s, stop
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._begin = self._end = 0  # what of it has come and was not read
 
@@ -89,7 +89,7 @@ class HttpIncoming:
                 except BlockingIOError:
                     self._wait()
         except OSError as error:
-            if self._stop():
+            if self.stop():
                 raise Interrupted from None
             raise lost(self._peer, error) from None
 
@@ -99,7 +99,7 @@ class HttpIncoming:
         poll.register(self._connection, select.POLLIN)
         until_s = time.monotonic() + self.timeout_s
         while not poll.poll(1000 * min(STOP_INTERVAL_S, max(0.0, until_s - time.monotonic()))):
-            if self._stop():
+            if self.stop():
                 raise Interrupted
             if time.monotonic() >= until_s:
                 raise TransferTimeout(f"nothing came from {self._peer} within {self.timeout_s:g} s")

@@ -13,6 +13,8 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.checksum_choice import SHORT_BYTES
 from mpx.engine.path_set import DEFAULT_PATH, Side
 from mpx.engine.receiving import ReceivingCounters
+from mpx.engine.session_worker import NothingLeft
+from mpx.engine.stop import Either
 from mpx.engine.stream import StreamCounters, StreamTotals, summed
 from mpx.net import pacing, tcp
 
@@ -50,6 +52,8 @@ class LaneSet:
         self._access, self._context, self._path, self._side = access, context, path, side
         self._guard, self._retire = guard, retire
         self._lanes: dict[Origin, WebLane] = {}  # the last used is the last
+        # Once all files are settled nothing is waited for that is under way still.
+        self._stop = Either(context.failure.cancel, NothingLeft(context.queue)).is_set
         self.connected_s = 0.0  # how long the last handshake took
         self.congestion: str | None = None  # that later connections have, in place of what they began with
         # Whether answers are to come over a lane still: such a one makes no room for others.
@@ -66,7 +70,7 @@ class LaneSet:
                     origin,
                     congestion=self.congestion or streams.congestion_of(self._path),
                     bound=streams.paths.register(self._path, self._side),
-                    stop=self._context.failure.cancel.is_set,
+                    stop=self._stop,
                 )
             self.connected_s = http.connected_s
             lane = self._take(http)
@@ -115,6 +119,7 @@ class LaneSet:
         if self._side == "source":
             pacing.limit_unsent(http.socket, UNSENT_BYTES)
         lane = ReceivingLane(http) if self._side == "sink" else WebLane(http)
+        http.stop_by(self._stop)
         with self._guard:
             self._lanes[http.origin] = lane
         return lane

@@ -30,5 +30,6 @@ class WebOptions:
     asked_checksum: str = ""  # that was asked for by name: what the server has none of is read back
     partial_prefix: str = "."  # of the names of partial files
     rate_bps: float | None = None  # of all that is read back, bit/s
+    only_new: bool = False  # nothing that is there is to be replaced
     replaces_unseen: bool = False  # files of which nobody may tell us whether they are there
     stop: Callable[[], bool] = _never

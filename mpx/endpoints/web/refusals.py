@@ -18,6 +18,7 @@ from mpx.errors import (
 from mpx.text import shown
 
 MISSING = (404, 410)
+NOT_MET = 412  # a condition
 NOT_SUPPORTED = (405, 501)
 UNAUTHORIZED = 401
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -26,7 +27,7 @@ _NOT_YET = 202  # to who asks for data: they are fetched from a tape, say, or ma
 _DATA = (200, 203)
 _KNOWN = frozenset(("bearer", "basic"))  # ways to log in
 _MOST_SHOWN = 200
-_FAILED, _NO_ROOM = 500, (507, 509)
+FAILED, _NO_ROOM = 500, (507, 509)
 
 
 def is_success(reply: HttpReply) -> bool:
@@ -68,6 +69,8 @@ def refused(
         )
     if status == 403:
         why = "what was sent does not permit this" if has_credentials else help_text
+        if why and not (has_credentials or asked):  # some that want a token do not say so
+            why = f"it asks for no login, so it may forbid this to all; if it lets some in: {why}"
         return kind(f"{tried}; {why}" if why else tried)
     if status in MISSING:
         return kind(f"{shown(str(url))} does not exist ({said})")
@@ -79,9 +82,9 @@ def refused(
         return TransferTimeout(tried)
     if status == 409 and kind is DestinationError:
         return kind(f"{tried}; the folder that it is in does not exist, or something is in its way")
-    if status == 412 and kind is DestinationError:
+    if status == NOT_MET and kind is DestinationError:
         return kind(f"{tried}; a condition that the server sets for it is not met")
-    if status == 412:
+    if status == NOT_MET:
         return IntegrityError(f"{tried}; it changed meanwhile")
     if status == 423:
         return kind(f"{tried}; another program has locked it")
@@ -92,6 +95,6 @@ def refused(
     if status in BUSY:
         return ServerBusy(f"{tried}; it is busy", retry_after(reply.header("Retry-After"), time.time()))
     if status >= 500 and status not in NOT_SUPPORTED:
-        is_unclear = status == _FAILED and not reply.header("Retry-After")
+        is_unclear = status == FAILED and not reply.header("Retry-After")
         return ServerFailed(tried, kind) if is_unclear else ConnectionLost(tried)
     return kind(tried)

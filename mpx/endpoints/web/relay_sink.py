@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyCut
-from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers, dated
+from mpx.endpoints.web.file_put import SHORT_BYTES, FilePut, body_headers, dated, only_new
 from mpx.endpoints.web.lanes import WebLane
 from mpx.endpoints.web.pipelining import Pipelining
 from mpx.endpoints.web.refusals import is_success
@@ -13,6 +13,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
 from mpx.engine.relay import Pull, Relayed
+from mpx.engine.retry import ServerFailed
 from mpx.errors import AuthenticationError, ConnectionLost, Interrupted, MpxError, TransferTimeout
 
 
@@ -44,9 +45,12 @@ class WebRelaySink(WebRelayEnd):
 
         try:
             self._put.store(piece.file, send, is_repeatable=False)
+        except ServerFailed as error:
+            raise self._access.failures.judged(piece.file.final, error) from None
         except BodyCut:
             self._lanes.drop_all()  # so that it is no file
             return came._replace(is_stored=False)
+        self._access.failures.over(piece.file.final)
         return came
 
     def finish(self, piece: Piece, *, is_whole: bool) -> None:
@@ -109,7 +113,11 @@ class WebRelaySink(WebRelayEnd):
         return stored
 
     def _send(self, lane: WebLane, file: FileTransfer, content: bytes) -> None:
-        headers = {**body_headers(len(content), asks_first=False), **dated(self._access, file)}
+        headers = {
+            **body_headers(len(content), asks_first=False),
+            **dated(self._access, file),
+            **only_new(self._access, file),
+        }
         url = self._access.stored_as(file)
         lane.offered_bytes += len(content)
         lane.http.send(self._access.request("PUT", url, headers), content)

@@ -90,7 +90,10 @@ class WebRelaySource(WebRelayEnd):
         if begun is None:
             return None
         end = min(FIRST_PIECE, file.size_bytes)
-        if piece.start or piece.end < end or file.is_streamed or not self._lanes.is_free:
+        is_part = (
+            end < file.size_bytes and self._answers.whole_files
+        )  # what follows may be of another replica
+        if piece.start or piece.end < end or file.is_streamed or is_part or not self._lanes.is_free:
             begun.connection.close()
             return None
         fetch = WebFetch(file, 0, end, begun.url, is_whole=False)

@@ -39,6 +39,7 @@ class HttpReply:
         `secrets`: that were sent, which neither its reason shows nor what is said of it.
         """
         self._incoming, self._peer = incoming, peer
+        self.method = method
         self.secrets = secrets or SentSecrets()
         version = self._read_head(wants_continue=wants_continue)
         self._chunk_bytes = 0  # left of the chunk that is read

@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, unquote, unquote_plus
 
@@ -14,7 +16,9 @@ _NAMES = (
     "X-Amz-Security-Token",
 )
 _BASIC = "basic"
-_SIGNED = "AWS4-"  # a signature of this request, another one for each, which is no secret
+_SIGNED = "AWS4-"  # a signature of this request, another one for each
+_OF_SIGNED = re.compile(r"\b(?:Credential=([^/, ]+)|Signature=([0-9a-f]+))")  # who signs, and the signature
+_MOST_SIGNED = 100  # that are sent before the first is answered
 MOST_NOTED = 1000  # more than there are requests whose answers are to come
 _INSTEAD = "[secret]"
 _SHORTEST = 6  # a shorter one is none, and stands in many a text by chance
@@ -26,12 +30,15 @@ class SentSecrets:
     def __init__(self) -> None:
         self._headers: dict[str, None] = {}  # the last ones that differ, in the order of their last use
         self._queries: dict[str, None] = {}
+        self._signed: deque[str] = deque(maxlen=_MOST_SIGNED)
 
     def sent(self, headers: Mapping[str, str], target: str = "") -> None:
         """Take note of the secrets of a request, also of those in its target."""
         for name in _NAMES:
             value = headers.get(name)
-            if value and not value.startswith(_SIGNED):
+            if value and value.startswith(_SIGNED):
+                self._signed.append(value)
+            elif value:
                 _note(self._headers, value)
         if query := target.partition("?")[2]:
             _note(self._queries, query)
@@ -46,6 +53,9 @@ class SentSecrets:
     def _secrets(self) -> Iterator[str]:
         for header in self._headers:
             yield from _secrets_of_header(header)
+        for signed in self._signed:
+            for key, signature in _OF_SIGNED.findall(signed):
+                yield key or signature
         for query in self._queries:
             for value in secrets_of_query(query):
                 yield value

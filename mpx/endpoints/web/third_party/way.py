@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mpx.endpoints.web.access import WebAccess
+from mpx.endpoints.web.file_put import only_new
 from mpx.endpoints.web.third_party.handed import Handed
 from mpx.endpoints.web.url import WebUrl
 from mpx.engine.file_transfer import FileTransfer
@@ -54,6 +55,10 @@ class CopyWay:
         own = f"{self.active.origin.authority} might write over its own {shown(file.final)}"
         return f"{own}: it is not known to write to other servers, and nothing is renamed (in place)"
 
+    def is_only_new(self, file: FileTransfer) -> bool:
+        """Tell whether a file is to replace none, as it is written under its final name at once."""
+        return bool(only_new(self.destination, file))
+
     @property
     def activities(self) -> str:
         """What the active server is to do at the other one, as macaroons name it.
@@ -68,7 +73,7 @@ class CopyWay:
         told = {
             "Source" if self.is_pull else "Destination": f"{url.origin}{url.target}",
             "Credential": "none",
-            "Overwrite": "T",
+            "Overwrite": "F" if self.is_only_new(file) else "T",
             "RequireChecksumVerification": "false",
         }
         if handed.secret:

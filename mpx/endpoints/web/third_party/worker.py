@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from mpx.endpoints.web.dialogue import WebDialogue
-from mpx.endpoints.web.refusals import MISSING, is_success
+from mpx.endpoints.web.refusals import MISSING, NOT_MET, is_success
 from mpx.endpoints.web.third_party.copying import MARKER_S, Copying, CopyRefusal
 from mpx.endpoints.web.third_party.handed import Handed, Means
 from mpx.endpoints.web.third_party.handing import Handing
@@ -23,6 +23,7 @@ from mpx.engine.stream import StreamTotals
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
+    IsThere,
     MpxError,
     NoSpace,
     ThirdPartyRefused,
@@ -97,6 +98,9 @@ class WebPairWorker(WebWorker):
         self.open_session()
         if file.was_stored or file.was_begun:  # who was to copy it may do so still, into what has that name
             self._remove_partial(file)
+        if self._way.is_only_new(file) and self._told_of_partial(file) is not None:
+            self._scheduler.give_up(file, IsThere(str(self._way.destination.url_of(file.final))))
+            return
         handed = self._handing.choose(file, self._passive)
         refusal = self._copy(file, handed)
         if refusal and refusal.is_about_credentials and (token := self._handing.instead_of(handed)):
@@ -175,6 +179,8 @@ class WebPairWorker(WebWorker):
         if refusal.is_local_copy:
             self._remove_local_copy(file)
         error = refusal.error
+        if refusal.own_status == NOT_MET and self._way.is_pull and self._way.is_only_new(file):
+            return IsThere(str(self._way.destination.url_of(file.final)))
         if isinstance(error, (NoSpace, ServerBusy, TransferTimeout)):
             raise error
         if not self.context.events.inbound.is_set():

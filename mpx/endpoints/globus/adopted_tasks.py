@@ -1,0 +1,54 @@
+"""Tasks of an earlier run of the same copy that still run: they are waited for, and not submitted again.
+
+Of one that has ended since, what it has copied is found as all that is there is.
+"""
+
+import threading
+from collections.abc import Sequence
+
+from mpx.endpoints.globus.task_book import BegunTask, Item, item_of
+from mpx.endpoints.globus.tasks import GlobusTasks
+from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.retry import Retry
+from mpx.report import OnNote, Severity
+
+
+class AdoptedTasks:
+    """For any thread. Looked for once, by whoever asks first."""
+
+    def __init__(self, tasks: GlobusTasks, note: OnNote) -> None:
+        self._tasks, self._note = tasks, note
+        self._lock = threading.Lock()  # guards the next two
+        self._was_looked_for = False
+        self._by_item: dict[Item, BegunTask] = {}
+
+    def first_of(
+        self, files: Sequence[FileTransfer], retry: Retry
+    ) -> tuple[BegunTask | None, list[FileTransfer], list[FileTransfer]]:
+        """Return a task that has some of these files, those, and the others; None: all are to be copied."""
+        with self._lock:
+            if not self._was_looked_for:
+                self._look(retry)
+                self._was_looked_for = True
+            found = next((task for file in files if (task := self._by_item.get(item_of(file)))), None)
+            if found is None:
+                return None, list(files), []
+            mine = [file for file in files if self._by_item.get(item_of(file)) is found]
+        return found, mine, [file for file in files if file not in mine]
+
+    def forget(self, files: Sequence[FileTransfer]) -> None:
+        """Have files copied by tasks of this run, should they come again."""
+        with self._lock:
+            for file in files:
+                self._by_item.pop(item_of(file), None)
+
+    def _look(self, retry: Retry) -> None:
+        for begun in self._tasks.book.begun():
+            state = self._tasks.find(begun, retry)
+            if state is None or not state.is_active:
+                self._tasks.book.ended(begun.submission)
+                continue
+            known = begun if begun.task_id else self._tasks.book.started(begun.submission, state.task_id)
+            self._by_item.update(dict.fromkeys(begun.items, known))
+            text = f"Globus task {state.task_id} of an earlier run still runs, and is waited for"
+            self._note(text, Severity.NOTICE)

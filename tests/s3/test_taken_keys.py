@@ -1,0 +1,152 @@
+"""With `--overwrite never` an object stays that others have stored at the last moment."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from s3.buckets import Bucket
+from s3.lying_s3 import IN_PARTS, KEY, LEAST_BYTES, URL
+from s3.scripted_s3 import Answer, Asked, ResetInstead, ScriptedS3, error
+from sites import make
+from web.lying import Outcome, copied
+from web.servers.moto import MotoSite
+
+import mpx
+from mpx.endpoints.s3.access import S3Access
+from mpx.errors import IsThere
+
+THEIRS = b"of others"
+NEVER = mpx.CopyOptions(overwrite="never")
+SIZES = {"one request": 1000, "parts": LEAST_BYTES * 2}
+
+
+def to_server(tmp_path: Path, data: bytes) -> Outcome:
+    (tmp_path / "source").write_bytes(data)
+    return copied(tmp_path / "source", URL, overwrite="never", timeout_s=20.0)
+
+
+def makes_object(asked: Asked) -> bool:
+    return (asked.method == "PUT" and not asked.is_part) or asked.is_completion
+
+
+def heeding(server: ScriptedS3, asked: Asked) -> Answer | None:
+    """Refuse to replace an object, as servers that know the condition do."""
+    if makes_object(asked) and asked.headers.get("if-none-match") == "*" and asked.key in server.objects:
+        return error(412, "PreconditionFailed")
+    return None
+
+
+def stores_theirs(server: ScriptedS3, what: str, heeds: Callable[..., Answer | None]) -> None:
+    """Have others store an object right before the request by which ours would appear."""
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.what == what:
+            server.objects.setdefault(KEY, THEIRS)
+        return heeds(server, asked)
+
+    server.instead = answer
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("what", "data"), [("PUT", b"new"), ("complete", IN_PARTS)])
+def test_a_server_that_heeds_the_condition(
+    what: str, data: bytes, scripted: ScriptedS3, tmp_path: Path
+) -> None:
+    stores_theirs(scripted, what, heeding)
+    outcome = to_server(tmp_path, data)
+    assert outcome.code == 4, outcome
+    assert "has come into being meanwhile; --overwrite never" in outcome.text
+    assert scripted.objects[KEY] == THEIRS
+    assert scripted.count("abort") == (what == "complete")
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("data", [b"new", IN_PARTS], ids=["one request", "parts"])
+@pytest.mark.parametrize("refuses", [True, False], ids=["refuses", "ignores"])
+def test_a_server_that_knows_no_condition(
+    refuses: bool, data: bytes, scripted: ScriptedS3, tmp_path: Path
+) -> None:
+    """It is asked again without, and what is there is looked for before."""
+
+    def answer(asked: Asked) -> Answer | None:
+        return error(501, "NotImplemented") if refuses and "if-none-match" in asked.headers else None
+
+    scripted.instead = answer
+    assert to_server(tmp_path, data).code == 0
+    assert scripted.objects[KEY] == data
+    last = max(i for i, asked in enumerate(scripted.asked) if makes_object(asked))
+    looks = sum(asked.what == "HEAD" for asked in scripted.asked[:last])
+    scripted.objects.clear()
+    scripted.asked.clear()
+
+    def comes_late(asked: Asked) -> Answer | None:
+        if asked.what == "HEAD" and scripted.count("HEAD") == looks:
+            scripted.objects.setdefault(KEY, THEIRS)
+        return answer(asked)
+
+    scripted.instead = comes_late
+    outcome = to_server(tmp_path, data)
+    assert outcome.code == 4, outcome
+    assert scripted.objects[KEY] == THEIRS
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("what", "data"), [("PUT", b"new"), ("complete", IN_PARTS)])
+def test_an_answer_that_is_lost_is_not_taken_for_an_object_of_others(
+    what: str, data: bytes, scripted: ScriptedS3, tmp_path: Path
+) -> None:
+    lost: list[Asked] = []
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.what == what and not lost:
+            lost.append(asked)
+            scripted._answer(asked)
+            raise ResetInstead
+        if what == "complete" and asked.what == what:
+            return error(404, "NoSuchUpload")
+        return heeding(scripted, asked)
+
+    def tell_tag(asked: Asked, told: Answer) -> Answer:
+        status, headers, body = told
+        if asked.what == "HEAD" and status == 200 and what == "complete":
+            digests = b"".join(hashlib.md5(scripted._parts[number]).digest() for number in "123")
+            return status, {**headers, "ETag": f'"{hashlib.md5(digests).hexdigest()}-3"'}, body
+        return told
+
+    scripted.instead, scripted.after = answer, tell_tag
+    outcome = to_server(tmp_path, data)
+    assert outcome.code == 0, outcome
+    assert lost and scripted.objects[KEY] == data
+
+
+@pytest.mark.usefixtures("least_parts")
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("how", ["upload", "copy"])
+def test_real_servers(
+    how: str,
+    size: int,
+    any_bucket: Bucket,
+    before: ScriptedS3,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """By the condition alone: nobody looks right before."""
+    if how == "copy" and size == SIZES["one request"] and isinstance(any_bucket.site, MotoSite):
+        pytest.skip("moto knows no condition of copies")
+    monkeypatch.setattr(S3Access, "looks_before", False)
+    monkeypatch.setenv("MPX_STATE_DIR", str(tmp_path))
+    data = make(tmp_path / "near", size).read_bytes()
+    source = str(tmp_path / "near")
+    if how == "copy":
+        any_bucket.put("from", data)
+        source = f"{any_bucket.url}from"
+
+    def answer(asked: Asked) -> None:
+        if (asked.method == "PUT" and not asked.query) or asked.is_completion:
+            any_bucket.put("key", THEIRS)
+
+    before.instead = answer
+    with pytest.raises(IsThere):
+        mpx.copy(source, f"{any_bucket.url}key", NEVER)
+    assert any_bucket.get("key") == THEIRS
