@@ -19,13 +19,21 @@ _SSH_USER = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.+@-]*", re.ASCII)
 _SSH_HOST = re.compile(r"[A-Za-z0-9_.:][A-Za-z0-9_.:%-]*", re.ASCII)
 WEB_PORTS = {"http": 80, "https": 443, "dav": 80, "davs": 443}
 ROOT_PORTS = {"root": 1094, "roots": 1094}
-_USUAL_PORTS = {**WEB_PORTS, **ROOT_PORTS}
-WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *_USUAL_PORTS)  # schemes whose URLs name a host
-_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", "globus", *_USUAL_PORTS)
+VIA_GFAL = "gfal2+"  # before a scheme of GFAL_KNOWS: gfal2 reaches it
+GFAL_KNOWS = (*WEB_PORTS, *ROOT_PORTS, "gsiftp")
+_SRM = "srm"
+_USUAL_PORTS = {
+    **WEB_PORTS,
+    **ROOT_PORTS,
+    **{f"{VIA_GFAL}{scheme}": port for scheme, port in (*WEB_PORTS.items(), *ROOT_PORTS.items())},
+    _SRM: 8443,
+}
+WITH_HOSTS = ("ftp", "gsiftp", "mpx", "ssh", *WEB_PORTS, *ROOT_PORTS, _SRM)  # schemes whose URLs name a host
+_SERVERS = ("ftp", "gsiftp", "mpx", "ssh", "s3", "globus", *WEB_PORTS, *ROOT_PORTS, _SRM)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)  # older ones have capitals, too
 _COLLECTION = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _SCHEMES = (*_SERVERS, "file")
-_SERVER_URL = re.compile(rf"({'|'.join(_SERVERS)})://")
+_SERVER_URL = re.compile(rf"({re.escape(VIA_GFAL)})?({'|'.join(_SERVERS)})://")
 _IS_HOME = re.compile(r"/~(/|\Z)")
 _LONGEST_AUTHORITY = 1024  # characters of user, host and port; a name of a host has 255 at most
 _SECRET = re.compile(r"sig|token|key|secret|password|credential|auth|policy", re.IGNORECASE)
@@ -38,7 +46,8 @@ _LONGEST_SHOWN = 64  # characters of a value in a query; longer ones may be sign
 class Location:
     """A file or folder at an endpoint. `name` is what that endpoint calls it, never encoded."""
 
-    scheme: str  # "file", or one of _SERVERS ("mpx": mpx serve inside TLS)
+    # "file", or one of _SERVERS ("mpx": mpx serve inside TLS), or VIA_GFAL and one of GFAL_KNOWS
+    scheme: str
     name: str  # of S3: the key, after a slash
     host: str = ""  # of S3: the bucket, as the options say where that is; of Globus: the collection
     port: int = 0  # 0: as the settings of ssh say
@@ -137,7 +146,7 @@ def parse_location(text: str) -> Location:
             "a password in a URL shows in the list of processes; put it into ~/.netrc or MPX_PASSWORD "
             "and leave it out of the URL"
         )
-    if scheme not in _SERVERS:
+    if scheme not in _SERVERS and not scheme.startswith(VIA_GFAL):
         raise UsageError(
             f"{text}: mpx does not know {scheme}://; it copies plain names, file:, "
             f"{', '.join(f'{each}://' for each in _SERVERS)}"
@@ -167,6 +176,8 @@ def _file_name(text: str) -> str:
 def _server(text: str, scheme: str) -> Location:
     if scheme == "s3":
         return _of_s3(text)
+    if scheme.startswith(VIA_GFAL):
+        return through_gfal(_server(text[len(VIA_GFAL) :], scheme.removeprefix(VIA_GFAL)))
     if scheme == "globus":
         return _of_globus(text)
     # urlsplit() drops tabs and newlines and cuts at ? and #, none of which FTP gives a meaning.
@@ -195,11 +206,13 @@ def _server(text: str, scheme: str) -> Location:
         return _of_the_web(Location(scheme, "/", ascii_host(host), port, _user(parts.username)), path)
     if scheme in ROOT_PORTS:
         return _of_xrootd(Location(scheme, "/", ascii_host(host), port, _user(parts.username)), path)
+    if scheme == _SRM:
+        host = ascii_host(host)
     name = unquote(slash + path, errors="surrogateescape")
     for char, what in (("\r", "a carriage return"), ("\n", "a line feed"), ("\0", "a NUL byte")):
         if char in name:
             raise UsageError(f"{text}: the name contains {what}, which FTP cannot carry; rename it")
-    if _IS_HOME.match(slash + path):
+    if scheme != _SRM and _IS_HOME.match(slash + path):
         name = name[3:]
     elif not name:
         name = "/"
@@ -208,6 +221,26 @@ def _server(text: str, scheme: str) -> Location:
         at = authority.lower().rfind(host)
         return _over_ssh(text, user, authority[at : at + len(host)], parts.port or 0, name)
     return Location(scheme, name, host, port, user)
+
+
+def is_through_gfal(place: Location) -> bool:
+    """Tell whether gfal2 reaches a place."""
+    return place.scheme == _SRM or place.scheme.startswith(VIA_GFAL)
+
+
+def through_gfal(place: Location) -> Location:
+    """Return a place as gfal2 reaches it; raises UsageError for what it does not, or not as mpx has it."""
+    if place.scheme == "file" or is_through_gfal(place):
+        return place
+    if place.scheme not in GFAL_KNOWS:
+        known = ", ".join(f"{each}://" for each in (*GFAL_KNOWS, _SRM))
+        raise UsageError(
+            f"{place}: gfal2 is not asked for {place.scheme}://, but for {known}; copy to this host first, "
+            "and from here by another command"
+        )
+    if place.query or place.path:
+        raise UsageError(f"{place}: gfal2 is given no URL with a query, or with an encoded slash")
+    return replace(place, scheme=f"{VIA_GFAL}{place.scheme}")
 
 
 def _user(text: str | None) -> str:

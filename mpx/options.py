@@ -269,6 +269,9 @@ class CopyOptions:
         "with globus: collection that has the files of this host, all or those in FOLDER, as its own",
         metavar="COLLECTION[=FOLDER]",
     )
+    via: str | None = _option(
+        None, "choice", "have gfal2 copy whole files, as for srm:// anyway", choices=("gfal2",)
+    )
     ipv4: bool = _option(False, "flag", "use IPv4 only", short="-4", name="ipv4")
     ipv6: bool = _option(False, "flag", "use IPv6 only", short="-6", name="ipv6")
     controller: str | None = _option(
@@ -290,18 +293,14 @@ class CopyOptions:
                 raise UsageError(f"{shown} is one of {', '.join(about['choices'])}, not {value!r}")
             if value is not None:
                 check_range(shown, value, about)
-        for name in ("port_range", "source_ports", "data_ports"):
-            ports = getattr(self, name)
-            if ports is not None:
+        of_ports = dict.fromkeys(("port_range", "source_ports", "data_ports"), parse_ports)
+        of_hosts = {"token_files": parse_token_files, "send_token_to": parse_hosts}
+        for name, parse in {**of_ports, **of_hosts}.items():
+            if (text := getattr(self, name)) is not None:
                 try:
-                    parse_ports(ports)
+                    parse(text)
                 except UsageError as error:
                     raise UsageError(f"{flag_of(name)}: {error}") from None
-        for name, parse in (("token_files", parse_token_files), ("send_token_to", parse_hosts)):
-            try:
-                parse(getattr(self, name))
-            except UsageError as error:
-                raise UsageError(f"{flag_of(name)}: {error}") from None
         if self.key is not None and self.certificate is None:
             raise UsageError("--key is the key of a certificate; give --cert too")
         if self.remote_mpx is not None and (self.bootstrap or self.bootstrap_once):
@@ -329,9 +328,8 @@ class CopyOptions:
             raise UsageError(f"--congestion is a name in small letters, as cubic, not {self.congestion!r}")
         for name, value in (("tuner", AUTO), ("policy", FAIR)):
             if getattr(self, name) != value and self.was_given("share"):
-                raise UsageError(
-                    f"--share is not possible with {flag_of(name)} {getattr(self, name)}; leave it out"
-                )
+                given = f"{flag_of(name)} {getattr(self, name)}"
+                raise UsageError(f"--share is not possible with {given}; leave it out")
         if self.controller is not None and self.transport == TRANSPORT:
             raise UsageError("--controller and --transport mptcp do not go together; leave one out")
         for name in ("paths", "require_controller"):

@@ -30,6 +30,7 @@ HEAVY = (
     "mpx.ops_classifier",
     "mpx.recognition",
     "mpx.serve",
+    "mpx.endpoints.gfal.served",  # which the system's Python alone can import
     "mpx.probing.plot",
     "mpx.explain.plot",
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+GFAL = "/usr/share/doc/python3-gfal2"  # of its binding, which the system's Python has
 PROGRAMS = {
     "globus-gridftp-server": "globus-gridftp-server-progs",
     "globus-gridftp-server-enable-sshftp": "globus-gridftp-server-progs",
@@ -29,6 +30,13 @@ PROGRAMS = {
     "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
     "cmsd": "xrootd-server",
     "xrdsssadmin": "xrootd-server",
+    GFAL: " ".join(
+        [
+            "python3-gfal2",
+            *("gfal2-plugin-file", "gfal2-plugin-gridftp", "gfal2-plugin-http"),
+            *("gfal2-plugin-xrootd", "gfal2-plugin-srm", "gfal2-plugin-sftp"),
+        ]
+    ),
     "rclone": "rclone",
     "rsync": "rsync",
     "ip": "iproute2",

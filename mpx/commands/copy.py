@@ -88,7 +88,7 @@ def copy_command(
 
     SRC and DST are plain names, file: URLs, [USER@]HOST:NAME for ssh://, or URLs: https://HOST[:PORT]/NAME
     (http, davs and dav for WebDAV, gsiftp and ftp for GridFTP and FTP, ssh, which uses SFTP where there is
-    no mpx, and mpx for mpx serve are written alike) and s3://BUCKET/KEY.
+    no mpx, and mpx for mpx serve are written alike), s3://BUCKET/KEY and globus://COLLECTION/PATH.
 
     One file goes to DST, or into it if DST ends in / or is a folder; one folder (-r) becomes DST: what is in
     it goes into DST. Several sources go into DST under their own names.

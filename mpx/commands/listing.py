@@ -12,7 +12,7 @@ import click
 
 from mpx.commands.copy_options import with_options
 from mpx.commands.sorted_lines import SortedLines
-from mpx.endpoints.schemes import capabilities_of
+from mpx.endpoints.schemes import capabilities_of, reached
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.errors import MpxError, PartialFailure, SourceError, UsageError
 from mpx.location import Location, parse_location, shown_place
@@ -31,15 +31,15 @@ if TYPE_CHECKING:  # as `mpx list` needs no journal
 @click.command("list")
 @click.argument("url", metavar="URL")
 @click.option("-l", "--long", is_flag=True, help="show kind, mode, size and time beside the name")
-@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS)
+@with_options("data_address_from_server", *OF_GSI, *OF_SSH, *OF_WEB, *OF_WEB_TLS, *OF_S3, *OF_CAS, "via")
 def list_command(url: str, long: bool, **given: Any) -> None:
     """List a folder, or describe a file, at a server or on this host, sorted by the bytes of names.
 
     URL is written as SRC of mpx copy: davs://, dav://, s3://, gsiftp://, ftp://, ssh://, mpx://, or a name of
     this host. https:// and http:// have listings where the server speaks WebDAV.
     """
-    location = parse_location(url).absolute()
     options = CopyOptions(**{name: value for name, value in given.items() if value is not None})
+    (location,) = reached([parse_location(url).absolute()], options.via)
     if not capabilities_of(location).through_ssh:
         _list(url, location, options, long=long)
         return

@@ -22,6 +22,7 @@ class StreamKind(Enum):
     CONNECTION = "data connection"  # of ours, beside a session that says what it carries
     REQUESTS = "connection"  # of ours, on which each request says what it carries; there are no sessions
     PROGRAM = "session of a program"  # whose connection is not ours: nothing is steered but the number
+    COPIES = "copy by a program"  # which is told from where to where, and moves whole files by itself
 
 
 class RangeReads(Enum):
@@ -97,8 +98,8 @@ class Capabilities:
     stores_anew: bool = False  # a file takes the place of what has its name, which is never written into
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
     fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
+    sets_congestion: bool = False  # a program gives its connections the congestion control that it is told
     program: str = ""  # what a program that has the streams speaks, as people call it
-    is_told_how_to_send: bool = False  # that program: with which congestion control, as it is on this host
     why_program: str = ""  # why that moves the data, and what to do about it
     congestions: tuple[str, ...] = ()  # congestion controls that it can be told to send with
     # Says why it may not send with one, an empty text where it may; asks nothing. None: it cannot be told.

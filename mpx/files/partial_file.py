@@ -120,6 +120,12 @@ class PartialFile:
             self._shut()
             self._identity = None
 
+    def remove(self) -> None:
+        """Remove it, if it is there."""
+        folder, base = self._folders.place(self.name)
+        self._check(os.stat(base, dir_fd=folder.fd, follow_symlinks=False))
+        os.unlink(base, dir_fd=folder.fd)
+
     def commit(self, final: str, *, replaces: bool = True) -> None:
         """Give the file its final name; raises OSError where another has, or gets, a name in its place.
 

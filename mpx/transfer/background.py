@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mpx.recognition.scavenger import Scavenger
 
 ENDING_S = 1.0  # less than this is left: nothing decided now would show
+LAST_PARTS_S = 0.2  # the same where losses slow the last streams: they take longer than that
 LONG_S = 1.0  # a copy that has moved bytes for so long may be worth reading the background
 WORTH_A_SWITCH_S = 8.0  # less than this is left: a reading that begins now would end too late
 
@@ -73,17 +74,18 @@ class Background:
         """The name of the mix that was read lately; None where there is no reading."""
         return self._monitor.lately if self._monitor is not None and self._is_read else None
 
-    def observe(self, now_s: float, sample: Sample, lasts_s: float) -> Iterator[Reaction]:
+    def observe(self, now_s: float, sample: Sample, lasts_s: float, wanted: int) -> Iterator[Reaction]:
         """Take what has moved up to now (monotonic clock); act, and yield what was done.
 
-        `lasts_s`: for how long there is work at the present rate.
+        `lasts_s`: for how long there is work at the present rate. `wanted`: how many streams there would be
+        if all came that were asked for.
         """
         if self._moving_s is None and sample.arrived_bytes:
             self._moving_s = now_s
         if self._scavenger is not None and lasts_s >= ENDING_S:
             yield from self._yield(self._scavenger, now_s, sample)
-        if self._losses is not None and lasts_s >= ENDING_S:
-            yield from self._by_losses(self._losses, now_s, sample)
+        if self._losses is not None and lasts_s >= LAST_PARTS_S:
+            yield from self._by_losses(self._losses, now_s, sample, wanted)
         self._is_read = lasts_s >= WORTH_A_SWITCH_S
         if self._is_read:
             if self._begin_monitor and self._moving_s is not None and now_s >= self._moving_s + LONG_S:
@@ -99,9 +101,11 @@ class Background:
         if news:
             yield Reaction(news)
 
-    def _by_losses(self, losses: RandomLosses, now_s: float, sample: Sample) -> Iterator[Reaction]:
+    def _by_losses(
+        self, losses: RandomLosses, now_s: float, sample: Sample, wanted: int
+    ) -> Iterator[Reaction]:
         """Switch the streams where losses are random, or a queue shows that they are not alone."""
-        if switch := losses.observe(now_s, sample):
+        if switch := losses.observe(now_s, sample, wanted):
             yield from self._switch(switch, losses, now_s, " although losses are random")
 
     def _select(self, monitor: "BackgroundMonitor", now_s: float, sample: Sample) -> Iterator[Reaction]:
@@ -199,7 +203,10 @@ def _background_of(
         scavenger = Scavenger(watch, control.limiter, context.events.may_spread.is_set)
     begin = functools.partial(place.monitor, model, connections, watch) if selects else None
     options = place.transport.options
-    is_one = selects and options.max_streams < options.share and options.policy == FAIR
+    losses = None
+    if selects and options.policy == FAIR:
+        first = place.transport.congestion_of(place.path) or CUBIC
+        losses = RandomLosses(first, options.share, options.max_streams)
 
     return Background(
         carrier,
@@ -209,5 +216,5 @@ def _background_of(
         place.noted(note),
         begin_monitor=begin,
         scavenger=scavenger,
-        losses=RandomLosses(place.transport.congestion_of(place.path) or CUBIC) if is_one else None,
+        losses=losses,
     )

@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mpx.choices import PULL, SERVICE
+from mpx.choices import NEVER, ONLY, PULL, SERVICE
 from mpx.endpoints.ftp.session import SessionOptions
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.capabilities import PartsUp
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.shared_connections import SharedConnections
-from mpx.location import ROOT_PORTS, WEB_PORTS, Location
+from mpx.location import ROOT_PORTS, WEB_PORTS, Location, is_through_gfal
 from mpx.transfer.registry import (
     BY_HTTP,
+    as_gfal,
     as_globus,
     as_lanes,
     as_s3,
@@ -27,6 +28,7 @@ from mpx.transfer.registry import (
 )
 
 if TYPE_CHECKING:
+    from mpx.endpoints.gfal.lanes import GfalLanes
     from mpx.engine.relay import RelaySink, RelaySource
 
 
@@ -65,6 +67,10 @@ def carrier_between(
 
         told = lane_options(session_options(context.options, stop, pool=pools[1]))
         return XrootdPairCarrier((as_xrootd(shared[0]), as_xrootd(shared[1])), told, context)
+    if is_through_gfal(destination):
+        lanes = as_gfal(shared[1]).with_other(as_gfal(shared[0]))
+        given = session_options(context.options, stop, pool=pools[1])
+        return _gfal_carrier(lanes, source, destination, given, context, streams_each)
     opened = [session_options(context.options, stop, pool=pool) for pool in pools]
     if is_third_party and destination.scheme == "s3":
         from mpx.endpoints.s3.carrier import S3UploadCarrier
@@ -81,6 +87,25 @@ def carrier_between(
     from_where = _relay_source(source, opened[0], context, shared[0], parts=parts)
     to_where = _relay_sink(destination, opened[1], context, shared[1], mode_e=mode_e, parts=parts)
     return RelayCarrier(from_where, to_where, context, parts=parts)
+
+
+def _gfal_carrier(
+    lanes: "GfalLanes",
+    source: Location | None,
+    destination: Location | None,
+    session: SessionOptions,
+    context: CarrierContext,
+    streams_each: int = 0,
+) -> Carrier:
+    """Return what has gfal2 copy; None is this host."""
+    from mpx.endpoints.gfal.carrier import GfalCarrier
+    from mpx.endpoints.gfal.places import GfalPlaces
+
+    asked = context.options.third_party
+    straight = asked if asked in (NEVER, ONLY) else ""
+    congestion = context.streams.congestion or ""
+    places = GfalPlaces(source, destination, streams_each, straight, congestion)
+    return GfalCarrier(lanes, places, lane_options(session), context)
 
 
 def _relay_source(
@@ -171,6 +196,9 @@ def carrier_for(
             return WebUploadCarrier(web, context)
         return WebDownloadCarrier(web, context, whole_files=not restarts)
     options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
+    if is_through_gfal(far):
+        source, destination = (None, far) if upload else (far, None)
+        return _gfal_carrier(as_gfal(shared), source, destination, options, context)
     if shared is not None:
         from mpx.endpoints.sftp.carrier import SftpCarrier
 

@@ -139,9 +139,9 @@ class ControlLoop:
         # has to open it again, so it is asked to the end.
         is_ending = lasts_s < ENDING_S
         for path, background in self._backgrounds.items():
-            if is_ending or path in self._paths.lost:
+            if path in self._paths.lost:
                 continue
-            for reaction in background.observe(at_s, samples[path], lasts_s):
+            for reaction in background.observe(at_s, samples[path], lasts_s, self._tuning.wanted(path)):
                 if reaction.is_switch:
                     self._tuning.disturbed(now_s, path)
                 self._record(now_s, Decision(path, samples[path].streams, reaction.reason), samples[path])

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from mpx.engine.capabilities import PartsUp, Question
+from mpx.endpoints.schemes import reached
+from mpx.engine.capabilities import PartsUp, Question, StreamKind
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.retry import Retry, ServerBusy
 from mpx.engine.stop import Failure
@@ -47,6 +48,7 @@ from mpx.transfer.rehearsal import rehearse
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
 from mpx.transfer.transport import Transport, choose_transport
+from mpx.transfer.whole_copies import to_whole_copies
 from mpx.transfer.wiring import Attempt
 from mpx.units import counted, format_duration
 
@@ -102,8 +104,9 @@ class Copy:
         cancel: threading.Event,
         early: EarlyStart | None = None,
     ) -> None:
-        """Places are absolute. `early`: what was begun for it before."""
+        """Places are absolute. `early`: what was begun for it before. Raises UsageError: see `reached`."""
         self.options = options
+        *sources, destination = reached((*sources, destination), options.via)
         self.sources, self.destination = in_collection(sources, destination, options)
         self.early = early
         self.report = Report(
@@ -176,7 +179,9 @@ class Copy:
         if not (ends.is_local or ends.is_between_servers or ends.far.capabilities.owns_streams):
             options = without_streams(options, ends, self.report)
         transport = self.when_not_busy(partial(choose_transport, options, ends, self.report))
-        if ends.is_between_servers:
+        if ends.far.capabilities.streams is StreamKind.COPIES:
+            transport = self.when_not_busy(partial(to_whole_copies, transport, ends, self.report))
+        elif ends.is_between_servers:
             transport = self.when_not_busy(partial(choose_between, transport, ends, self.report))
         elif not ends.far_is_source and ends.far.capabilities.parts_up is PartsUp.NUMBERED:
             transport = to_object_parts(transport, self.report)

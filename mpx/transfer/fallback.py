@@ -150,8 +150,10 @@ def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOpt
     """
     can = ends.far.capabilities
     is_upload = not (ends.far_is_source or ends.is_between_servers)
-    told = ("congestion", "policy") if can.is_told_how_to_send and is_upload else ()
-    for name in (each for each in OF_OUR_STREAMS if each not in told):
+    may: tuple[str, ...] = ("congestion", "policy", "in_place") if can.sets_congestion else ()
+    if can.parts_up is PartsUp.IN_TURN:  # XRootD: its library writes to partial files, and sends what goes up
+        may = ("congestion", "policy") if can.sets_congestion and is_upload else ()
+    for name in (each for each in OF_OUR_STREAMS if each not in may):
         if options.was_given(name) and getattr(options, name):
             raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")
     if options.tuner == PAPER:

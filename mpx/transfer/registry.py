@@ -22,18 +22,20 @@ from mpx.engine.shared_connections import SharedConnections
 from mpx.files.guarded_folders import LocalFolders
 from mpx.files.source_trees import ANYWHERE, SourceTrees
 from mpx.gridftp import GridFtpEndpoint
-from mpx.location import ROOT_PORTS, WEB_PORTS, Location
+from mpx.location import ROOT_PORTS, WEB_PORTS, Location, is_through_gfal
 from mpx.options import CopyOptions
 from mpx.report import OnNote, no_note
 from mpx.transfer.early_start import EarlyStart, data_ports, remote_program
 
 if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
+    from mpx.endpoints.gfal.lanes import GfalLanes
     from mpx.endpoints.globus.access import GlobusAccess
     from mpx.endpoints.s3.access import S3Access
     from mpx.endpoints.sftp.lane_pool import LanePool
     from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
     from mpx.endpoints.web.access import WebAccess
     from mpx.endpoints.xrootd.lanes import XrootdLanes
+    from mpx.endpoints.xrootd.options import XrootdOptions
 
 BY_HTTP = (*WEB_PORTS, "s3", "globus")  # schemes
 
@@ -107,6 +109,8 @@ def shared_connections(
     """
     if location.scheme in ROOT_PORTS:
         return _xrootd_lanes(location, options, note)
+    if is_through_gfal(location):
+        return _gfal_lanes(location, options, note)
     if location.scheme not in BY_HTTP:
         return None
     from mpx.endpoints.web.access import WebAccess
@@ -156,9 +160,24 @@ def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Xr
     from mpx.endpoints.web.bearer_tokens import BearerTokens
     from mpx.endpoints.xrootd.lanes import XrootdLanes
     from mpx.endpoints.xrootd.login import XrootdLogin
+
+    told, tokens = _xrootd_options(options), BearerTokens(options.token_files)
+    return XrootdLanes(XrootdLogin(location, told, tokens), note)
+
+
+def _gfal_lanes(location: Location, options: CopyOptions, note: OnNote) -> "GfalLanes":
+    from mpx.endpoints.gfal.lanes import GfalLanes
+    from mpx.endpoints.gfal.process import GfalOptions
+    from mpx.endpoints.web.bearer_tokens import BearerTokens
+
+    told = GfalOptions(_xrootd_options(options), options.ipv6)
+    return GfalLanes([location], told, BearerTokens(options.token_files), note)
+
+
+def _xrootd_options(options: CopyOptions) -> "XrootdOptions":
     from mpx.endpoints.xrootd.options import XrootdOptions
 
-    told = XrootdOptions(
+    return XrootdOptions(
         options.connect_timeout_s,
         options.timeout_s,
         options.ca,
@@ -166,14 +185,13 @@ def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Xr
         options.key,
         _family(options),
     )
-    return XrootdLanes(XrootdLogin(location, told, BearerTokens(options.token_files)), note)
 
 
 def log_in_to_probe(
     location: Location, options: CopyOptions, pool: SessionPool
 ) -> Callable[[SessionOptions], ClientSession] | None:
     """Return what opens a session for probes, where that is not in the clear."""
-    if location.scheme in ("file", "ftp", *BY_HTTP, *ROOT_PORTS):
+    if location.scheme in ("file", "ftp", *BY_HTTP, *ROOT_PORTS) or is_through_gfal(location):
         return None
     ssh, gsi = ssh_options(options, pool.remote_servers), gsi_options(options, pool)
     return lambda session: log_in(ClientSession(location, replace(session, ssh=ssh, gsi=gsi)))
@@ -231,6 +249,10 @@ def endpoint_at(
         from mpx.endpoints.xrootd.endpoint import XrootdEndpoint
 
         return XrootdEndpoint(location, as_xrootd(shared), lane_options(session), writing=writing)
+    if is_through_gfal(location):
+        from mpx.endpoints.gfal.endpoint import GfalEndpoint
+
+        return GfalEndpoint(location, as_lanes(shared), lane_options(session), writing=writing)
     if shared is not None:
         from mpx.endpoints.sftp.ssh_files import SshFilesEndpoint
 
@@ -279,6 +301,14 @@ def as_xrootd(shared: SharedConnections | None) -> "XrootdLanes":
     from mpx.endpoints.xrootd.lanes import XrootdLanes
 
     assert isinstance(shared, XrootdLanes)
+    return shared
+
+
+def as_gfal(shared: SharedConnections | None) -> "GfalLanes":
+    """Return the processes that have gfal2 for a server."""
+    from mpx.endpoints.gfal.lanes import GfalLanes
+
+    assert isinstance(shared, GfalLanes)
     return shared
 
 

@@ -24,6 +24,7 @@ class StreamTuning:
         """`first`: what paths begin with that no tuner decides on."""
         self._carrier, self._controls, self._tuners = carrier, controls, tuners
         self._first = {decision.path: decision for decision in first}
+        self._wanted: dict[str, int] = {}
 
     def begin(self, samples: Mapping[str, Sample]) -> Sequence[Decision]:
         """Set the numbers to begin with; a tuner has its own first word."""
@@ -32,6 +33,7 @@ class StreamTuning:
             first = tuner.observe(0.0, {path: samples[path] for path in paths})
             beginning |= {decision.path: decision for decision in first}
         for decision in beginning.values():
+            self._wanted[decision.path] = decision.streams
             self._act(decision)
         return list(beginning.values())
 
@@ -47,6 +49,9 @@ class StreamTuning:
             measured = {path: samples[path] for path in paths if path not in lost}
             decided = tuner.observe(now_s, measured) if measured else ()
             for decision in decided:
+                # To ask for as many as are open closes none: it only gives up those that do not come.
+                if decision.streams != samples[decision.path].streams:
+                    self._wanted[decision.path] = decision.streams
                 self._act(decision)
             decisions += decided
         return decisions
@@ -61,6 +66,10 @@ class StreamTuning:
     def is_chunked(self) -> bool:
         """Whether a tuner lets one chunk through at a time, so that it has to be asked to the end."""
         return any(control.gate.is_used for control in self._controls.values())
+
+    def wanted(self, path: str) -> int:
+        """Return how many streams a path would have if all came that were asked for; 0 before any were."""
+        return self._wanted.get(path, 0)
 
     def _act(self, decision: Decision) -> None:
         if decision.barrier:

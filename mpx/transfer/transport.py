@@ -128,8 +128,8 @@ def _uses_mptcp(options: CopyOptions, ends: Ends, report: Report) -> bool:
 def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     """Return what the streams begin with, and whether the background decides later."""
     can = ends.far.capabilities
-    is_upload = not (ends.far_is_source or ends.is_between_servers)
-    if not can.owns_streams and not (can.is_told_how_to_send and is_upload):
+    by_program = can.sets_congestion and not (ends.far_is_source or ends.is_between_servers)
+    if not (can.owns_streams or by_program):
         return Plan(None)
     why_not = why_not_congestion(options, ends, rtt)
     why_not_open = why_not_congestion(options, ends, rtt, are_open=True)

@@ -55,7 +55,12 @@ def tuners(
 
 
 def beginning(
-    options: CopyOptions, known: PathSet | None, *, yields: bool, why_fixed: str = ""
+    options: CopyOptions,
+    known: PathSet | None,
+    *,
+    yields: bool,
+    why_fixed: str = "",
+    is_tuned: bool = True,
 ) -> list[Decision]:
     """Return how many streams each path begins with, and why; `why_fixed`: see Transport."""
     streams = {DEFAULT_PATH: options.streams or first_streams(options)}
@@ -63,8 +68,10 @@ def beginning(
         streams, why = first_by_path(options, known), "in the ratio of the predictions"
     elif options.streams is not None:
         why = why_fixed or "fixed by --streams"
+    elif yields:
+        why = "few, as the copy yields to others"
     else:
-        why = "few, as the copy yields to others" if yields else "where the tuner starts"
+        why = "where the tuner starts" if is_tuned else "as their number is not tuned"
     return [Decision(path, count, why) for path, count in streams.items()]
 
 

@@ -141,7 +141,13 @@ class Attempt:
             window_bytes=largest_window_bytes(receives=ends.far_is_source),
         )
         chosen = tuners(options, known, prior) if ends.is_tunable and not yields else {}
-        first_words = beginning(options, known, yields=yields, why_fixed=transport.why_fixed)
+        first_words = beginning(
+            options,
+            known,
+            yields=yields,
+            why_fixed=transport.why_fixed,
+            is_tuned=ends.is_tunable,
+        )
         if yields and options.was_given("tuner"):
             kept = "a copy that yields keeps the streams that it begins with"
             report.note(f"--tuner {options.tuner} does not search: {kept}")

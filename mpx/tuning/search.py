@@ -62,6 +62,7 @@ class _Before:
     goodput_bps: float
     is_quick: bool = False  # what follows is judged as soon as it can be
     was_taken: bool = False  # losses had shown that they were too many
+    was_short: bool = False  # far less was carried than the path had carried
 
 
 class Search:
@@ -97,7 +98,8 @@ class Search:
         """Expect that another number may be better now: trials may begin at once."""
         self.drop()
         self._more_s = -math.inf  # no trial of more streams before
-        self._too_few: tuple[float, int] | None = None  # when a trial of so many streams showed that
+        self._too_few: tuple[float, int] | None = None  # when so many streams were found to be too few
+        self._cured_s = -math.inf  # when more streams were found to be enough
         self._last: tuple[float, int] | None = None  # trial of fewer: when it began, and what had arrived
 
     def drop(self) -> None:
@@ -145,16 +147,23 @@ class Search:
             return self._more(n, quick, self._share / n, most, why, is_quick=True)
         if self._is_taken:
             return self._try(now_s, n, slow, meter, least, most) if slow else None
-        if slow is not None and _is_full(slow):
+        if slow is not None and _is_full(slow) and _is_full(quick):  # else it was, and now they carry less
             self._path_bps = slow.goodput_bps
         if self._path_bps is None:
             return self._climb(n, quick, slow, most, rtt_s)
-        if slow is None or (age_s < rest_s and not self._is_crowded(slow)):
+        if slow is None:
             return None
+        is_at_rest, is_far_below = age_s >= rest_s, slow.goodput_bps < LOST * self._path_bps
         if slow.goodput_bps < SHORT * self._path_bps and not _rises(quick, slow):
-            factor = max(UP, min(STEP, SPARE * self._path_bps / slow.goodput_bps))
+            if not (is_at_rest or is_far_below):
+                return None
+            # Far below it may fall still: losses come late, and then hold each stream.
+            missing = STEP if is_far_below else SPARE * self._path_bps / slow.goodput_bps
+            factor = max(UP, min(STEP, missing))
             why = f"less than the {_mbps(self._path_bps)} that the path carries"
-            return self._more(n, slow, factor, most, why)
+            return self._more(n, slow, factor, most, why, is_short=is_far_below)
+        if not (is_at_rest or self._is_crowded(slow)):
+            return None
         return self._try(now_s, n, slow, meter, least, most)
 
     def _climb(self, n: int, quick: Reading, slow: Reading | None, most: int, rtt_s: float) -> Step | None:
@@ -173,14 +182,22 @@ class Search:
         return self._more(n, measured, factor, most, why, is_quick=not self._is_slow)
 
     def _more(
-        self, n: int, measured: Reading, factor: float, most: int, why: str, *, is_quick: bool = False
+        self,
+        n: int,
+        measured: Reading,
+        factor: float,
+        most: int,
+        why: str,
+        *,
+        is_quick: bool = False,
+        is_short: bool = False,
     ) -> Step | None:
         target = min(most, math.ceil(n * factor - 1e-9))
         is_enough = measured.goodput_bps >= SHORT * self._rate_bps
         if target <= n or is_enough or measured.resent > LOSSY:
             return None
         self._is_first = False
-        self._rise = _Before(n, measured.goodput_bps, is_quick)
+        self._rise = _Before(n, measured.goodput_bps, is_quick, was_short=is_short)
         return Step(target, _reason(n, measured, f"{why}: {_streams(target)}"))
 
     def _judge_more(self, now_s: float, n: int, measured: Reading, before: _Before) -> Step | None:
@@ -188,6 +205,9 @@ class Search:
         self._rise = None
         gained, is_full = _gained(n, measured, before, GAIN), _is_full(measured) and self._yields
         self._is_flat = not (gained or is_full)
+        is_cured = before.was_short and (gained or measured.goodput_bps >= SHORT * (self._path_bps or 0.0))
+        if is_cured:
+            self._too_few, self._cured_s = (now_s, before.streams), now_s
         if gained and not is_full:
             self._path_bps = None if _gained(n, measured, before, MUCH) else measured.goodput_bps
             self._wait_s = WAIT_S
@@ -204,7 +224,7 @@ class Search:
             self._wait_s = RAREST_S if fills_it else min(RAREST_S, UP * self._wait_s)
         self._more_s = now_s + self._wait_s
         bend = before.streams if AS_MUCH * rise < 1 else math.ceil(SPARE * before.streams * rise)
-        if (before.is_quick and rise > FELL) or bend > NEARLY_ALL * n:
+        if (before.was_short and rise > 1) or (before.is_quick and rise > FELL) or bend > NEARLY_ALL * n:
             return None  # soon after a step streams may carry more than they can keep
         why = f"{_streams(bend)} carry {'more' if rise < AS_MUCH else 'as much'}"
         return Step(bend, _reason(n, measured, why))
@@ -219,7 +239,9 @@ class Search:
         target = max(least, self._fewer(now_s, n))
         may_be_too_many = self._is_taken or measured.full is None or _is_full(measured) or self._is_flat
         is_paid = self._is_taken or self._is_paid(now_s, measured, meter.arrived_bytes)
-        if target < n and may_be_too_many and is_paid:
+        # New streams overshoot, so a queue soon after there were too few is theirs.
+        is_soon = now_s < self._cured_s + 2 * REST.at(meter.rtt_s)
+        if target < n and may_be_too_many and is_paid and (self._is_taken or not is_soon):
             self._trial = _Before(n, measured.goodput_bps, was_taken=self._is_taken)
             self._last = (now_s, meter.arrived_bytes)
             return Step(target, _reason(n, measured, f"trial of {_streams(target)}"))
@@ -234,8 +256,8 @@ class Search:
         if self._is_taken:
             return round(n / STEP)
         usual = round(n / UP)
-        tried_s, too_few = self._too_few or (-math.inf, 0)
-        is_known = now_s <= tried_s + LONGEST_S and usual <= too_few < n
+        found_s, too_few = self._too_few or (-math.inf, 0)
+        is_known = now_s <= found_s + LONGEST_S and usual <= too_few < n
         return math.ceil(math.sqrt(too_few * n)) if is_known else usual
 
     def _is_paid(self, now_s: float, measured: Reading, arrived_bytes: int) -> bool:

@@ -13,7 +13,8 @@ from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
-THAT_CHANGE = (*SITES, *WITH_DAV, "root", "globus")
+BY_GFAL = pytest.param("gfal2", marks=pytest.mark.long)
+THAT_CHANGE = (*SITES, *WITH_DAV, "root", BY_GFAL, "globus")
 
 
 OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from gfal.slow_path import slowed
 from globus.globus_site import globus_site
 from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
@@ -51,11 +52,13 @@ WEB = (
 OVER_OTHERS = tuple(f"{kind} {way}" for kind in ("TLS", "GSI", "SFTP", "Globus") for way in ("up", "down"))
 OVER_S3 = {"moto": "moto", "SeaweedFS": "seaweedfs"}  # the fixture of each
 S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay from moto", "relay to moto")
-CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
+BY_GFAL = ("gfal2 up", "gfal2 down")  # from and to nginx
+CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BY_GFAL, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site, "Globus": globus_site}
 IN_PLACE = ("Apache up", "Root up")  # written at offsets, into what is there
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
+    *BY_GFAL,
     *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto", "Globus up"),
     *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier not in IN_PLACE),
 )
@@ -76,6 +79,8 @@ class Way:
     def copy(self, name: str, options: mpx.CopyOptions | None = None, **more: object) -> mpx.Report:
         if self.carrier == "third party":  # servers keep to no rate of ours: their path has one
             options = replace(options or mpx.CopyOptions(), rate_bps=None, third_party="only")
+        elif self.carrier in BY_GFAL:  # as above
+            options = replace(options or mpx.CopyOptions(), rate_bps=None)
         return mpx.copy(self.source_url + name, self.destination_url + name, options, **more)
 
 
@@ -134,6 +139,15 @@ def over_http(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]
 
 
 @contextlib.contextmanager
+def by_gfal(carrier: str, near: Path, servers: SharedServers) -> Iterator[Way]:
+    """Between a folder and a server at the end of a slow path."""
+    near.mkdir()
+    with servers.site("gfal2") as site, slowed(site.url, SLOW.rate_bps or 0.0) as url:
+        up = Way(carrier, near, site.folder, f"{near}/", url)
+        yield up if carrier.endswith("up") else Way(carrier, site.folder, near, url, f"{near}/")
+
+
+@contextlib.contextmanager
 def over_s3(carrier: str, near: Path, bucket: Bucket) -> Iterator[Way]:
     """As over_http."""
     near.mkdir()
@@ -148,7 +162,11 @@ def without_mode_e(line: bytes) -> bytes:
     return line.replace(b"MODE E", b"MODE B")
 
 
-@pytest.fixture(params=CARRIERS)
+@pytest.fixture(
+    params=[
+        pytest.param(each, marks=pytest.mark.long) if each.startswith("gfal2") else each for each in CARRIERS
+    ]
+)
 def way(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -160,6 +178,8 @@ def way(
         (kind,) = set(OVER_S3) & set(carrier.split())
         bucket = buckets_of(request.getfixturevalue(OVER_S3[kind]), monkeypatch)
         opened: contextlib.AbstractContextManager[Way] = over_s3(carrier, tmp_path / "near", bucket)
+    elif carrier in BY_GFAL:
+        opened = by_gfal(carrier, tmp_path / "near", web_servers)
     elif carrier in (*WEB, *RELAYS_OF_WEB):
         opened = over_http(carrier, tmp_path / "near", web_servers)
     else:

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from globus.fake_globus import CLIENT_ID, ONE, OTHER, SECRET, FakeGlobus, fake_globus
 
-pytest.importorskip("globus_sdk")
-
 
 @dataclass
 class Collections:

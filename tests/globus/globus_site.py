@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from globus.fake_globus import CLIENT_ID, ONE, SECRET, fake_globus
 from sites import Site
 from web.servers.nginx import nginx_site
@@ -14,7 +13,6 @@ from web.shared_servers import LIKE_ALL, with_environment
 @contextlib.contextmanager
 def globus_site(folder: Path) -> Iterator[Site]:
     """A collection whose root is a folder."""
-    pytest.importorskip("globus_sdk")
     folder.mkdir(exist_ok=True)
     with contextlib.ExitStack() as held:
         fake, url = held.enter_context(fake_globus({ONE: folder}))

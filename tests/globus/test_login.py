@@ -188,7 +188,7 @@ def test_without_the_sdk(service: Collections, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "hidden/globus_sdk.py").write_text("raise ImportError\n")
     before = {"PYTHONPATH": f"{tmp_path}/hidden:{Path(__file__).parents[2]}"}
     for words in (("copy", f"{service.one_url}x", "x"), ("globus", "login"), ("list", service.one_url)):
-        refused(mpx(*words, environment=before), 2, "pip install 'mpx-dtn[globus]'")
+        refused(mpx(*words, environment=before), 2, "pip install '.[globus]'")
 
 
 def test_the_https_of_a_collection_needs_a_consent(service: Collections, tmp_path: Path) -> None:

@@ -101,13 +101,19 @@ def test_a_pause_is_told_and_waited_for(collections: Collections, tmp_path: Path
     assert word in notes and "goes on" in notes, notes
 
 
-def test_one_that_is_suspended_for_long(collections: Collections) -> None:
+@pytest.mark.parametrize("can_be_cancelled", [True, False])
+def test_one_that_is_suspended_for_long(collections: Collections, can_be_cancelled: bool) -> None:
     def script(task: FakeTask) -> None:
         task.status, task.nice = "INACTIVE", ("CREDENTIALS_EXPIRED", "log in again")
 
     collections.fake.script = script
-    refused(copy_x(collections, "--timeout", "1s"), 5, "log in again", "mpx globus login")
-    assert all(task.cancelled.is_set() for task in collections.fake.tasks.values())
+    if not can_be_cancelled:
+        collections.fake.lie("/cancel", error(403, "PermissionDenied"), times=9)
+    ended = copy_x(collections, "--timeout", "1s")
+    refused(ended, 5, "log in again", "mpx globus login")
+    assert ("could not be cancelled, and goes on" in ended.out) != can_be_cancelled
+    (task,) = collections.fake.tasks.values()
+    assert task.cancelled.is_set() == can_be_cancelled
 
 
 @pytest.mark.parametrize("moves_others", [True, False])

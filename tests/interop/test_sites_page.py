@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
+from gfal.fake_srm import FakeSrm
+from grids import shared_grid
+from install_peers import GFAL, find_peer
 from interop.trees import names
 from sites import grid_site, make
 from web.servers.moto import moto_site
@@ -77,6 +80,28 @@ def test_storage_of_wlcg(here: Path, web_servers: SharedServers) -> None:
         make(here / "run7/new", 5)
         run(up, place)
         assert (site.folder / "vo/results/run7/new").read_bytes() == (here / "run7/new").read_bytes()
+
+
+def test_srm_and_others_by_gfal2(here: Path, tmp_path: Path, web_servers: SharedServers) -> None:
+    find_peer(GFAL)
+    shown, down, between = commands("SRM")
+    (tmp_path / "grid").mkdir()
+    with (
+        web_servers.site("nginx") as web,
+        grid_site(tmp_path / "grid") as grid,
+        FakeSrm(shared_grid(), grid.folder, grid.url) as srm,
+    ):
+        for folder in ("vo/data/run7", "data/run7"):
+            make_tree(grid.folder / folder)
+        grid.hand_over()
+        (web.folder / "vo/results").mkdir(parents=True)
+        web.hand_over()
+        assert "run7/" in run(shown, ("srm://se.example.org/", srm.url))
+        run(down, ("srm://se.example.org/", srm.url))
+        assert same(here / "run7", grid.folder / "vo/data/run7")
+        places = ("gsiftp://dtn.example.org/", grid.url), ("davs://se.example.org:1094/", web.url)
+        run(between, *places)
+        assert same(web.folder / "vo/results/run7", grid.folder / "data/run7")
 
 
 def test_an_nginx_of_ones_own(here: Path, tmp_path: Path) -> None:

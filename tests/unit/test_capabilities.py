@@ -58,7 +58,8 @@ def straight(third_party: ThirdParty | None) -> str:
 def test_users_see_what_each_scheme_can() -> None:
     lines = (ROOT / "docs/sites.md").read_text().splitlines()
     begin = lines.index(HEADER) + 2
-    rows = [row("this host" if can.is_here else f"`{scheme}://`", can) for scheme, can in SCHEMES.items()]
+    others = {"file": "this host", "srm": "`srm://`, and all by `--via gfal2`"}
+    rows = [row(others.get(scheme, f"`{scheme}://`"), can) for scheme, can in SCHEMES.items()]
     assert lines[begin : lines.index("", begin)] == [*rows, row("`ssh://` by SFTP", SFTP)]
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from unit.made_up_context import a_file
@@ -12,9 +12,11 @@ from unit.memory_carrier import BLOCK_BYTES
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.path_set import DEFAULT_PATH
+from mpx.engine.tuner import Decision, Sample
 from mpx.errors import Interrupted, NoSpace
 from mpx.multipath.paths_in_use import Change
 from mpx.transfer.control_loop import OnePath
+from mpx.transfer.stream_tuning import StreamTuning
 from mpx.transfer.timeline import MOST_NOTED
 
 
@@ -37,6 +39,31 @@ def test_what_the_tuner_decides_is_done_and_recorded() -> None:
     assert copy.carrier.asked == [(DEFAULT_PATH, count) for count in (4, 8, 12, 16)]
     assert copy.reasons == ["4 of them", "8 of them", "12 of them", "16 of them"]
     assert copy.progress[-1].reason == "12 of them" and copy.progress[-1].streams == 12
+
+
+class Says:
+    """A tuner that decides on these numbers, one after the other."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = list(numbers)
+
+    def observe(self, _now_s: float, samples: Mapping[str, Sample]) -> Sequence[Decision]:
+        (path,) = samples
+        return [Decision(path, self._numbers.pop(0), "so many")]
+
+    def disturbed(self, now_s: float) -> None: ...
+
+
+def test_streams_that_do_not_come_are_wanted_still() -> None:
+    """But not those that a tuner closes, which are open when it says so."""
+    tuning = StreamTuning(Copy().carrier, Copy().context.controls, {(DEFAULT_PATH,): Says(8, 3, 2)}, first=[])
+    three = {DEFAULT_PATH: Sample(3, 0, 0)}
+    tuning.begin(three)
+    assert tuning.wanted(DEFAULT_PATH) == 8
+    tuning.observe(4.0, three)
+    assert tuning.wanted(DEFAULT_PATH) == 8
+    tuning.observe(8.0, three)
+    assert tuning.wanted(DEFAULT_PATH) == 2
 
 
 def test_an_outage_is_told_only_while_bytes_are_missing() -> None:

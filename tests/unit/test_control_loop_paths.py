@@ -172,5 +172,5 @@ def test_no_monitor_begins_where_little_is_left() -> None:
     copy.put()
     sample = Sample(1, BLOCK_BYTES, 1)
     for now_s in (0.0, 2 * LONG_S):
-        assert not list(copy.background.observe(now_s, sample, WORTH_A_SWITCH_S / 2))
+        assert not list(copy.background.observe(now_s, sample, WORTH_A_SWITCH_S / 2, 1))
     assert monitor.told == []

@@ -81,6 +81,7 @@ TABLE: list[tuple[str, Any, tuple[str, ...]]] = [
     ("data_address", "127.0.0.1", (HERE,)),
     ("data_address", "192.0.2.7", PAIRS),
     ("data_address_from_server", True, (HERE,)),
+    ("via", "gfal2", ()),  # which decides what is reached, before all that
     ("ipv4", True, ()),
     ("ipv6", True, ()),
     ("controller", "http://127.0.0.1:9", (HERE,)),  # whether it gives paths is asked of the controller
@@ -173,7 +174,7 @@ def test_given_by_hand(pair: str, given: dict[str, Any], refusing: tuple[str, ..
     assert any(flag_of(name) in said or str(value) in said for name, value in given.items())
 
 
-WEB, ROOT = ("http", "https", "dav", "davs"), ("root", "roots")
+WEB, ROOT = ("http", "https", "dav", "davs"), ("root", "roots", "srm")
 WEB_TLS, CAS = ("https", "davs"), ("https", "davs", "s3", *ROOT, "globus", "gsiftp")
 
 

@@ -16,12 +16,12 @@ MOVING = Sample(streams=1, arrived_bytes=1, bytes_left=1 << 30, rtt_s=RTT_S, que
 
 
 def first_switch(
-    decider: RandomLosses, samples: list[Sample], began_s: float = 0.0
+    decider: RandomLosses, samples: list[Sample], began_s: float = 0.0, wanted: int = 1
 ) -> tuple[float, Switch] | None:
     """The first switch that a path asks for that is looked at every 100 ms."""
     for i, sample in enumerate(samples):
         now_s = began_s + i / 10
-        if switch := decider.observe(now_s, sample):
+        if switch := decider.observe(now_s, sample, wanted):
             return now_s, switch
     return None
 
@@ -64,6 +64,52 @@ def test_a_path_that_is_filled_keeps_cubic(queue_s: float) -> None:
 
 def test_losses_in_a_queue_do_not_count() -> None:
     assert first_switch(RandomLosses(CUBIC), losing(0, queued=50)) is None
+
+
+def several(streams: int, left_bytes: int) -> list[Sample]:
+    """Streams that carry 80 Mbit/s and lose segments, with so much left."""
+    return [
+        replace(sample, streams=streams, arrived_bytes=1 + i * 1_000_000, bytes_left=left_bytes)
+        for i, sample in enumerate(losing(50))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("streams", "wanted", "left_bytes", "switches"),
+    [
+        (4, 4, 1 << 30, False),  # the tuner may have more
+        (4, 5, 1 << 30, True),  # it has asked for more, which do not come: files are streams, or they are few
+        (5, 16, 1 << 30, False),  # more than the share fill a queue of their own
+        (16, 24, 1 << 24, True),  # but the last parts are soon sent
+        (17, 24, 1 << 24, False),
+        (24, 24, 1 << 24, False),
+    ],
+)
+def test_several_streams_switch_where_there_is_no_work_for_more(
+    streams: int, wanted: int, left_bytes: int, switches: bool
+) -> None:
+    decider = RandomLosses(CUBIC, share=4, most_streams=256)
+    found = first_switch(decider, several(streams, left_bytes), wanted=wanted)
+    assert (found is not None) == switches
+
+
+def test_more_streams_than_may_have_bbr_go_back() -> None:
+    """Further files were found as the last parts of the first one were under way."""
+    decider = RandomLosses(CUBIC, share=4, most_streams=256)
+    assert first_switch(decider, several(10, 1 << 24), wanted=24) is not None
+    decider.switched(20.0, BBR)
+    assert first_switch(decider, several(10, 1 << 24), 20.0, wanted=24) is None
+    found = first_switch(decider, several(10, 1 << 30), 40.0, wanted=24)
+    assert found is not None and found[1].congestion == CUBIC
+
+
+def test_streams_that_are_opening_are_waited_for() -> None:
+    decider = RandomLosses(CUBIC, share=4, most_streams=256)
+    opening = [replace(sample, changing=True) for sample in several(4, 1 << 30)]
+    assert first_switch(decider, opening, wanted=16) is None
+    began_s = len(opening) / 10
+    found = first_switch(decider, several(4, 1 << 30), began_s, wanted=16)
+    assert found is not None and found[0] > began_s + 8 * RTT_S
 
 
 def test_a_queue_that_stands_asks_for_cubic_again() -> None:

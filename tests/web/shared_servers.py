@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from install_peers import GFAL, find_peer
 from sites import Site
 from web.servers.apache import apache_site
 from web.servers.nginx import nginx_site
@@ -32,7 +33,7 @@ SERVERS: dict[str, MakeServer] = {
     "https archive": partial(nginx_site, tls=True, dav=False),
 }
 # Further ways to the same servers, which share them:
-OTHER_WAYS = {"root": "xrootd"}
+OTHER_WAYS = {"root": "xrootd", "gfal2": "nginx"}
 # What they can and cannot do, see Site.
 LIKE_ALL: dict[str, Any] = {
     "checksums": (),
@@ -73,6 +74,15 @@ LIMITS: dict[str, dict[str, Any]] = {
         # What follows a question mark is not of the name; listings cut long names off.
         "cannot_name": frozenset({"*?[x]", "x" * 255}),
     },
+    "gfal2": {
+        "checksums": ("adler32", "md5"),
+        "sums_parts": False,
+        "knows_long": False,
+        "makes_parents": True,
+        "lists_hidden": False,
+        # It has names with a question mark refused, and cuts off those of listings.
+        "cannot_name": frozenset({"*?[x]", "x" * 255}),
+    },
     "https archive": {"knows_long": False, "refuses_loops": True},
 }
 
@@ -104,12 +114,15 @@ class SharedServers:
     @contextlib.contextmanager
     def site(self, name: str) -> Iterator[Site]:
         """A new folder of that server, which a user with its credentials works in; see in_its_world."""
+        if name == "gfal2":
+            find_peer(GFAL)
         server = self.get(OTHER_WAYS.get(name, name))
         by_root = server.root_url if name == "root" and isinstance(server, XrootdSite) else ""
+        url = f"gfal2+{server.url}" if name == "gfal2" else by_root or server.url
         self._count += 1
         folder = server.folder / f"of test {self._count}"
         folder.mkdir()
-        site = Site(folder, f"{by_root or server.url}of%20test%20{self._count}/", owner=server.owner)
+        site = Site(folder, f"{url}of%20test%20{self._count}/", owner=server.owner)
         site = replace(site, carries_lines=True, **{**LIKE_ALL, **LIMITS.get(name, {})})
         site.hand_over()
         with in_its_world(server, by_root=bool(by_root)):

@@ -12,7 +12,7 @@ from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
 if TYPE_CHECKING:
     from globus_sdk import TransferClient
 
-INSTALL = "globus:// needs globus-sdk, which is not installed; run: pip install 'mpx-dtn[globus]'"
+INSTALL = "globus:// needs globus-sdk; install it with mpx, in its sources: pip install '.[globus]'"
 _LOOK_S = 0.1  # at whether nobody waits for an answer any more
 Answer = TypeVar("Answer")
 

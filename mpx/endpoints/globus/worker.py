@@ -1,5 +1,6 @@
 """The workers between two collections: each has one task under way, of as many files as there are."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -168,7 +169,7 @@ class GlobusWorker(SessionWorker):
                     self._moved(now_s, most_bytes - told_bytes, wait_s(0.0))
                 return state, in_vain
             if in_vain is None and (in_vain := watch.why_in_vain(now_s, state)):
-                self._tasks.cancel(begun)
+                self._end(begun, in_vain)
             if self.context.failure.cancel.wait(wait_s(now_s - began_s)):
                 raise Interrupted
 
@@ -195,8 +196,18 @@ class GlobusWorker(SessionWorker):
         with self.guard:
             self._bytes.add(now_s, size_bytes, spread_s)
 
+    def _end(self, begun: BegunTask, why: MpxError) -> None:
+        """Cancel a task that gets no further; raises why, where that is not possible either."""
+        try:
+            self._tasks.cancel(begun)
+        except MpxError:
+            raise why from None
+
     def _tell_faults(self, task_id: str) -> None:
-        for code, text in dict(reversed(self._tasks.faults(task_id, self.retry))).items():
+        faults: list[tuple[str, str]] = []
+        with contextlib.suppress(ConnectionLost, TransferTimeout):  # the task itself is looked at again
+            faults = self._tasks.faults(task_id, self.retry)
+        for code, text in dict(reversed(faults)).items():
             self.context.supervisor.note(f"Globus tells a fault: {code}: {text}", Severity.NOTICE)
 
     def _cancel(self, begun: BegunTask) -> None:

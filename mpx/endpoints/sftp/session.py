@@ -53,13 +53,8 @@ _ANSWERS: dict[PacketKind, type[Reply]] = {
     PacketKind.LSTAT: Described,
     PacketKind.FSTAT: Described,
 }
-_TELLING = (
-    wire.LIMITS,
-    wire.STATVFS,
-    wire.CHECKSUM,
-    wire.COPIED,
-    wire.RTT,
-)  # extensions that are answered by more than a status
+# Extensions that are answered by more than a status:
+_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.COPIED, wire.RTT, wire.GFAL)
 
 Then = Callable[[Reply], None]
 

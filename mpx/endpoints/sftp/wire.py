@@ -19,6 +19,7 @@ POSIX_RENAME = "posix-rename@openssh.com"
 FSYNC = "fsync@openssh.com"
 LIMITS = "limits@openssh.com"
 STATVFS = "statvfs@openssh.com"
+GFAL = "gfal2@mpx"  # a copy or a checksum, begun, watched or cancelled; see endpoints/gfal/storage.py
 CHECKSUM = "checksum@mpx"  # of a whole file, by name and algorithm: of servers that are programs of ours
 COPY = "copy@mpx"  # to a name there from a URL, where the server reads that itself
 COPIED = "copied@mpx"  # how many bytes of that have come to the name, as u64

@@ -1,25 +1,21 @@
 """The files of a server of XRootD, as an endpoint: a program of ours serves them by SFTP."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import PurePosixPath
 
-from mpx.endpoints.sftp.describe import info_of
-from mpx.endpoints.sftp.endpoint import SftpEndpoint
 from mpx.endpoints.sftp.lanes import LaneOptions
-from mpx.endpoints.sftp.wire import Attributes
+from mpx.endpoints.sftp.program_endpoint import ProgramEndpoint
 from mpx.endpoints.xrootd.capabilities import XROOTD
 from mpx.endpoints.xrootd.file_sums import FileSums
 from mpx.endpoints.xrootd.lanes import XrootdLanes
 from mpx.engine.capabilities import Capabilities, Question
-from mpx.engine.endpoint import FileInfo, Kind, Part, Protection
-from mpx.errors import MpxError, UsageError
+from mpx.engine.endpoint import Part, Protection
+from mpx.errors import UsageError
 from mpx.location import Location
 from mpx.text import quoted
 
 
-class XrootdEndpoint(SftpEndpoint):
-    """See SftpEndpoint."""
+class XrootdEndpoint(ProgramEndpoint):
+    """See ProgramEndpoint."""
 
     def __init__(
         self, location: Location, lanes: XrootdLanes, options: LaneOptions, *, writing: bool
@@ -41,11 +37,6 @@ class XrootdEndpoint(SftpEndpoint):
         """See Endpoint."""
         return XROOTD
 
-    @staticmethod
-    def info_of(attributes: Attributes, link_target: str = "") -> FileInfo:
-        """Return what is told of a name: XRootD tells no modes."""
-        return replace(info_of(attributes, link_target), mode=None)
-
     def check_name(self, name: str) -> None:
         """See Endpoint."""
         super().check_name(name)
@@ -60,25 +51,6 @@ class XrootdEndpoint(SftpEndpoint):
                 f"the name {quoted(name)} has a ?, behind which XRootD takes what follows for no part of it, "
                 "and mpx passes nothing on as such; use a name without it"
             )
-
-    def make_folders(self, names: Sequence[str], *, replace_links: bool = False) -> list[bool | MpxError]:
-        """See Endpoint. XRootD says of a folder that is there that it was made, so it is looked for first."""
-        there = dict(zip(names, self.stats(names), strict=True))
-        missing = [name for name in names if there[name] is None]
-        made = dict(zip(missing, super().make_folders(missing, replace_links=replace_links), strict=True))
-        results: list[bool | MpxError] = []
-        parents: set[str] = set()  # which it makes, too
-        for name in names:
-            found = there[name]
-            if isinstance(found, FileInfo) and found.kind is not Kind.FOLDER:
-                host = self.location.host
-                results.append(self._refusal(f"{host} cannot make the folder {name}: a file has that name"))
-            elif isinstance(found, MpxError):
-                results.append(found)
-            else:
-                results.append(name not in parents and made.get(name, False))
-                parents.update(map(str, PurePosixPath(name).parents))
-        return results
 
     def checksums(
         self,

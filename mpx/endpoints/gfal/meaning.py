@@ -1,0 +1,125 @@
+"""What gfal2's errors mean. Pure.
+
+Their codes are those of the system (errno); plugins use some for several things, so words count as well.
+"""
+
+import errno
+import re
+from enum import Enum
+
+from mpx.endpoints.sftp.wire import Code, Status
+
+_LONGEST_TOLD = 300  # characters
+
+
+class Trouble(Enum):
+    """What kind of failure it was."""
+
+    MISSING = "missing"
+    THERE = "there already"
+    DENIED = "denied"
+    LOGIN = "no login"
+    FULL = "full"
+    LOST = "lost"
+    LATE = "late"
+    STOPPED = "stopped"
+    DAMAGED = "damaged"
+    NO_PLUGIN = "no plugin"
+    OTHER = "other"
+
+
+_BY_CODE = {
+    errno.ENOENT: Trouble.MISSING,
+    errno.EEXIST: Trouble.THERE,
+    errno.EPERM: Trouble.DENIED,
+    errno.EACCES: Trouble.DENIED,
+    errno.EROFS: Trouble.DENIED,
+    errno.ENOSPC: Trouble.FULL,
+    errno.EDQUOT: Trouble.FULL,
+    errno.ETIMEDOUT: Trouble.LATE,
+    errno.ECANCELED: Trouble.STOPPED,
+    errno.EPROTONOSUPPORT: Trouble.NO_PLUGIN,
+    **dict.fromkeys(
+        (
+            errno.ECOMM,
+            errno.ECONNREFUSED,
+            errno.ECONNRESET,
+            errno.EPIPE,
+            errno.EHOSTDOWN,
+            errno.EHOSTUNREACH,
+            errno.ENETUNREACH,
+            errno.ENOTCONN,
+            errno.ESTALE,
+        ),
+        Trouble.LOST,
+    ),
+    **dict.fromkeys((errno.EBADE, errno.EBADR, errno.ENETRESET), Trouble.LOGIN),  # of TLS
+}
+_NO_CREDENTIAL = re.compile(r"could not open the user certificate", re.IGNORECASE)
+_LOGIN = re.compile(
+    r"authenticat|\b(530|535|401)\b|credential|certificate|handshake|proxy (has )?expired|"
+    r"gss_init_sec_context|ssl error|auth failed|no protocols left",
+    re.IGNORECASE,
+)
+_FULL = re.compile(r"no space left|quota|not enough (disk )?space|\b(452|507|552)\b", re.IGNORECASE)
+_DAMAGED = re.compile(r"checksum.*(mismatch|differ|different|not match)", re.IGNORECASE)
+# The server is there, and says so by GridFTP or HTTP:
+_REFUSED = re.compile(r"the server responded with an error|HTTP (4\d\d|500|501|505|507)")
+_BUSY = re.compile(r"HTTP (429|502|503|504)")
+_UNREACHED = re.compile(
+    r"connection refused|could not connect|connect(ion)? (failed|timed out)|could not read status line|"
+    r"unexpected eof|connection reset|reset by peer",
+    re.IGNORECASE,
+)
+
+
+def trouble(code: int, message: str) -> Trouble:
+    """Return what a failure was."""
+    if _DAMAGED.search(message):
+        return Trouble.DAMAGED
+    if _FULL.search(message):
+        return Trouble.FULL
+    if _NO_CREDENTIAL.search(message):  # whose code is that of a file which is not there
+        return Trouble.LOGIN
+    found = _BY_CODE.get(code, Trouble.OTHER)
+    if found in (Trouble.MISSING, Trouble.STOPPED):
+        return found
+    if _UNREACHED.search(message):
+        return Trouble.LOST
+    if _LOGIN.search(message):
+        return Trouble.LOGIN
+    if found is Trouble.LOST and _REFUSED.search(message):
+        return Trouble.OTHER
+    if _BUSY.search(message):
+        return Trouble.LOST
+    return found
+
+
+def told(message: str) -> str:
+    """Return what gfal2 says, in one line."""
+    text = " ".join(message.replace("\\n", " ").replace("\\x00", " ").split())
+    return text if len(text) <= _LONGEST_TOLD else text[:_LONGEST_TOLD] + "..."
+
+
+def status(code: int, message: str) -> Status:
+    """Return a failure as SFTP has it."""
+    found = trouble(code, message)
+    if found is Trouble.MISSING:
+        return Status(Code.NO_SUCH_FILE, told(message))
+    if found is Trouble.DENIED:
+        return Status(Code.PERMISSION_DENIED, told(message))
+    full = "no space left: " if found is Trouble.FULL else ""
+    return Status(Code.FAILURE, f"{full}{told(message)}")
+
+
+_SIDES = (
+    ("(source)", True),
+    ("(destination)", False),
+    ("SOURCE", True),
+    ("DESTINATION", False),
+)
+
+
+def is_of_source(message: str) -> bool | None:
+    """Tell which end of a copy a failure is about; None where gfal2 does not say."""
+    return next((is_source for words, is_source in _SIDES if words in message), None)

@@ -1,0 +1,98 @@
+"""Where a file comes from and goes to, as gfal2 is told: servers by URLs, this host by open files of ours."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mpx.choices import NEVER, ONLY
+from mpx.endpoints.gfal.process import server_of
+from mpx.endpoints.gfal.settings import CopyOrder
+from mpx.endpoints.gfal.urls import url_of
+from mpx.engine.file_transfer import FileTransfer
+from mpx.errors import DestinationError, MpxError, SourceError
+from mpx.files.local_error import local_error
+from mpx.location import Location
+
+
+@dataclass(frozen=True, slots=True)
+class GfalPlaces:
+    """Both ends of a copy; None: this host."""
+
+    source: Location | None
+    destination: Location | None
+    streams: int  # of a file between two servers of GridFTP
+    straight: str = ""  # see CopyOrder
+    congestion: str = ""
+
+    @property
+    def hosts(self) -> str:
+        """The servers, as shown to people."""
+        return " and ".join(each.authority for each in (self.source, self.destination) if each)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether both are servers."""
+        return self.source is not None and self.destination is not None
+
+    def why_not_by(self, how: str) -> str:
+        """Return why a file may not be copied as gfal2 does it, in its words; empty where it may."""
+        if self.is_between and self.straight == ONLY and how == "streamed":
+            return f"--third-party {ONLY} is not possible here: gfal2 has the data pass through this host"
+        if self.is_between and self.straight == NEVER and how.startswith("3rd"):
+            return f"--third-party {NEVER} is not possible here: gfal2 has these servers copy themselves"
+        return ""
+
+    @property
+    def default_error(self) -> type[MpxError]:
+        """What a failure is that gfal2 does not say more of: one of the server, where there is one."""
+        return DestinationError if self.destination else SourceError
+
+    @contextmanager
+    def opened(self, file: FileTransfer) -> Iterator[tuple[CopyOrder, int | None]]:
+        """Yield what gfal2 is told of a file, and the descriptor of what it writes, where this host has it.
+
+        gfal2 opens what is open here once more, so that no name leads it to another file. Raises MpxError.
+        """
+        if self.source and self.destination:
+            source, destination = _url(self.source, file.source), _url(self.destination, file.partial)
+            yield CopyOrder(source, destination, self.streams, straight=self.straight), None
+        elif self.source:
+            try:
+                fd = file.open(file.partial, os.O_RDWR | os.O_CREAT)
+            except OSError as error:
+                raise local_error(error, file.final, writing=True) from None
+            try:
+                os.ftruncate(fd, 0)
+                yield CopyOrder(_url(self.source, file.source), _open_url(fd), is_here=True), fd
+            finally:
+                file.close()
+        else:
+            assert self.destination is not None
+            fd = _opened_source(file)
+            try:
+                url = _url(self.destination, file.partial)
+                yield CopyOrder(_open_url(fd), url, congestion=self.congestion), None
+            finally:
+                os.close(fd)
+
+
+def _opened_source(file: FileTransfer) -> int:
+    try:
+        fd = file.open_source()
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+    except OSError as error:
+        raise local_error(error, file.source, writing=False) from None
+    if not is_file:
+        os.close(fd)
+        raise SourceError(f"{file.source} is not a regular file, and gfal2 copies only these")
+    return fd
+
+
+def _url(location: Location, name: str) -> str:
+    return url_of(server_of(location), name)
+
+
+def _open_url(fd: int) -> str:
+    return f"file:///proc/{os.getpid()}/fd/{fd}"

@@ -1,0 +1,129 @@
+"""The process that has gfal2, and what it is told by its environment."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpx.endpoints.child_process import ChildProcess
+from mpx.endpoints.gfal.meaning import told
+from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
+from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
+from mpx.endpoints.xrootd.options import XrootdOptions
+from mpx.endpoints.xrootd.process import environment
+from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
+from mpx.location import ROOT_PORTS, VIA_GFAL, WEB_PORTS, Location
+from mpx.text import shown
+
+PYTHON = "/usr/bin/python3"  # for which Debian has the binding
+PROGRAM = str(Path(__file__).with_name("served") / "program.py")
+_PACKAGES = (
+    "apt-get install python3-gfal2 gfal2-plugin-gridftp gfal2-plugin-http gfal2-plugin-xrootd "
+    "gfal2-plugin-srm gfal2-plugin-file (Debian)"
+)
+_TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
+_TAKE_TOKENS = ("https", "davs", *ROOT_PORTS, "srm")  # inside TLS
+
+
+@dataclass(frozen=True, slots=True)
+class GfalOptions:
+    """What the user says of servers: all that XRootD's library is told, which gfal2 uses as well."""
+
+    usual: XrootdOptions
+    ipv6: bool = False  # nothing else is to be used
+
+
+def server_of(location: Location) -> str:
+    """Return `davs://host:port`: how gfal2 knows a server, and by which it finds credentials."""
+    user = f"{location.user}@" if location.user else ""
+    host = f"[{location.host}]" if ":" in location.host else location.host
+    return f"{location.scheme.removeprefix(VIA_GFAL)}://{user}{host}:{location.port}"
+
+
+class GfalProcess(ChildProcess):
+    """Serves SFTP over its socket; see program.py."""
+
+    def __init__(self, servers: Sequence[Location], options: GfalOptions, tokens: BearerTokens) -> None:
+        """`servers`: that it has to do with, of which it serves the first.
+
+        Raises UsageError where it cannot be started, and as BearerTokens.check.
+        """
+        first, usual = servers[0], options.usual
+        of_root, by_server = _tokens(servers, tokens)
+        settings = GfalSettings(
+            server_of(first),
+            max(1, round(usual.timeout_s)),
+            options.ipv6,
+            usual.certificate or "",
+            usual.key or "",
+            by_server,
+        )
+        inherited = {name: value for name, value in os.environ.items() if name not in _TOKENS}
+        if usual.ca and Path(usual.ca).is_file():
+            inherited["SSL_CERT_FILE"] = usual.ca  # for HTTP
+        told_so = {**environment(usual, of_root, inherited), VARIABLE: settings.text()}
+        try:
+            super().__init__([PYTHON, "-I", PROGRAM], first.host, told_so)
+        except OSError as error:
+            raise UsageError(f"gfal2 needs {PYTHON}: {error.strerror}; {_PACKAGES}") from None
+
+    def late(self, wait_s: float) -> MpxError:
+        """See ChildProcess."""
+        return ConnectionLost(f"{self.host} brought no answer by gfal2 within {wait_s:g} s")
+
+    def ended(self) -> MpxError:
+        """See ChildProcess."""
+        code, lines = self.code(), self.said().split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        last = shown(told(said[-1])) if said else ""
+        if code == NO_LIBRARY:
+            return UsageError(f"gfal2 is not installed for {PYTHON} ({last}); {_PACKAGES}")
+        if code == NO_LOGIN:
+            return AuthenticationError(not_let_in(self.host, last))
+        if code is not None and code < 0:
+            words = f"; its last words: {last}" if last else ""
+            return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
+        return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+
+
+def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str]]:
+    """Return the token for XRootD's own protocol, and those for other servers; none goes in the clear.
+
+    The first comes by the environment, where gfal2 takes it for any server. Raises as BearerTokens.check,
+    and UsageError where it would be shown to a server that it is not for.
+    """
+    of_root, by_server, without = "", dict[str, str](), list[Location]()
+    for each in servers:
+        server = server_of(each)
+        scheme = server.partition(":")[0]
+        token = tokens.check(each.host, each.port, time.time()) if scheme in _TAKE_TOKENS else None
+        if scheme in ROOT_PORTS:
+            of_root = of_root or (token.secret if token else "")
+        elif token:
+            by_server[server] = token.secret
+        elif scheme in WEB_PORTS:
+            without.append(each)
+    if of_root and without:
+        raise UsageError(
+            f"gfal2 would show {without[0].authority} the token of the other server, as it has none; "
+            "copy to this host first, and from here by another command"
+        )
+    return of_root, by_server
+
+
+def not_let_in(host: str, words: str) -> str:
+    """Return the line of a server that accepts no credentials."""
+    return (
+        f"{host} accepts none of the credentials that gfal2 has, or is not trusted: {words}; get a token "
+        "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or X509_CERT_DIR"
+    )
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

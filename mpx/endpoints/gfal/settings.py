@@ -1,0 +1,70 @@
+"""What the process that has gfal2 is told as it starts, and again with each copy. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+VARIABLE = "GFAL_TOLD_BY_MPX"  # of its environment, as arguments are shown to everybody
+WATCHED_S = 0.5  # for how long who asks about a copy waits for its end
+
+
+@dataclass(frozen=True, slots=True)
+class GfalSettings:
+    """Of all that one process does."""
+
+    server: str  # that names are at, `davs://host:port`
+    timeout_s: int
+    ipv6: bool = False  # nothing else is to be used
+    certificate: str = ""
+    key: str = ""
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # by server
+
+    def text(self) -> str:
+        """Return them as the process is told them."""
+        return json.dumps(asdict(self))
+
+
+def parse_settings(text: str) -> GfalSettings:
+    """Read what `text` makes."""
+    return GfalSettings(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOrder:
+    """One file to be copied by gfal2."""
+
+    source: str  # URLs
+    destination: str
+    streams: int = 0  # between two servers of GridFTP; 0: as gfal2 has it
+    is_here: bool = False  # the destination is an open file of this host
+    straight: str = ""  # between two servers: never, or only so; empty: where they can
+    congestion: str = ""  # of its connections; empty: the kernel's choice
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a copy, or a checksum, has come."""
+
+    is_over: bool = False
+    size_bytes: int = 0  # as gfal2 tells, which does so of some schemes, now and then
+    sent: int = 0  # over all connections since it began
+    received: int = 0
+    steps: int = 0  # that gfal2 has told of
+    how: str = ""  # in its words: streamed, or a way between two servers
+    code: int = 0  # errno of a failure
+    message: str = ""
+    sum: str = ""
+
+
+def dumped(value: CopyOrder | JobState) -> bytes:
+    """Return what `loaded` reads."""
+    return json.dumps(asdict(value)).encode()
+
+
+def loaded(content: bytes) -> Any:
+    """Return the fields of what was dumped; raises ValueError for what is none."""
+    found = json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError("no fields")
+    return found
