@@ -65,9 +65,8 @@ class PairWorker(SessionWorker):
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
         self._flows_s: float | None = None  # since when the present streams carry data
-        self._landed_bytes = self._before_bytes = (
-            0  # for the first time; until the session was opened or lost
-        )
+        self._landed_bytes = 0  # for the first time
+        self._before_bytes = 0  # ... until the session was opened or lost
         self._observer = StoredObserver(servers.destination, servers.destination_options)
 
     # --- for the carrier, from any thread ------------------------------------------------------------
@@ -374,10 +373,8 @@ class PairWorker(SessionWorker):
     def open_session(self) -> SessionPair:
         """See SessionWorker."""
         if self._pair is None:
-            sender, receiver = self._servers.open_sessions()
             self._pair = SessionPair(
-                sender,
-                receiver,
+                *self._servers.open_sessions(),
                 mode_e=self._servers.mode_e,
                 marked=self._marked,
                 congestion=self.context.streams.congestion_of(DEFAULT_PATH),
