@@ -73,8 +73,12 @@ _UNREACHED = re.compile(
 )
 
 
+_WITH_NAMES = re.compile(r"\S*/\S*")  # names of files, and URLs: of no error, whatever they are made of
+
+
 def trouble(code: int, message: str) -> Trouble:
     """Return what a failure was."""
+    message = _WITH_NAMES.sub(" ", message)
     if _DAMAGED.search(message):
         return Trouble.DAMAGED
     if _FULL.search(message):
