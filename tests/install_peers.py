@@ -29,6 +29,7 @@ PROGRAMS = {
     "apache2": "apache2-bin",
     "xrootd": "xrootd-server xrootd-server-plugins xrootd-plugins xrootd-client ca-certificates",
     "cmsd": "xrootd-server",
+    "xrdsssadmin": "xrootd-server",
     GFAL: " ".join(
         [
             "python3-gfal2",

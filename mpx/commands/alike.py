@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 MOST_SHOWN = 3  # of those that are alike
 _LONGEST = 500  # characters of a cause that tell it from others
+_IN_NAMES, _SPACES = re.compile(r"\w"), re.compile(r"(\s+)")
 _NUMBER = re.compile(r"\b(?![45]\d\d\b)\d+")  # but those of HTTP and FTP that tell why
 
 
@@ -25,4 +26,20 @@ def shown_and_left(failures: Iterable[tuple[str, str]]) -> Iterator[tuple[list[t
 def kind_of(name: str, cause: str) -> str:
     """Return a cause without what is of one file: its name, at either end, and numbers."""
     base, said = (_NUMBER.sub("0", text) for text in (posixpath.basename(name.rstrip("/")) or name, cause))
-    return re.sub(rf"(?:\S*/)?(?<!\w){re.escape(base)}(?!\w)", "*", said[:_LONGEST])
+    said = said[:_LONGEST]
+    return "".join(_without(word, base) for word in _SPACES.split(said)) if base in said else said
+
+
+def _without(word: str, base: str, behind: str = "") -> str:
+    """Return a word with a star for a name in it, and for the folders before; `behind`: what follows it.
+
+    Without a regular expression for each name, as there may be 100,000 failures.
+    """
+    begin = word.rfind(base) if base else -1
+    if begin < 0:
+        return word
+    before, after = word[:begin], word[begin + len(base) :]
+    is_whole = not (_IN_NAMES.match(before[-1:]) or _IN_NAMES.match(after or behind))
+    if is_whole and before.endswith("/"):
+        return f"*{after}"
+    return f"{_without(before, base, base)}{'*' if is_whole else base}{after}"

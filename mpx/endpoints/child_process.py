@@ -49,6 +49,11 @@ class ChildProcess(ABC):
         """Whether it is not there any more."""
         return self._process.poll() is not None
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a new one is to take its place when it is idle: what lets it in was renewed."""
+        return False
+
     def has_ended_well(self) -> bool:
         """Tell whether it has passed on all that came, once its output has ended; waits for its own end."""
         try:

@@ -38,6 +38,7 @@ class PartsUp(Enum):
 
     NONE = "no"  # a file is one stream, from its first byte on
     TRIED = "where a probe file shows it"  # the same, or at offsets: `Question.PARTS_UP` tells
+    IN_TURN = "one after the other"  # at offsets, by one stream: an upload goes on where it stopped
     BLOCKS = "in one transfer"  # that several streams share: each block says where it belongs
     OFFSETS = "at offsets"  # each part by itself, so that an upload goes on where it stopped
     NUMBERED = "numbered parts"  # of an object, which appears once they are put together

@@ -234,6 +234,23 @@ class RangeScheduler:
         self._context.supervisor.forgot(opened)
         return Piece(opened, 0, opened.size_bytes)
 
+    def take_rest(self) -> list[Piece]:
+        """Return all that is to be moved of the next file, for one worker; nothing if none waits."""
+        with self._lock:
+            again = [file for file in self._files if file.todo_bytes]
+            opened = again[0] if again else self._open_next()
+            self._files = deque(again[1:])
+        if opened is None:
+            return []
+        if opened.is_streamed:
+            opened.take_all()
+        if opened.is_streamed or opened.is_whole:
+            return [Piece(opened, 0, 0)]
+        rest = RangeSet()
+        while taken := opened.take(opened.size_bytes):
+            rest.add(*taken)
+        return [Piece(opened, start, end) for start, end in rest]
+
     @property
     def has_more(self) -> bool:
         """Whether there is something to hand out, or may be."""

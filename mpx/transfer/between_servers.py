@@ -14,6 +14,8 @@ from mpx.transfer.fallback import in_place_where_needed, within_mode_s
 from mpx.transfer.straight_way import is_by_service, why_no_straight_way
 from mpx.transfer.transport import Transport
 
+_ONE_STREAM = (PartsUp.NONE, PartsUp.TRIED, PartsUp.IN_TURN, PartsUp.NUMBERED)
+
 
 def choose_between(transport: Transport, ends: Ends, report: Report) -> Transport:
     """Return how data get from one server to another.
@@ -114,6 +116,6 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
         ways=(),
         way_refused="",
         mode_e=mode_e,
-        one_stream_each=destination.parts_up in (PartsUp.NONE, PartsUp.TRIED, PartsUp.NUMBERED),
+        one_stream_each=destination.parts_up in _ONE_STREAM,
         parts=parts,
     )

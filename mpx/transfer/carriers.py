@@ -14,7 +14,7 @@ from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.capabilities import PartsUp
 from mpx.engine.carrier import Carrier, CarrierContext
 from mpx.engine.shared_connections import SharedConnections
-from mpx.location import WEB_PORTS, Location, is_through_gfal
+from mpx.location import ROOT_PORTS, WEB_PORTS, Location, is_through_gfal
 from mpx.transfer.registry import (
     BY_HTTP,
     as_gfal,
@@ -22,6 +22,7 @@ from mpx.transfer.registry import (
     as_lanes,
     as_s3,
     as_web,
+    as_xrootd,
     lane_options,
     session_options,
 )
@@ -61,6 +62,11 @@ def carrier_between(
         webs = as_web(shared[0]), as_web(shared[1])
         return WebThirdPartyCarrier(CopyWay(*webs, way == PULL, streams_each), context)
     stop = context.failure.cancel.is_set
+    if way and destination.scheme in ROOT_PORTS:
+        from mpx.endpoints.xrootd.pair_carrier import XrootdPairCarrier
+
+        told = lane_options(session_options(context.options, stop, pool=pools[1]))
+        return XrootdPairCarrier((as_xrootd(shared[0]), as_xrootd(shared[1])), told, context)
     if is_through_gfal(destination):
         lanes = as_gfal(shared[1]).with_other(as_gfal(shared[0]))
         given = session_options(context.options, stop, pool=pools[1])
@@ -202,7 +208,7 @@ def carrier_for(
             context,
             upload=upload,
             sessions=context.options.max_sessions,
-            whole_files=upload and capabilities_of(far).parts_up is PartsUp.NONE,
+            whole_files=upload and capabilities_of(far).parts_up is PartsUp.IN_TURN,
         )
     if not mode_e:
         from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -186,6 +187,8 @@ class Copy:
             transport = to_object_parts(transport, self.report)
         elif not ends.far_is_source and ends.far.capabilities.parts_up in (PartsUp.NONE, PartsUp.TRIED):
             transport = self.when_not_busy(partial(to_whole_uploads, transport, ends, self.report))
+        elif not ends.far_is_source and ends.far.capabilities.parts_up is PartsUp.IN_TURN:
+            transport = replace(transport, one_stream_each=True)
         elif why := ends.far.find_out(Question.FALLBACK).fallback:
             transport = to_mode_s(transport, ends, self.report, why)
         self.failure.check_user()

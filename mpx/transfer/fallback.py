@@ -149,7 +149,10 @@ def without_streams(options: CopyOptions, ends: Ends, report: Report) -> CopyOpt
     Raises UsageError for options that were given by hand and that nothing can be done about then.
     """
     can = ends.far.capabilities
-    may = ("congestion", "policy", "in_place") if can.sets_congestion else ()
+    is_upload = not (ends.far_is_source or ends.is_between_servers)
+    may: tuple[str, ...] = ("congestion", "policy", "in_place") if can.sets_congestion else ()
+    if can.parts_up is PartsUp.IN_TURN:  # XRootD: its library writes to partial files, and sends what goes up
+        may = ("congestion", "policy") if can.sets_congestion and is_upload else ()
     for name in (each for each in OF_OUR_STREAMS if each not in may):
         if options.was_given(name) and getattr(options, name):
             raise UsageError(f"{flag_of(name)} is not possible here: {can.why_program}")

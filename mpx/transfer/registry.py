@@ -34,7 +34,8 @@ if TYPE_CHECKING:  # imported where there is no mpx at the other end of an ssh
     from mpx.endpoints.sftp.lane_pool import LanePool
     from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
     from mpx.endpoints.web.access import WebAccess
-    from mpx.endpoints.xrootd.process import XrootdOptions
+    from mpx.endpoints.xrootd.lanes import XrootdLanes
+    from mpx.endpoints.xrootd.options import XrootdOptions
 
 BY_HTTP = (*WEB_PORTS, "s3", "globus")  # schemes
 
@@ -155,13 +156,13 @@ def shared_connections(
     return WebAccess(location, web, [location, *given], note)
 
 
-def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "SftpLanes":
-    from mpx.endpoints.sftp.program_lanes import ProgramLanes
+def _xrootd_lanes(location: Location, options: CopyOptions, note: OnNote) -> "XrootdLanes":
     from mpx.endpoints.web.bearer_tokens import BearerTokens
-    from mpx.endpoints.xrootd.process import XrootdProcess
+    from mpx.endpoints.xrootd.lanes import XrootdLanes
+    from mpx.endpoints.xrootd.login import XrootdLogin
 
     told, tokens = _xrootd_options(options), BearerTokens(options.token_files)
-    return ProgramLanes(location.host, lambda: XrootdProcess(location, told, tokens), note)
+    return XrootdLanes(XrootdLogin(location, told, tokens), note)
 
 
 def _gfal_lanes(location: Location, options: CopyOptions, note: OnNote) -> "GfalLanes":
@@ -174,7 +175,7 @@ def _gfal_lanes(location: Location, options: CopyOptions, note: OnNote) -> "Gfal
 
 
 def _xrootd_options(options: CopyOptions) -> "XrootdOptions":
-    from mpx.endpoints.xrootd.process import XrootdOptions
+    from mpx.endpoints.xrootd.options import XrootdOptions
 
     return XrootdOptions(
         options.connect_timeout_s,
@@ -247,7 +248,7 @@ def endpoint_at(
     if location.scheme in ROOT_PORTS:
         from mpx.endpoints.xrootd.endpoint import XrootdEndpoint
 
-        return XrootdEndpoint(location, as_lanes(shared), lane_options(session), writing=writing)
+        return XrootdEndpoint(location, as_xrootd(shared), lane_options(session), writing=writing)
     if is_through_gfal(location):
         from mpx.endpoints.gfal.endpoint import GfalEndpoint
 
@@ -292,6 +293,14 @@ def as_s3(shared: SharedConnections | None) -> "S3Access":
     from mpx.endpoints.s3.access import S3Access
 
     assert isinstance(shared, S3Access)
+    return shared
+
+
+def as_xrootd(shared: SharedConnections | None) -> "XrootdLanes":
+    """Return the processes that reach a server of XRootD."""
+    from mpx.endpoints.xrootd.lanes import XrootdLanes
+
+    assert isinstance(shared, XrootdLanes)
     return shared
 
 

@@ -133,7 +133,8 @@ def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
         return Plan(None)
     why_not = why_not_congestion(options, ends, rtt)
     why_not_open = why_not_congestion(options, ends, rtt, are_open=True)
-    return plan(options.congestion, options.policy, why_not, why_not_open)
+    found = plan(options.congestion, options.policy, why_not, why_not_open)
+    return found if can.owns_streams else replace(found, selects=False, yields=False)
 
 
 def why_not_congestion(

@@ -13,10 +13,8 @@ from mpx.engine.endpoint import Endpoint
 
 THAT_MAKE_LINKS = ("local", "stock server", "sftp")
 WITH_DAV = ("nginx", "apache", "wsgidav", "xrootd")
-# XRootD 5.5 has stopped answering under this once, which is not understood.
-BY_ROOT = pytest.param("root", marks=pytest.mark.long)
 BY_GFAL = pytest.param("gfal2", marks=pytest.mark.long)
-THAT_CHANGE = (*SITES, *WITH_DAV, BY_ROOT, BY_GFAL, "globus")
+THAT_CHANGE = (*SITES, *WITH_DAV, "root", BY_GFAL, "globus")
 
 
 OpenSite = Callable[[str], contextlib.AbstractContextManager[Site]]

@@ -55,11 +55,12 @@ S3 = (*(f"{kind} {way}" for kind in OVER_S3 for way in ("up", "down")), "relay f
 BY_GFAL = ("gfal2 up", "gfal2 down")  # from and to nginx
 CARRIERS = ("local", *IN_THE_CLEAR, *OVER_OTHERS, *WEB, *S3, *BY_GFAL, *BETWEEN_SERVERS, *RELAYS_OF_WEB)
 SITES = {"TLS": token_site, "GSI": grid_site, "SFTP": sftp_site, "Globus": globus_site}
+IN_PLACE = ("Apache up", "Root up")  # written at offsets, into what is there
 # Each file is one whole STOR or PUT there, as one of 6 MiB is to S3:
 WHOLE = (
     *BY_GFAL,
     *("MODE S up", "relay to MODE S", "relay to HTTPS", "relay to moto", "Globus up"),
-    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier != "Apache up"),
+    *(carrier for carrier in (*WEB, *S3) if carrier.endswith("up") and carrier not in IN_PLACE),
 )
 # What was read, and had these checksums, has its name before it is known that the source is another by now:
 STORED_AT_ONCE = ("moto up", "SeaweedFS up")
@@ -163,9 +164,7 @@ def without_mode_e(line: bytes) -> bytes:
 
 @pytest.fixture(
     params=[
-        # See BY_ROOT of conftest.py.
-        pytest.param(each, marks=pytest.mark.long) if each.startswith(("Root", "gfal2")) else each
-        for each in CARRIERS
+        pytest.param(each, marks=pytest.mark.long) if each.startswith("gfal2") else each for each in CARRIERS
     ]
 )
 def way(

@@ -16,7 +16,7 @@ from mpx.endpoints.gfal.settings import CopyOrder, dumped
 from mpx.endpoints.gfal.watched_job import WatchedJob
 from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.web.bearer_tokens import BearerTokens
-from mpx.endpoints.xrootd.process import XrootdOptions
+from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.location import parse_location, through_gfal
 
 Via = Callable[..., api.Report]

@@ -19,7 +19,7 @@ from web.web_command import mpx_there
 import mpx as api
 from mpx.endpoints.gfal.process import GfalOptions, GfalProcess
 from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
-from mpx.endpoints.xrootd.process import XrootdOptions
+from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.location import parse_location, through_gfal
 
 Via = Callable[..., api.Report]

@@ -1,6 +1,7 @@
 """A Globus server whose transfer is cut writes blocks to where that transfer begins, over what is there."""
 
 import os
+import random
 import signal
 import threading
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interop.long_path import LongPath
 from interop.stock_server import StockServer
 from sites import make
 from web.servers.nginx import nginx_site
@@ -76,3 +78,20 @@ def test_what_a_server_of_ours_tells_counts_at_once(start: int, size_bytes: int,
     end = start + size_bytes
     assert certain_from({sink.FEATURE: ""}, start, end, block_bytes) == start
     assert certain_from({"DSI": ""}, start, end, block_bytes) == start + min(size_bytes, block_bytes)
+
+
+def test_connections_that_bring_less_than_a_large_block_bring_something(tmp_path: Path, eventually) -> None:
+    way = LongPath(tmp_path, "up", 12 * MIB, rate_bps=16e6)
+    try:
+        running = way.begin_until(0.1, eventually, "--retries", "3", "--streams", "1", "--checksum", "none")
+        cuts = 0
+        while running.process.poll() is None and cuts < 12:
+            seen = way.delivered
+            eventually(lambda seen=seen: way.delivered > seen + 2 * MIB or running.process.poll() is not None)
+            if way.proxy.open_data_connections():
+                way.proxy.reset_data_connection(rng=random.Random(cuts))
+                cuts += 1
+        way.assert_whole(running.end())
+    finally:
+        way.close()
+    assert cuts > 4

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interop.ssh_copies import SFTP_SERVER, contents, copied, refused, stand_in, there
@@ -252,8 +253,8 @@ def count_synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files a server has synced, each time that it was asked."""
     ask, counts = SftpSession.ask, list[int]()
 
-    def counted(session: SftpSession, requests: Sequence[Request]) -> list[Reply]:
-        replies = ask(session, requests)
+    def counted(session: SftpSession, requests: Sequence[Request], **how: Any) -> list[Reply]:
+        replies = ask(session, requests, **how)
         asked = [reply for one, reply in zip(requests, replies, strict=True) if one.extension == FSYNC]
         counts.append(sum(map(is_ok, asked)))
         return replies

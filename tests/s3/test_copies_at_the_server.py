@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from s3.lying_s3 import IN_PARTS, KEY, PART_BYTES, URL
-from s3.scripted_s3 import NAME_SPACE, Answer, ScriptedS3, error
+from s3.scripted_s3 import NAME_SPACE, Answer, Asked, ResetInstead, ScriptedS3, error
 from web.lying import Outcome, copied
 
 from mpx.endpoints.s3 import copy_worker
+from mpx.endpoints.s3.access import S3Access
 
 NEW = "new/key"
 CODES = {"AccessDenied": (403, 4), "PreconditionFailed": (412, 8), "InternalError": (500, 6)}
@@ -67,3 +68,35 @@ def test_what_is_no_answer(server: ScriptedS3, small_parts: None, tmp_path: Path
     server.instead = lambda asked: (200, {}, body) if asked.what == "PUT" else None
     done = copy(server, retries=1, checksum="none")
     assert done.code == 6, done
+
+
+@pytest.mark.parametrize("what", ["PUT", "part"], indirect=True)
+def test_the_source_changed_where_none_is_to_be_replaced(server: ScriptedS3, what: str) -> None:
+    """Servers say the same of both conditions."""
+    server.instead = lambda asked: error(412, "PreconditionFailed") if asked.what == what else None
+    done = copy(server, overwrite="never")
+    assert done.code == 8 and "the source changed" in done.text
+    assert "come into being" not in done.text
+
+
+@pytest.mark.parametrize("what", ["PUT"], indirect=True)
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_copy_whose_answer_was_lost_is_known_again(
+    looks: bool, server: ScriptedS3, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though none is to be replaced; whether it is looked for before, or not, as at AWS."""
+    if not looks:
+        monkeypatch.setattr(S3Access, "looks_before", False)
+    lost: list[Asked] = []
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.what == what and not lost:
+            lost.append(asked)
+            server._answer(asked)
+            raise ResetInstead
+        is_taken = asked.what == what and asked.key in server.objects
+        return error(412, "PreconditionFailed") if is_taken else None
+
+    server.instead = answer
+    assert copy(server, overwrite="never").code == 0
+    assert lost

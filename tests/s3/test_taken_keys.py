@@ -1,6 +1,7 @@
 """With `--overwrite never` an object stays that others have stored at the last moment."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from web.lying import Outcome, copied
 from web.servers.moto import MotoSite
 
 import mpx
+from mpx.endpoints.s3 import access
 from mpx.endpoints.s3.access import S3Access
 from mpx.errors import IsThere
 
@@ -63,14 +65,20 @@ def test_a_server_that_heeds_the_condition(
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("data", [b"new", IN_PARTS], ids=["one request", "parts"])
-@pytest.mark.parametrize("refuses", [True, False], ids=["refuses", "ignores"])
+@pytest.mark.parametrize("how", ["refuses", "AWS refuses", "takes it for an error", "ignores"])
 def test_a_server_that_knows_no_condition(
-    refuses: bool, data: bytes, scripted: ScriptedS3, tmp_path: Path
+    how: str, data: bytes, scripted: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked again without, and what is there is looked for before."""
+    refuses = how != "ignores"
+    refusal = error(501, "NotImplemented")
+    if how == "takes it for an error":
+        refusal = error(400, "InvalidArgument", "the header if-none-match is not supported")
+    if how == "AWS refuses":  # as it did for copies; it ignores none
+        monkeypatch.setattr(access, "_AWS", re.compile(""))
 
     def answer(asked: Asked) -> Answer | None:
-        return error(501, "NotImplemented") if refuses and "if-none-match" in asked.headers else None
+        return refusal if refuses and "if-none-match" in asked.headers else None
 
     scripted.instead = answer
     assert to_server(tmp_path, data).code == 0
@@ -118,6 +126,54 @@ def test_an_answer_that_is_lost_is_not_taken_for_an_object_of_others(
     outcome = to_server(tmp_path, data)
     assert outcome.code == 0, outcome
     assert lost and scripted.objects[KEY] == data
+
+
+def test_an_answer_is_lost_where_tags_are_no_checksums(scripted: ScriptedS3, tmp_path: Path) -> None:
+    """As of objects that are encrypted with a key of the user: by the checksum that was sent with them."""
+    stored: list[str] = []
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.method == "PUT" and not stored:
+            stored.append(asked.headers["x-amz-checksum-crc32"])
+            scripted._answer(asked)
+            raise ResetInstead
+        return heeding(scripted, asked)
+
+    def tell_sum(asked: Asked, told: Answer) -> Answer:
+        status, headers, body = told
+        if not (asked.what == "HEAD" and status == 200):
+            return told
+        wants_sums = "x-amz-checksum-mode" in asked.headers
+        sums = {"x-amz-checksum-crc32": stored[0], "x-amz-checksum-type": "FULL_OBJECT"} if wants_sums else {}
+        return status, {**headers, "ETag": '"opaque"', **sums}, body
+
+    scripted.instead, scripted.after = answer, tell_sum
+    assert to_server(tmp_path, b"new").code == 0
+    assert stored and scripted.objects[KEY] == b"new"
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("what", ["HEAD", "complete"])
+def test_an_object_of_others_that_is_as_long(what: str, scripted: ScriptedS3, tmp_path: Path) -> None:
+    """Of a server that tells no checksum: it is not taken for ours, which nobody has stored yet."""
+    theirs = bytes(len(IN_PARTS))
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.what == what and scripted.count("part") == 3:
+            if what == "HEAD" and scripted.asked[-2].what != "HEAD":
+                return None  # what is there before the first try
+            scripted.objects.setdefault(KEY, theirs)
+        return heeding(scripted, asked)
+
+    def opaque(asked: Asked, told: Answer) -> Answer:
+        status, headers, body = told
+        tag = {"ETag": f'"of {len(scripted.asked)}"'} if "ETag" in headers else {}
+        return status, {**headers, **tag}, body
+
+    scripted.instead, scripted.after = answer, opaque
+    outcome = to_server(tmp_path, IN_PARTS)
+    assert outcome.code == 4, outcome
+    assert scripted.objects[KEY] == theirs
 
 
 @pytest.mark.usefixtures("least_parts")

@@ -26,6 +26,7 @@ ASKED = {True: "yes", False: "no", None: "asked"}
 GOES_ON = {
     PartsUp.NONE: "whole files",
     PartsUp.TRIED: "what has arrived, or whole files",
+    PartsUp.IN_TURN: "what has arrived",
     PartsUp.OFFSETS: "what has arrived",
     PartsUp.NUMBERED: "finished parts",
 }

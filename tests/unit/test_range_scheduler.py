@@ -275,6 +275,7 @@ def test_what_was_found_damaged_on_the_way_over_sftp_is_handed_out_as_its_file_i
     fd = file.open(str(source), os.O_RDONLY)
     file.landed(0, 1000)
     file.redo(200, 300)
-    mover(Moving(context, scheduler, "there")).let_go(Job(file, fd))
+    how = {"whole_files": False} if mover is Upload else {}
+    mover(Moving(context, scheduler, "there"), **how).let_go(Job(file, fd))
     again = scheduler.take(1000)
     assert again is not None and (again.file, again.start, again.end) == (file, 200, 300)

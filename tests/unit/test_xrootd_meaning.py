@@ -6,7 +6,8 @@ import pytest
 
 from mpx.endpoints.sftp.wire import Attributes, Code
 from mpx.endpoints.xrootd.meaning import attributes, parse_sum, refusal, told
-from mpx.endpoints.xrootd.process import XrootdOptions, environment
+from mpx.endpoints.xrootd.options import XrootdOptions
+from mpx.endpoints.xrootd.process import environment
 from mpx.errors import UsageError
 from mpx.location import parse_location
 

@@ -145,3 +145,22 @@ def test_what_an_attempt_of_ours_has_left_in_place_is_replaced(tmp_path: Path) -
         assert outcome.code == 0, outcome
         assert server.files[NAME] == SMALL
         assert [each.headers.get("if-none-match") for each in server.asked("PUT")] == ["*", None]
+
+
+@pytest.mark.parametrize("first", [1, 3])
+def test_small_files_that_pass_through_here_replace_none_in_place(first: int) -> None:
+    """At a server that ignores conditions: somebody stores one of them once it was listed."""
+    names = [f"/folder/{number}" for number in range(4)]
+    theirs = names[first]
+
+    with ScriptedHttp({}, {"/folder/other": b""}) as server:
+
+        def fetched(exchange: Exchange) -> Answer:
+            server.files[theirs] = b"theirs"
+            return exchange.usual()
+
+        with ScriptedHttp({"GET": fetched}, dict.fromkeys(names, b"ours")) as source:
+            told = mpx.CopyOptions(overwrite="never", in_place=True, streams=1)
+            with pytest.raises(mpx.MpxError, match="has come into being meanwhile"):
+                mpx.copy([f"{source.origin}{name}" for name in names], f"{server.dav}/folder", told)
+        assert server.files == {**dict.fromkeys(names, b"ours"), "/folder/other": b"", theirs: b"theirs"}

@@ -1,22 +1,22 @@
 """XRootD by its own protocol: what is peculiar to a library in processes of its own."""
 
-import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from interop.trees import TREE, names
-from mpx_command import copied, refused
+from mpx_command import refused
 from sites import Site, make
-from web.servers.xrootd import XrootdSite
+from web.root_processes import processes_with_the_library
 from web.shared_servers import SharedServers
 from web.web_command import mpx_there
 
 import mpx as api
 
-pytestmark = pytest.mark.long  # see BY_ROOT of contract/conftest.py
 SLOW = api.CopyOptions(rate_bps=32e6, streams=2)  # so that something can happen on the way
 SLOW_BYTES = 6_000_001
 
@@ -25,17 +25,6 @@ SLOW_BYTES = 6_000_001
 def root_site(web_servers: SharedServers) -> Iterator[Site]:
     with web_servers.site("root") as site:
         yield site
-
-
-def with_the_library() -> list[int]:
-    """The processes of this one that have it."""
-    found = []
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread or a process has ended
-            for each in (task / "children").read_text().split():
-                if b"mpx.endpoints.xrootd" in Path(f"/proc/{each}/cmdline").read_bytes():
-                    found.append(int(each))
-    return found
 
 
 def test_a_tree_there_and_back(here: Path, root_site: Site) -> None:
@@ -71,7 +60,7 @@ def test_a_process_that_crashes_harms_no_copy(here: Path, root_site: Site, *, up
 
     def crash(progress: api.Progress) -> None:
         if progress.bytes_done and not crashed:
-            crashed.extend(with_the_library())
+            crashed.extend(processes_with_the_library())
             for pid in crashed:
                 os.kill(pid, signal.SIGSEGV)
 
@@ -87,33 +76,33 @@ def test_a_process_that_crashes_harms_no_copy(here: Path, root_site: Site, *, up
     assert report.status == "done"
 
 
+def test_uploads_are_sent_with_the_congestion_control_that_is_chosen(here: Path, root_site: Site) -> None:
+    (here / "file").write_bytes(os.urandom(SLOW_BYTES))
+    seen: list[str] = []
+
+    def look(progress: api.Progress) -> None:
+        if progress.bytes_done:
+            pids = [f"pid={pid}," for pid in processes_with_the_library()]
+            told = subprocess.run(["ss", "-tinpO"], check=True, capture_output=True, text=True).stdout
+            seen.extend(line for line in told.splitlines() if any(pid in line for pid in pids))
+
+    options = replace(SLOW, congestion="reno", streams=1)
+    assert api.copy(str(here / "file"), root_site.url_of("file"), options, on_progress=look).status == "done"
+    assert any(" reno " in line for line in seen)
+    refused(
+        mpx_there("copy", "--congestion", "reno", root_site.url_of("file"), here / "b"), 2, "--congestion"
+    )
+
+
 def test_no_process_is_left(here: Path, root_site: Site, eventually: Callable[..., None]) -> None:
     root_site.write("file", os.urandom(1000))
     assert api.copy(root_site.url_of("file"), str(here / "file")).status == "done"
-    eventually(lambda: not with_the_library())
+    eventually(lambda: not processes_with_the_library())
 
 
 def test_a_server_without_the_file(here: Path, root_site: Site) -> None:
     refused(mpx_there("copy", root_site.url_of("no"), here / "no"), 3, "no does not exist")
     assert not (here / "no").exists()
-
-
-def test_tokens(here: Path, root_site: Site, web_servers: SharedServers) -> None:
-    server = web_servers.get("xrootd")
-    assert isinstance(server, XrootdSite)
-    root_site.write("file", b"what it has")
-    given = here / "token"
-    for lasts_s, code, words in ((300, 0, ""), (-300, 5, "has expired")):
-        given.write_text(server.issuer.token(lasts_s=lasts_s))
-        given.chmod(0o600)
-        ended = mpx_there(
-            *("copy", "--token-file", f"localhost={given}", root_site.url_of("file"), here / f"got{code}"),
-            BEARER_TOKEN="",
-        )
-        copied(ended) if code == 0 else refused(ended, code, words, str(given))
-    assert (here / "got0").read_bytes() == b"what it has"
-    nobody = mpx_there("copy", root_site.url_of("file"), here / "no", BEARER_TOKEN="")
-    refused(nobody, 5, "accepts none of the credentials", "BEARER_TOKEN_FILE")
 
 
 def test_names_that_are_no_utf_8(here: Path, root_site: Site) -> None:

@@ -109,17 +109,21 @@ def test_a_file_of_several_sections_is_compared_as_a_whole(xrootd: XrootdSite, t
 
 
 @pytest.mark.parametrize("name", ["short", "long"])
-def test_a_file_that_was_damaged_at_xrootd(xrootd: XrootdSite, tree: Path, tmp_path: Path, name: str) -> None:
+def test_a_file_that_was_damaged_at_xrootd(
+    served: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """The server knows the digest that the file had when it was stored, and sends other bytes."""
-    copied(xrootd, tree / name, f"{xrootd.url}{name}")
-    stored = xrootd.folder / name
-    before = stored.stat()
-    with stored.open("r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(bytes([(tree / name).read_bytes()[-1] ^ 1]))
-    os.utime(stored, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(IntegrityError, match="sent twice") as raised:
-        copied(xrootd, f"{xrootd.url}{name}", tmp_path / "back")
+    with xrootd_site(served, checksums="max 2 adler32 md5") as xrootd, within(xrootd.namespace):
+        monkeypatch.setenv("BEARER_TOKEN", xrootd.issuer.token())
+        copied(xrootd, tree / name, f"{xrootd.url}{name}")
+        stored = xrootd.folder / name
+        before = stored.stat()
+        with stored.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([(tree / name).read_bytes()[-1] ^ 1]))
+        os.utime(stored, ns=(before.st_atime_ns, before.st_mtime_ns))
+        with pytest.raises(IntegrityError, match="sent twice") as raised:
+            copied(xrootd, f"{xrootd.url}{name}", tmp_path / "back")
     assert raised.value.exit_code == 8
     assert not (tmp_path / "back").exists()
 

@@ -61,7 +61,6 @@ def test_the_data_server_is_told_to_copy_where_it_may_have_the_token(cluster: Cl
     assert any("(push)" in str(note) for note in report.notes)
 
 
-@pytest.mark.long  # see BY_ROOT of contract/conftest.py
 def test_by_its_own_protocol(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The head has no file itself: a listing is of all its servers."""
     head, data = cluster

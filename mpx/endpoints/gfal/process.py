@@ -12,7 +12,8 @@ from mpx.endpoints.gfal.meaning import told
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
-from mpx.endpoints.xrootd.process import XrootdOptions, environment
+from mpx.endpoints.xrootd.options import XrootdOptions
+from mpx.endpoints.xrootd.process import environment
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.location import ROOT_PORTS, VIA_GFAL, WEB_PORTS, Location
 from mpx.text import shown

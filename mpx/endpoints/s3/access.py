@@ -25,7 +25,8 @@ from mpx.errors import ConnectionLost, DestinationError, IsThere, MpxError, Usag
 from mpx.location import Location
 from mpx.report import OnNote, no_note
 
-_ONLY_NEW = {"If-None-Match": "*"}
+_CONDITION = "If-None-Match"
+_ONLY_NEW = {_CONDITION: "*"}
 _USUAL_PORTS = {"https": 443, "http": 80}
 _NOT_IN_URLS = re.compile(r"[^\x21-\x7e]")
 _REGION = re.compile("[a-z][a-z0-9-]{0,30}[a-z0-9]")
@@ -81,9 +82,10 @@ class S3Access(WebAccess):
     def looks_before(self) -> bool:
         """Whether an object is to be looked for right before another is stored, as it is not to be replaced.
 
-        AWS is known to heed conditions; others may ignore them.
+        AWS is known to heed conditions, or to say that it knows none (of copies); others may ignore them.
         """
-        return self.options.only_new and not _AWS.search(self.origin.host)
+        heeds = self.takes_conditions and _AWS.search(self.origin.host)
+        return self.options.only_new and not heeds
 
     @property
     def server_url(self) -> str:
@@ -138,10 +140,10 @@ class S3Access(WebAccess):
                 f"{url.origin} does not {what} {url.path}: expired credentials, now renewed"
             )
         if self.options.only_new and kind is DestinationError:
-            if self.takes_conditions and refusals.is_unknown(reply, body):
+            if self.takes_conditions and refusals.is_unknown(reply, body, _CONDITION):
                 self.takes_conditions = False
-                return ConnectionLost(f"{url.origin} takes no conditions (If-None-Match); asked without")
-            if refusals.is_not_met(reply, body):
+                return ConnectionLost(f"{url.origin} takes no conditions ({_CONDITION}); asked without")
+            if refusals.is_not_met(reply, body) and not _is_part(url):  # which is never told to be new
                 return IsThere(f"{url.origin}{url.path}")
         help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin, reply)
         found = refusals.refused(reply, body, url, what, kind, help_text=help_text)
@@ -166,8 +168,16 @@ class S3Access(WebAccess):
 
 def _makes_object(method: str, url: WebUrl) -> bool:
     """Tell whether a request has an object appear: no part of one, nor the beginning of an upload."""
-    query = parse_qs(urlsplit(url.target).query, keep_blank_values=True)
+    query = _query(url)
     return (method == "PUT" and not query) or (method == "POST" and "uploadId" in query)
+
+
+def _is_part(url: WebUrl) -> bool:
+    return "partNumber" in _query(url)
+
+
+def _query(url: WebUrl) -> Mapping[str, list[str]]:
+    return parse_qs(urlsplit(url.target).query, keep_blank_values=True)
 
 
 def _server(bucket: str, aws: AwsSession) -> tuple[Origin, str]:

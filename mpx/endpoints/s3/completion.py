@@ -1,17 +1,20 @@
 """The end of an upload in parts: completed, which makes the object appear, or aborted."""
 
+import contextlib
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from mpx.endpoints.s3.questions import Query, S3Questions
 from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.stored_sums import (
+    TELL_SUMS,
     composite_etag,
     crc32_hex,
     crc32_of,
     crc32_text,
     is_composite,
     is_whole_crc32,
+    md5_of,
     whole_crc32,
 )
 from mpx.endpoints.s3.uploads import BegunUpload, ReadyUpload
@@ -19,7 +22,7 @@ from mpx.endpoints.web.file_put import STORED_BPS
 from mpx.endpoints.web.refusals import MISSING, is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.whole_number import read_size
-from mpx.errors import ConnectionLost, DestinationError, IntegrityError, IsThere
+from mpx.errors import ConnectionLost, DestinationError, IntegrityError, IsThere, MpxError
 from mpx.report import OnNote, Severity
 
 NO_SUM = "unverified: the server tells no checksum of objects that are stored in parts"
@@ -90,9 +93,10 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
     crc32 = crc32_text(whole_crc32(parts))
     headers = {"x-amz-checksum-crc32": crc32, "x-amz-checksum-type": "FULL_OBJECT"} if ready.has_crc32 else {}
     uploads = questions.access.uploads
-    if not (ready.has_crc32 or _have_md5s(ready)) and uploads.before(begun.upload_id) is None:
+    before = uploads.before(begun.upload_id)  # None too at the first attempt, so that nothing there is ours
+    if not (ready.has_crc32 or _have_md5s(ready)) and before is None:
         uploads.had_before(begun.upload_id, _what_is_there(questions.ask("HEAD", begun.name)[0]))
-    if questions.access.looks_before and _is_there(questions, ready, note):
+    if questions.access.looks_before and _is_there(questions, ready, before, note):
         return
     patience_s = questions.access.options.timeout_s + ready.size_bytes * 8 / STORED_BPS
     with questions.dialogue.patient(patience_s):  # some servers put the parts together first
@@ -100,12 +104,12 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
             "POST", begun.name, {"uploadId": begun.upload_id}, headers, _body(ready)
         )
     is_gone = reply.status in MISSING or S3Error(content).code == NO_UPLOAD
-    if is_gone and _is_completed(questions, ready, note):
+    if is_gone and _is_completed(questions, ready, uploads.before(begun.upload_id), note):
         return  # an answer before this one was lost
     expected = composite_etag(parts)
     if not is_success(reply):
         error = questions.refused(reply, content, url, "store")
-        if isinstance(error, IsThere) and _is_completed(questions, ready, note):
+        if isinstance(error, IsThere) and _is_completed(questions, ready, before, note):
             return
         raise error
     told = questions.read(reply, content, url, "store").fields
@@ -129,31 +133,38 @@ def _have_md5s(ready: ReadyUpload) -> bool:
     return all(part.etag.strip('"').lower() == part.md5.hex() for part in ready.parts)
 
 
-def _is_there(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:
-    """Tell whether an upload was completed before; raises IsThere for another object, which is to stay."""
+def _is_there(questions: S3Questions, ready: ReadyUpload, before: str | None, note: OnNote) -> bool:
+    """Tell whether an upload was completed by an attempt before; see _is_completed.
+
+    Raises IsThere for another object, which is to stay.
+    """
     reply, _, url = questions.ask("HEAD", ready.begun.name)
     if not is_success(reply):
         return False
-    if not _is_completed(questions, ready, note):
+    if not _is_completed(questions, ready, before, note):
         raise IsThere(str(url))
     return True
 
 
-def _is_completed(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> bool:
-    """Tell whether an object is what an upload was to make, which the server has no more.
+def _is_completed(questions: S3Questions, ready: ReadyUpload, before: str | None, note: OnNote) -> bool:
+    """Tell whether an object is what an upload was to make, by an attempt whose answer was lost.
 
-    By its size and a checksum; where the server tells none, what is there has to have come since we asked.
+    By its size and a checksum; where the server tells none, it has to be another one than what was there
+    `before` the first attempt (None: not known).
     """
-    reply, _, _ = questions.ask("HEAD", ready.begun.name, headers={"x-amz-checksum-mode": "ENABLED"})
+    reply, _, _ = questions.ask("HEAD", ready.begun.name, headers=TELL_SUMS)
     if not is_success(reply) or reply.told_bytes != ready.size_bytes:
         return False
     expected = composite_etag(ready.parts)
     if expected and reply.header("ETag").strip('"').lower() == expected:
         return True
+    if ready.md5 and md5_of(reply) == ready.md5:  # by an attempt before, in one piece: the parts are left
+        with contextlib.suppress(MpxError):
+            abort(questions, ready.begun)
+        return True
     crc32 = crc32_of(reply)
     if crc32 is not None and all(part.md5 for part in ready.parts):  # else our bytes are not known
         return crc32 == f"{whole_crc32(ready.parts):08x}"
-    before = questions.access.uploads.before(ready.begun.upload_id)
     if before in (None, _what_is_there(reply)):
         return False
     note(NO_SUM, Severity.WARNING)

@@ -5,7 +5,7 @@ from mpx.endpoints.s3.answer import S3Answer, S3AnswerError
 from mpx.endpoints.s3.beginning import continued_copy
 from mpx.endpoints.s3.part_scheduler import PartScheduler, SendFile, SendPart
 from mpx.endpoints.s3.parts import PartedFile, part_bytes_of
-from mpx.endpoints.s3.refusals import LARGEST_ERROR_BYTES, S3Error
+from mpx.endpoints.s3.refusals import LARGEST_ERROR_BYTES, S3Error, is_not_met
 from mpx.endpoints.s3.upload_worker import S3UploadWorker
 from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.file_put import STORED_BPS
@@ -20,7 +20,6 @@ from mpx.errors import ConnectionLost, IntegrityError, IsThere, MpxError
 
 MOST_COPIED_BYTES = 5 << 30  # of one request; S3 permits no more
 COPIED_PART_BYTES = 512 << 20
-_NOT_MET = 412  # a condition
 
 
 class S3CopyWorker(S3UploadWorker):
@@ -58,13 +57,12 @@ class S3CopyWorker(S3UploadWorker):
         return {**source, "x-amz-copy-source-if-match": file.tag} if file.tag else source
 
     def refusal(self, reply: HttpReply, body: bytes, url: WebUrl) -> MpxError:
-        """See S3UploadWorker. The only condition that is set is that the source is what was listed."""
+        """See S3UploadWorker. The source is to be what was listed, and perhaps an object is to be new."""
         error = super().refusal(reply, body, url)
-        if isinstance(error, IsThere) and self._is_there(url):
+        if not is_not_met(reply, body) or (isinstance(error, IsThere) and self._is_there(url)):
             return error
-        if reply.status != _NOT_MET and S3Error(body).code != "PreconditionFailed":
-            return error
-        return IntegrityError(f"{error}; the source changed while it was copied; {AGAIN}")
+        said = f"{url.origin}{url.path}: a condition is not met" if isinstance(error, IsThere) else error
+        return IntegrityError(f"{said}; the source changed while it was copied; {AGAIN}")
 
     def _is_there(self, url: WebUrl) -> HttpReply | None:
         """Return what describes the object of a URL; None where there is none, as far as we may know."""
@@ -75,13 +73,18 @@ class S3CopyWorker(S3UploadWorker):
     def _copy(self, file: FileTransfer) -> None:
         url = self.access.url_of(file.final)
         there = self._is_there(url) if self.s3.looks_before else None
+        if not there:
+            reply, body = self._ask(url, self._source_of(file), file.size_bytes)
+            if not S3Error(body).code and is_success(reply):
+                _etag_in(body, url)  # a status comes before the server knows
+            else:
+                error = self.refusal(reply, body, url)
+                there = self._is_there(url) if isinstance(error, IsThere) else None
+                if not there:
+                    raise error
+        # It may be a copy by an attempt before, whose answer was lost.
         if there and (there.told_bytes != file.size_bytes or there.header("ETag") != file.tag):
             raise IsThere(str(url))
-        if not there:  # else it was copied before, and the answer was lost
-            reply, body = self._ask(url, self._source_of(file), file.size_bytes)
-            if S3Error(body).code or not is_success(reply):
-                raise self.refusal(reply, body, url)
-            _etag_in(body, url)  # a status comes before the server knows
         self.opened()
         if file.is_streamed:  # an empty one, whose end the server has seen
             file.ended(file.size_bytes)

@@ -12,7 +12,7 @@ from mpx.endpoints.s3.keys import prefix_of
 from mpx.endpoints.s3.listing import FOLDER, ask_object_and_folder, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import S3Error
-from mpx.endpoints.s3.stored_sums import stored_sum
+from mpx.endpoints.s3.stored_sums import TELL_SUMS, stored_sum
 from mpx.endpoints.s3.unheard_uploads import abort_unheard
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
@@ -36,7 +36,6 @@ UNSEEN = (
     "replaced (--overwrite never refuses that)"
 )
 BOTH = "{0} is an object, and others begin with {0}/: those are copied by the name with the slash"
-_TELL_SUMS = {"x-amz-checksum-mode": "ENABLED"}
 _PARTIAL, _FORBIDDEN, _NO_SUCH_RANGE = 206, 403, 416  # of an empty object no byte is there
 _NOT_PERMITTED = (301, 307, 400, 403)  # answers to HEAD, which has no body that tells more
 
@@ -281,7 +280,7 @@ class S3Endpoint(WebEndpoint):
             for part, told in zip(parts, known, strict=True)
             if told is None
         ]
-        heads = self._questions.heads(names, _TELL_SUMS) if len(names) > 1 else [None] * len(names)
+        heads = self._questions.heads(names, TELL_SUMS) if len(names) > 1 else [None] * len(names)
         asked = iter(zip(names, heads, strict=True))
         found: list[str | Exception] = []
         for told in known:
@@ -310,7 +309,7 @@ class S3Endpoint(WebEndpoint):
         """Return the checksum of an object; `head`: an answer to HEAD, if there is one."""
         reply, what, kind = head, str(self._s3.url_of(name)), self._questions.kind
         if reply is None or not is_success(reply):
-            reply, content, url = self._ask_about(name, _TELL_SUMS)
+            reply, content, url = self._ask_about(name, TELL_SUMS)
             if self._is_unseen(reply, content):
                 return NoChecksum(self._questions.refused(reply, content, url, "describe"))
             if not is_success(reply):

@@ -45,7 +45,7 @@ class PartScheduler(RangeScheduler):
         self._parted: deque[PartedFile] = deque()  # with parts to send; with `_order` held
         self._beginning = 0  # uploads in parts, of which the server is being told; with `_order` held
         # With `_order` held:
-        self._since_s: dict[SendPart, float] = {}  # in the hands of workers (monotonic clock)
+        self._since_s: dict[SendPart, float] = {}  # in the hands of workers, not stored (monotonic clock)
         self._took_s: deque[float] = deque(maxlen=_RECENT)  # those that were stored last
 
     def take_work(self) -> SendFile | SendPart | None:
@@ -72,7 +72,7 @@ class PartScheduler(RangeScheduler):
     def _late(self) -> SendPart | None:
         """Hand out once more what takes many times as long as other parts did: its lane may be stuck.
 
-        The bytes are the same, and each part is stored whole: it does not matter which is stored last.
+        The bytes are the same, and each part is stored whole. A file that was given up gets no more.
         """
         if not self._took_s:
             return None
@@ -80,16 +80,21 @@ class PartScheduler(RangeScheduler):
         in_hand = [(work.parted, work.number) for work in self._since_s]
         for work, since_s in self._since_s.items():
             which = (work.parted, work.number)
-            if since_s < before_s and in_hand.count(which) == 1 and not work.parted.has(work.number):
+            is_wanted = not (work.file.is_claimed or work.parted.is_dead or work.parted.has(work.number))
+            if since_s < before_s and in_hand.count(which) == 1 and is_wanted:
                 return self._handed_out(*which)
         return None
 
     def part_ended(self, work: SendPart) -> None:
         """Note that a worker has a part in its hands no more."""
         with self._order:
-            since_s = self._since_s.pop(work)
-            if work.parted.has(work.number):
-                self._took_s.append(time.monotonic() - since_s)
+            since_s = self._since_s.pop(work, None)
+            if since_s is None or not work.parted.has(work.number):
+                return  # another was sooner, or nobody has stored it
+            self._took_s.append(time.monotonic() - since_s)
+            for other in list(self._since_s):
+                if (other.parted, other.number) == (work.parted, work.number):
+                    del self._since_s[other]
 
     @contextlib.contextmanager
     def beginning(self) -> Iterator[None]:

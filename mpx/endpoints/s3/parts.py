@@ -63,13 +63,17 @@ class PartedFile:
         start = (part.number - 1) * self.begun.part_bytes
         end = start + part.size_bytes
         with self._lock:
-            if self._is_dead or part.number in self._parts:  # it was taken over, and the other was sooner
+            before = self._parts.get(part.number)
+            if self._is_dead or (before and before.etag == part.etag):
                 return
+            # What was taken over is stored twice. Of encrypted parts each has its own tag: the last counts.
             self._parts[part.number] = part
-            if len(self._parts) == self._count:  # before anybody can find the file whole
+            if self._is_complete:  # before anybody can find the file whole
                 parts = tuple(self._parts[number] for number in sorted(self._parts))
                 ready = ReadyUpload(self.begun, parts, self.has_crc32)
                 self._uploads.ready(self.file.partial, ready)
+            if before:
+                return
             self.file.landed(start, end)
             if algorithm:
                 self.file.found_same(start, end, algorithm)
@@ -83,11 +87,20 @@ class PartedFile:
         self.stored(part, algorithm)
 
     def die(self) -> bool:
-        """Take that the server has forgotten the upload; tell whether this is new."""
+        """Take that the server has forgotten the upload; tell whether this is new.
+
+        It is no news of one whose parts are all stored: it was completed since.
+        """
         with self._lock:
-            was_dead, self._is_dead = self._is_dead, True
+            if self._is_dead or self._is_complete:
+                return False
+            self._is_dead = True
             self._waiting.clear()
-            return not was_dead
+            return True
+
+    @property
+    def _is_complete(self) -> bool:
+        return len(self._parts) == self._count
 
     @property
     def is_dead(self) -> bool:

@@ -26,7 +26,7 @@ LARGEST_ERROR_BYTES = 64 * 1024
 NO_UPLOAD = "NoSuchUpload"
 EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _MOST_SHOWN = 200
-_NOT_MET, _UNKNOWN = 412, 501
+_BAD_REQUEST, _NOT_MET, _UNKNOWN = 400, 412, 501
 _CLOCKS_AGREE_S = 60.0  # S3 takes requests of the last 15 minutes
 _DENIED = ("AccessDenied", "AllAccessDisabled", "AccountProblem", "NotSignedUp")
 _NOT_LET_IN = (
@@ -72,9 +72,11 @@ class S3Error:
             self.region = fields.get("Region", "")
 
 
-def is_unknown(reply: HttpReply, body: bytes) -> bool:
-    """Tell whether a server says that it does not know what it is asked for."""
-    return reply.status == _UNKNOWN or S3Error(body).code == "NotImplemented"
+def is_unknown(reply: HttpReply, body: bytes, header: str) -> bool:
+    """Tell whether a server says that it does not know what it is asked for, or a header of that."""
+    error = S3Error(body)
+    names_it = reply.status == _BAD_REQUEST and header.lower() in error.message.lower()
+    return reply.status == _UNKNOWN or error.code == "NotImplemented" or names_it
 
 
 def is_not_met(reply: HttpReply, body: bytes) -> bool:

@@ -4,16 +4,20 @@ An upload in parts is completed once its source is known to be unchanged, so tha
 small file is whole before it is sent.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.beginning import discard, new_upload
 from mpx.endpoints.s3.passed_parts import PassedParts, passed_part_bytes
 from mpx.endpoints.s3.questions import S3Questions
+from mpx.endpoints.s3.stored_sums import md5_of
 from mpx.endpoints.s3.uploads import ReadyUpload
 from mpx.endpoints.web.body import BodyCut
 from mpx.endpoints.web.pipelining import Pipelining
+from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.relay_sink import WebRelaySink
+from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.range_scheduler import Piece
@@ -59,12 +63,26 @@ class S3RelaySink(WebRelaySink):
         self._keep(piece.file, piece.file.size_bytes)
 
     def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
-        """See RelaySink."""
-        stored = super().store_all(contents)
-        for is_stored, (piece, content) in zip(stored, contents, strict=False):
-            if is_stored:
+        """See RelaySink. What stays in hand is carried alone, and refused then where a name is taken."""
+        found = self._found(contents) if self._s3.looks_before else {}
+        rest = [each for each in contents if each[0].file not in found]
+        stored = super().store_all(rest)
+        found |= {piece.file: done for (piece, _), done in zip(rest, stored, strict=True)}
+        if self._s3.options.only_new:  # the answer to an attempt before may have been lost
+            found |= self._found([each for each in rest if not found[each[0].file]])
+        for piece, content in contents:
+            if found[piece.file]:
                 self._keep(piece.file, len(content))
-        return stored
+        return [found[piece.file] for piece, _ in contents]
+
+    def _found(self, contents: Sequence[tuple[Piece, bytes]]) -> dict[FileTransfer, bool]:
+        """Tell of those whose names are taken, or may be, whether the object there is the same."""
+        replies = self._questions.heads([piece.file.final for piece, _ in contents]) if contents else []
+        return {
+            piece.file: reply is not None and _is_of(reply, content)
+            for (piece, content), reply in zip(contents, replies, strict=True)
+            if reply is None or is_success(reply)
+        }
 
     def settle(self) -> bool:
         """See RelayEnd."""
@@ -80,3 +98,7 @@ class S3RelaySink(WebRelaySink):
 
     def _keep(self, file: FileTransfer, size_bytes: int) -> None:
         self._uploads.stored(file.partial, file.final, size_bytes)
+
+
+def _is_of(reply: HttpReply, content: bytes) -> bool:
+    return md5_of(reply) == hashlib.md5(content, usedforsecurity=False).hexdigest()

@@ -55,6 +55,10 @@ class Sums:
         md5 = {"Content-MD5": base64.b64encode(self.md5).decode("ascii")}
         return {**md5, "x-amz-checksum-crc32": crc32_text(self.crc32)} if has_crc32 else md5
 
+    def are_of(self, reply: HttpReply) -> bool:
+        """Tell whether an answer shows that these bytes are stored; not every ETag is an MD5."""
+        return md5_of(reply) == self.md5.hex() or crc32_of(reply) == f"{self.crc32:08x}"
+
     def proof(self, reply: HttpReply, name: str) -> str:
         """Return by which checksum an answer shows that these bytes are stored; empty where it shows none.
 

@@ -10,6 +10,7 @@ from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.reply import HttpReply
 from mpx.engine.checksum import crc32_combine
 
+TELL_SUMS = {"x-amz-checksum-mode": "ENABLED"}  # in a question about an object
 _MD5 = re.compile(r'"?([0-9a-fA-F]{32})"?')
 _COMPOSITE = re.compile(r'"?([0-9a-fA-F]{32}-[0-9]{1,5})"?')
 _PLAIN = ("", "AES256")  # encryption with which an ETag is an MD5 all the same

@@ -16,7 +16,7 @@ from mpx.endpoints.s3.parts import WHOLE_BYTES, PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.sending import Bytes, PartSender, Sums
-from mpx.endpoints.s3.stored_sums import md5_of
+from mpx.endpoints.s3.stored_sums import TELL_SUMS
 from mpx.endpoints.s3.streaming import send_stream
 from mpx.endpoints.s3.uploads import StoredPart
 from mpx.endpoints.web.refusals import is_success
@@ -84,18 +84,17 @@ class S3UploadWorker(WebWorker):
         try:
             if not file.is_claimed:
                 self.do(work)
-        except (ConnectionLost, TransferTimeout):
-            if not (isinstance(work, SendPart) and work.parted.has(work.number)):
-                raise
-            self.drop()  # another worker has stored it meanwhile
         except (Interrupted, NoSpace):
             raise
         except MpxError as error:
-            if error.exit_code == MpxError.exit_code:
+            is_stored = isinstance(work, SendPart) and work.parted.has(work.number)  # by another worker
+            is_lost = isinstance(error, (ConnectionLost, TransferTimeout))
+            if error.exit_code == MpxError.exit_code or (is_lost and not is_stored):
                 raise
             self.drop()
-            self._scheduler.give_up(file, error)
-            return
+            if not is_stored:
+                self._scheduler.give_up(file, error)
+                return
         finally:
             if isinstance(work, SendPart):
                 self._scheduler.part_ended(work)
@@ -161,10 +160,10 @@ class S3UploadWorker(WebWorker):
         None where there is nothing, as far as we may know; raises IsThere for another object.
         """
         with self.asking_over_lane():
-            reply, _, url = self.questions.ask("HEAD", file.final)
+            reply, _, url = self.questions.ask("HEAD", file.final, headers=TELL_SUMS)
         if not is_success(reply):
             return None
-        if reply.told_bytes != some.size_bytes or md5_of(reply) != sums.md5.hex():
+        if reply.told_bytes != some.size_bytes or not sums.are_of(reply):
             raise IsThere(str(url))
         return reply
 

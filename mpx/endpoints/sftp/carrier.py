@@ -21,7 +21,7 @@ class SftpCarrier(WorkerCarrier):
         sessions: int,
         whole_files: bool = False,
     ) -> None:
-        """`sessions`: at most. `whole_files`: each is moved by one of them, from its first byte on."""
+        """`sessions`: at most. `whole_files`: each is moved by one of them."""
         super().__init__(context)
         scheduler = RangeScheduler(context, SMALLEST_PIECE)
         self._lanes = [

@@ -11,7 +11,7 @@ from mpx.endpoints.sftp.describe import info_of
 from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
 from mpx.endpoints.sftp.listing import Listing
 from mpx.endpoints.sftp.refusals import is_missing, is_ok, refused
-from mpx.endpoints.sftp.session import Request, SftpSession, extended, request
+from mpx.endpoints.sftp.session import MOST_QUESTIONS, Request, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Names, PacketKind, Reply
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import OPEN, Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
@@ -40,18 +40,21 @@ class SftpEndpoint(ABC):
     @property
     def session(self) -> SftpSession:
         """The session, opened when first asked for."""
-        if self._session is not None and self._session.has_ended:
-            self._session.close()
+        session = self._session
+        if session is not None and (session.has_ended or (session.is_outdated and self._listing is None)):
+            session.close()
             self._session = None
         if self._session is None:
             self._session = self._lanes.open(self._options)
         return self._session
 
-    def _ask(self, requests: Sequence[Request]) -> list[Reply]:
+    def _ask(
+        self, requests: Sequence[Request], *, at_once: int = MOST_QUESTIONS, timeout_s: float | None = None
+    ) -> list[Reply]:
         if not requests:
             return []
         try:
-            return self.session.ask(requests)
+            return self.session.ask(requests, at_once=at_once, timeout_s=timeout_s)
         except BaseException:
             self.close()  # its answers may be out of step
             raise

@@ -45,6 +45,17 @@ class Job:
         if start < end and not self.is_stream:
             self.todo.append((start, end))
 
+    def cut_off(self, limit: int) -> Range:
+        """Let go of at most so many bytes at the end of what was given last and not asked for yet."""
+        start, end = self.todo.pop()
+        cut = max(start, end - limit)
+        if cut > start:
+            self.todo.append((start, cut))
+        given, _ = self.taken.pop()
+        if cut > given:
+            self.taken.append((given, cut))
+        return cut, end
+
     @property
     def todo_bytes(self) -> int:
         """How many bytes were not asked for yet."""

@@ -40,6 +40,7 @@ class LanePool(TurnsForSessions[Lane, Lane]):
     """For any thread. `note` takes a line for the report."""
 
     server_url = ""  # locations name it
+    least_window_bytes = 4 * 1024 * 1024  # twice what ssh has under way in one session
 
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
         super().__init__(note)

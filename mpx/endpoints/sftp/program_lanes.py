@@ -16,6 +16,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
 
     begins_in = "/"
     server_url = ""
+    least_window_bytes = 512 * 1024
 
     def __init__(self, name: str, start: Callable[[], ChildProcess], note: OnNote = no_note) -> None:
         """`name`: of the host; `start`: a further process, see its class for what that raises."""
@@ -31,7 +32,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
             )
             if spare is None:
                 return self._opened(options)
-            if not spare.has_ended:
+            if not (spare.has_ended or spare.is_outdated):
                 spare.stop = options.stop
                 return spare
             spare.close()

@@ -53,6 +53,8 @@ class SftpRelayEnd:
 
     def open(self, *, waits: bool) -> None:
         """See RelayEnd."""
+        if self._session is not None and self._session.is_outdated and not self._handle:
+            self.close()
         if self._session is None:
             self._session = self._pool.open(replace(self._options, waits_for_turn=waits))
 

@@ -35,6 +35,7 @@ MOST_OUTSTANDING = 512  # requests for data, of one session
 MOST_QUESTIONS = 1000  # of those whose answers are short
 USUAL_BLOCK_BYTES = 32 * 1024  # that every server reads and writes at once
 LARGEST_BLOCK_BYTES = 255 * 1024
+LARGEST_WRITE_BYTES = 1024 * 1024 - 64  # of a program of ours: fewer requests have to be under way
 HANDLES_LEFT = 16  # of those that a server has, for others
 MOST_UNTOLD = 64  # handles at once where the server does not tell how many it admits
 _COPIED_BYTES = 32 * 1024  # of a write, at most: it goes out with what else is short
@@ -53,7 +54,7 @@ _ANSWERS: dict[PacketKind, type[Reply]] = {
     PacketKind.FSTAT: Described,
 }
 # Extensions that are answered by more than a status:
-_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.GFAL)
+_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.COPIED, wire.RTT, wire.GFAL)
 
 Then = Callable[[Reply], None]
 
@@ -91,6 +92,7 @@ class SftpSession:
         self.closed: Callable[[], None] = lambda: None  # is called once it has been closed
         self._process = process
         self._timeout_s = timeout_s
+        self._patience_s = timeout_s  # what counts now
         self._socket = process.socket
         self._inbox = Inbox()
         self._short = bytearray()  # packets that go out together
@@ -126,7 +128,8 @@ class SftpSession:
                 self._exchange(STOP_INTERVAL_S)
         if version[0].number < wire.VERSION:
             raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
-        known = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS, wire.CHECKSUM)
+        of_others = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
+        known = (*of_others, wire.CHECKSUM, wire.CONGESTION, wire.RTT)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
         limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []
@@ -153,7 +156,8 @@ class SftpSession:
     @property
     def write_bytes(self) -> int:
         """How much is written at once."""
-        return min(self.limits.write_bytes or USUAL_BLOCK_BYTES, LARGEST_BLOCK_BYTES)
+        largest = LARGEST_WRITE_BYTES if wire.CHECKSUM in self.extensions else LARGEST_BLOCK_BYTES
+        return min(self.limits.write_bytes or USUAL_BLOCK_BYTES, largest)
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -171,6 +175,11 @@ class SftpSession:
     def has_ended(self) -> bool:
         """Whether it can be used no longer."""
         return self._is_closed or self._process.has_ended
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a new one is to take its place when nothing is under way."""
+        return self._process.is_outdated
 
     def submit(self, asked: Request, then: Then) -> None:
         """Have a request sent, soon or by `pump`, which calls `then` with its answer."""
@@ -249,8 +258,8 @@ class SftpSession:
         poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
         events = poll.poll(max(0.0, 1000 * wait_s))
         if not events:
-            if wait_s and self._waiting and time.monotonic() - self._moved_s > self._timeout_s:
-                raise TransferTimeout(f"nothing has come from {self.host} for {self._timeout_s:g} s")
+            if wait_s and self._waiting and time.monotonic() - self._moved_s > self._patience_s:
+                raise TransferTimeout(f"nothing has come from {self.host} for {self._patience_s:g} s")
             return
         if events[0][1] & select.POLLOUT:
             self._flush()
@@ -288,11 +297,21 @@ class SftpSession:
     def _lost(self) -> MpxError:
         return self._process.ended()
 
-    def ask(self, requests: Sequence[Request]) -> list[Reply]:
+    def ask(
+        self, requests: Sequence[Request], *, at_once: int = MOST_QUESTIONS, timeout_s: float | None = None
+    ) -> list[Reply]:
         """Send many requests and return their answers, in this order; raises as `pump`.
 
-        Nothing may be under way but what calls no `ask` itself. Data of files are copied.
+        Nothing may be under way but what calls no `ask` itself. Data of files are copied. `at_once`: that are
+        not answered yet; `timeout_s`: for what takes longer than others.
         """
+        self._patience_s = timeout_s or self._timeout_s
+        try:
+            return self._asked(requests, at_once)
+        finally:
+            self._patience_s = self._timeout_s
+
+    def _asked(self, requests: Sequence[Request], at_once: int) -> list[Reply]:
         answers: list[Reply | None] = [None] * len(requests)
         count = 0
 
@@ -304,20 +323,28 @@ class SftpSession:
 
         asked = 0
         while count < len(requests):
-            while asked < len(requests) and self.outstanding < MOST_QUESTIONS:
+            while asked < len(requests) and self.outstanding < at_once:
                 index, asked = asked, asked + 1
                 self.submit(requests[index], partial(keep, index))
             self.pump()
         return [each for each in answers if each is not None]
 
     def measure_rtt(self) -> float:
-        """Return the round-trip time after one more exchange, in seconds, smoothed."""
-        began_s = time.monotonic()
-        self.ask([request(PacketKind.REALPATH, wire.name("."))])
-        took_s = time.monotonic() - began_s
+        """Return the round-trip time in seconds, smoothed: after one more exchange, if no kernel knows."""
+        took_s = self._known_rtt_s()
+        if not took_s:
+            began_s = time.monotonic()
+            self.ask([request(PacketKind.REALPATH, wire.name("."))])
+            took_s = time.monotonic() - began_s
         before_s = took_s if self.rtt_s is None else self.rtt_s
         self.rtt_s = before_s + _RTT_WEIGHT * (took_s - before_s)
         return self.rtt_s
+
+    def _known_rtt_s(self) -> float:
+        if wire.RTT not in self.extensions:
+            return 0.0
+        (told,) = self.ask([extended(wire.RTT)])
+        return int.from_bytes(told.content, "big") / 1e6 if isinstance(told, Extended) else 0.0
 
     # --- ending --------------------------------------------------------------------------------------
 

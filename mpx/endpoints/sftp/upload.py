@@ -9,7 +9,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.jobs import Job, Moving
 from mpx.endpoints.sftp.refusals import cannot_store, is_ok, is_unsupported
 from mpx.endpoints.sftp.room import free_bytes_for
-from mpx.endpoints.sftp.session import LARGEST_BLOCK_BYTES, SftpSession, extended, request
+from mpx.endpoints.sftp.session import LARGEST_WRITE_BYTES, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Open, PacketKind, Reply
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.source_change import AGAIN
@@ -23,9 +23,10 @@ BLOCKS_AT_ONCE = 16  # that are sent before answers are read
 class Upload:
     """See Mover."""
 
-    def __init__(self, moving: Moving) -> None:
-        self._moving = moving
-        self._buffer = memoryview(bytearray(LARGEST_BLOCK_BYTES))  # lent to the session, block by block
+    def __init__(self, moving: Moving, *, whole_files: bool) -> None:
+        """`whole_files`: each is written by one session."""
+        self._moving, self._whole_files = moving, whole_files
+        self._buffer = memoryview(bytearray(LARGEST_WRITE_BYTES))  # lent to the session, block by block
 
     def begin(self, session: SftpSession, file: FileTransfer) -> Job | None:
         """See Mover."""
@@ -48,7 +49,8 @@ class Upload:
             return None
         job = Job(file, fd, is_stream=file.is_streamed)
         flags = Open.WRITE | Open.CREATE
-        if job.is_stream or not file.size_bytes or (file.is_small and not file.arrived_bytes):
+        is_begun_here = (self._whole_files or file.is_small) and not file.arrived_bytes
+        if job.is_stream or not file.size_bytes or is_begun_here:
             flags |= Open.TRUNCATE  # all of it is written from here, as no small file is divided
             job.is_cut = True
         self._moving.open(session, job, flags, file.partial)

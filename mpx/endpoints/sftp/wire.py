@@ -21,12 +21,18 @@ LIMITS = "limits@openssh.com"
 STATVFS = "statvfs@openssh.com"
 GFAL = "gfal2@mpx"  # a copy or a checksum, begun, watched or cancelled; see endpoints/gfal/storage.py
 CHECKSUM = "checksum@mpx"  # of a whole file, by name and algorithm: of servers that are programs of ours
+COPY = "copy@mpx"  # to a name there from a URL, where the server reads that itself
+COPIED = "copied@mpx"  # how many bytes of that have come to the name, as u64
+CONGESTION = "congestion@mpx"  # that the connections of the server are to have, which is on this host
+RTT = "rtt@mpx"  # as the kernel of that server knows it, in microseconds, as u64; 0: it does not
 _OF_EXTENSION = {
     POSIX_RENAME: b"1",
     FSYNC: b"1",
     LIMITS: b"1",
     STATVFS: b"2",
     CHECKSUM: b"1",
+    CONGESTION: b"1",
+    RTT: b"1",
 }  # as they are announced
 
 _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")

@@ -1,8 +1,9 @@
 """One SFTP session that moves files: parts of a large one, many small ones at once."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
 from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
@@ -11,6 +12,7 @@ from mpx.endpoints.sftp.session import (
     MOST_UNTOLD,
     STOP_INTERVAL_S,
     SftpSession,
+    extended,
 )
 from mpx.endpoints.sftp.upload import Upload
 from mpx.engine.carrier import CarrierContext
@@ -25,10 +27,13 @@ SMALLEST_PIECE = 4 * 1024 * 1024  # no file is cut smaller: it would be opened b
 PIECE_S = 2.0  # a piece lasts so long
 LARGEST_PIECE = 64 * 1024 * 1024
 MOST_FILES = 256  # open at once, for one session
+FIRST_WINDOW_BYTES = 4 * 1024 * 1024  # until goodput is known
+SHRINKS = 0.7  # to this part of itself, in GOODPUT_S
 LARGEST_WINDOW_BYTES = 16 * 1024 * 1024
-LEAST_WINDOW_BYTES = 4 * 1024 * 1024  # twice what ssh has under way in one session
 WINDOW_S = 0.25  # of the goodput that is under way, beyond a round trip
 GOODPUT_S = 0.25  # over which it is measured
+KEPT_S = 0.25  # of what was given, once nothing else is to be had, so that all end together
+LEAST_LEFT = 256 * 1024  # that is worth being moved by another session
 
 
 class SftpWorker(SessionWorker):
@@ -57,14 +62,17 @@ class SftpWorker(SessionWorker):
             waits_for_turn=number == 0,
             moves_data=number > 0,  # the first begins at once, in the connection that is there
         )
-        self._moving = Moving(context, scheduler, pool.name, LEAST_WINDOW_BYTES)
-        self._mover: Mover = Upload(self._moving) if upload else Download(self._moving)
+        self._moving = Moving(context, scheduler, pool.name, FIRST_WINDOW_BYTES)
+        self._mover: Mover = (
+            Upload(self._moving, whole_files=whole_files) if upload else Download(self._moving)
+        )
         self._jobs: list[Job] = []
         self._most_files = MOST_FILES
         self._most_open = MOST_FILES  # as far as the server has shown how many it admits
         self._before_bytes = 0  # that had arrived when the session was opened, or brought something last
         self._goodput = 0.0  # bytes/s; 0: not known
         self._measured = (0, 0.0)  # bytes moved, and when
+        self._takes_from_s = 0.0  # more, so that others take first what it has given back
 
     # --- for the carrier, from any thread ------------------------------------------------------------
 
@@ -101,7 +109,8 @@ class SftpWorker(SessionWorker):
         )
         session.pump(0.0 if has_room else STOP_INTERVAL_S)
         self._settle(session)
-        self._measure(session)
+        if self._measure(session):
+            self._share_rest()
         if self._moving.new_bytes > self._before_bytes:
             self._before_bytes = self._moving.new_bytes
             self.retry.progressed()
@@ -115,20 +124,30 @@ class SftpWorker(SessionWorker):
         """Take what keeps the session busy for some time."""
         handles = (session.limits.handles or MOST_UNTOLD + HANDLES_LEFT) - HANDLES_LEFT
         most = max(1, min(self._most_files, self._most_open, handles))
-        if len(self._jobs) >= most:
+        if len(self._jobs) >= most or session.is_outdated:
+            return
+        if self._jobs and time.monotonic() < self._takes_from_s:
             return
         todo_bytes = sum(job.todo_bytes for job in self._jobs if job.todo)
         while self.target and todo_bytes < self._moving.window_bytes and len(self._jobs) < most:
-            scheduler = self._moving.scheduler
-            piece = scheduler.take_file() if self._whole_files else scheduler.take(self._piece_bytes)
-            if piece is None:
+            pieces = self._pieces()
+            if not pieces:
                 return
-            self._give(session, piece)
-            todo_bytes += piece.end - piece.start
+            for piece in pieces:
+                self._give(session, piece)
+                todo_bytes += piece.end - piece.start
+
+    def _pieces(self) -> Sequence[Piece]:
+        scheduler = self._moving.scheduler
+        if self._whole_files:
+            return scheduler.take_rest()
+        piece = scheduler.take(self._piece_bytes)
+        return [] if piece is None else [piece]
 
     @property
     def _piece_bytes(self) -> int:
-        return int(min(max(self._goodput * PIECE_S, SMALLEST_PIECE), LARGEST_PIECE))
+        least = LEAST_LEFT if self._goodput else SMALLEST_PIECE  # a slow one takes less
+        return int(min(max(self._goodput * PIECE_S, least), LARGEST_PIECE))
 
     def _give(self, session: SftpSession, piece: Piece) -> None:
         """Have a piece moved, with others of its file where that is open."""
@@ -178,19 +197,40 @@ class SftpWorker(SessionWorker):
         self._jobs.remove(job)
         self._moving.touched.pop(job, None)
 
-    def _measure(self, session: SftpSession) -> None:
-        """Have as much under way as the session carries in a round trip, and somewhat more."""
+    def _share_rest(self) -> None:
+        """Leave to others what this session would bring late: it has become slower, or they have nothing."""
+        if self._whole_files or not self._goodput:
+            return
+        kept_s = PIECE_S if self._moving.scheduler.has_more else KEPT_S
+        more = sum(job.todo_bytes for job in self._jobs) - int(self._goodput * kept_s)
+        for job in reversed(self._jobs):
+            if more < LEAST_LEFT:
+                return
+            if job.todo and not (job.file.is_small or job.is_stream):
+                start, end = job.cut_off(more)
+                more -= end - start
+                self._moving.scheduler.give_back(job.file, start, end)
+                self._takes_from_s = time.monotonic() + GOODPUT_S
+
+    def _measure(self, session: SftpSession) -> bool:
+        """Have as much under way as the session carries in a round trip, and somewhat more.
+
+        Returns whether enough time has passed.
+        """
         moved_bytes, since_s = self._measured
         now_s = time.monotonic()
         if now_s - since_s < GOODPUT_S:
-            return
+            return False
         now_bytes = self._moving.moved_bytes
         if since_s and now_bytes > moved_bytes:
             self._goodput = (now_bytes - moved_bytes) / (now_s - since_s)
         self._measured = now_bytes, now_s
         lasts_s = (session.rtt_s or 0.0) + WINDOW_S
-        window_bytes = max(self._goodput * lasts_s, LEAST_WINDOW_BYTES)
+        # It shrinks little by little: at first goodput is what the window permits.
+        least_bytes = max(self._pool.least_window_bytes, self._moving.window_bytes * SHRINKS)
+        window_bytes = max(self._goodput * lasts_s, least_bytes)
         self._moving.window_bytes = int(min(window_bytes, LARGEST_WINDOW_BYTES))
+        return True
 
     # --- what becomes of it when the session is lost --------------------------------------------------
 
@@ -236,7 +276,9 @@ class SftpWorker(SessionWorker):
         if file.is_claimed:
             return
         if self._whole_files:
-            self.context.queue.put_again(file)  # from its first byte
+            for start, end in job.taken:
+                file.give_back(start, end)
+            self.context.queue.put_again(file)
         elif file.is_whole and not file.is_streamed:  # an empty one, that may not have been made
             self.context.queue.put_again(file)
         elif file.is_streamed:
@@ -249,6 +291,8 @@ class SftpWorker(SessionWorker):
 
     def open_session(self) -> SftpSession:
         """See SessionWorker."""
+        if self._session is not None and self._session.is_outdated and not self._jobs:
+            self.drop()
         if self._session is None:
             session = self._pool.open(self._options)
             self._moving.asked = self._moving.asked_bytes = 0
@@ -256,6 +300,9 @@ class SftpWorker(SessionWorker):
             self._session = session
             if session.rtt_s is None:
                 session.measure_rtt()
+            name = self.context.streams.congestion_of(DEFAULT_PATH)
+            if name and wire.CONGESTION in session.extensions:
+                session.submit(extended(wire.CONGESTION, wire.text(name.encode())), lambda _: None)
             self.opened()
         return self._session
 

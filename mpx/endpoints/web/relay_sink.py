@@ -65,11 +65,15 @@ class WebRelaySink(WebRelayEnd):
     # --- small files ---------------------------------------------------------------------------------
 
     def store_all(self, contents: Sequence[tuple[Piece, bytes]]) -> list[bool]:
-        """See RelaySink. The first by itself shows whether the server leads on; then several at once."""
+        """See RelaySink. The first by itself shows whether the server leads on; then several at once.
+
+        But where files are to replace none in place: each is looked for right before.
+        """
         stored: list[bool] = []
         while len(stored) < len(contents):
             rest = contents[len(stored) :]
-            if self._stores_ahead:
+            looks = any(only_new(self._access, piece.file) for piece, _ in rest)
+            if self._stores_ahead and not looks:
                 stored += self._store_ahead(rest)
             else:
                 stored.append(self._store_one(*rest[0]))
@@ -113,11 +117,7 @@ class WebRelaySink(WebRelayEnd):
         return stored
 
     def _send(self, lane: WebLane, file: FileTransfer, content: bytes) -> None:
-        headers = {
-            **body_headers(len(content), asks_first=False),
-            **dated(self._access, file),
-            **only_new(self._access, file),
-        }
+        headers = {**body_headers(len(content), asks_first=False), **dated(self._access, file)}
         url = self._access.stored_as(file)
         lane.offered_bytes += len(content)
         lane.http.send(self._access.request("PUT", url, headers), content)

@@ -90,9 +90,8 @@ class WebRelaySource(WebRelayEnd):
         if begun is None:
             return None
         end = min(FIRST_PIECE, file.size_bytes)
-        is_part = (
-            end < file.size_bytes and self._answers.whole_files
-        )  # what follows may be of another replica
+        # What follows a part may be of another replica.
+        is_part = end < file.size_bytes and self._answers.whole_files
         if piece.start or piece.end < end or file.is_streamed or is_part or not self._lanes.is_free:
             begun.connection.close()
             return None

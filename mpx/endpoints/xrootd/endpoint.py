@@ -2,17 +2,31 @@
 
 from collections.abc import Callable, Sequence
 
+from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.sftp.program_endpoint import ProgramEndpoint
 from mpx.endpoints.xrootd.capabilities import XROOTD
 from mpx.endpoints.xrootd.file_sums import FileSums
+from mpx.endpoints.xrootd.lanes import XrootdLanes
 from mpx.engine.capabilities import Capabilities, Question
-from mpx.engine.endpoint import Part
+from mpx.engine.endpoint import Part, Protection
 from mpx.errors import UsageError
+from mpx.location import Location
 from mpx.text import quoted
 
 
 class XrootdEndpoint(ProgramEndpoint):
     """See ProgramEndpoint."""
+
+    def __init__(
+        self, location: Location, lanes: XrootdLanes, options: LaneOptions, *, writing: bool
+    ) -> None:
+        super().__init__(location, lanes, options, writing=writing)
+        self._admitted = lanes
+
+    @property
+    def protection(self) -> Protection:  # type: ignore[override]  # it is asked anew
+        """See Endpoint."""
+        return Protection(admission=self._admitted.admission)
 
     @property
     def capabilities(self) -> Capabilities:

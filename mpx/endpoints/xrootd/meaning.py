@@ -4,9 +4,11 @@ XRootD's codes: XProtocol (kXR_...), and those of the client itself (XrdCl::err.
 """
 
 import stat
+from typing import Any
 
-from mpx.endpoints.sftp.wire import Attributes, Code, Status
+from mpx.endpoints.sftp.wire import Attributes, Code, Data, Described, Extended, Status
 
+SUM_TIMEOUT_S = 3600  # for the checksum of a file, which may be read from a tape for it
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
 ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
 NO_LOGIN = frozenset({110, 204})  # of the client: TLS was not agreed on, no login was accepted
@@ -24,10 +26,39 @@ _CODES = {
 }
 
 
+class Failed:
+    """A status of our own, for what the library raises."""
+
+    ok, code, errno = False, 0, 0
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
 def attributes(size_bytes: int, flags: int, modified_s: int) -> Attributes:
     """Return what is told of a name. XRootD tells no modes but whether it can be written."""
     beside = stat.S_IFCHR if flags & IS_OTHER else stat.S_IFREG
     return Attributes(size_bytes, stat.S_IFDIR if flags & IS_DIR else beside, modified_s)
+
+
+def told_attributes(found: Any) -> Attributes:
+    """Return what the library's StatInfo tells of a name."""
+    return attributes(found.size, found.flags, found.modtime)
+
+
+def described(found: Any) -> Described:
+    """Return the answer to who asks for a name."""
+    return Described(told_attributes(found))
+
+
+def data(found: bytes) -> Data | Status:
+    """Return the answer to a read."""
+    return Data(memoryview(found)) if found else Status(Code.EOF)
+
+
+def checksum(found: bytes) -> Extended:
+    """Return the answer to who asks for a checksum."""
+    return Extended(found.rstrip(b"\0\n"))
 
 
 def refusal(errno: int, message: str) -> Status:

@@ -5,45 +5,43 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from mpx.endpoints.child_process import ChildProcess
-from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
+from mpx.endpoints.xrootd.login import PROXY, XrootdLogin
+from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
-from mpx.location import Location
 from mpx.text import shown
 
 _LONGEST_TOLD = 300  # characters of what it said
-
-
-@dataclass(frozen=True, slots=True)
-class XrootdOptions:
-    """What the user says of servers of XRootD; None: as the library finds it."""
-
-    connect_timeout_s: float
-    timeout_s: float
-    ca: str | None = None  # a file or a folder
-    certificate: str | None = None  # a proxy, where no key is named
-    key: str | None = None
-    family: int = socket.AF_UNSPEC
+_LOOK_S = 1.0  # between two looks at the token
 
 
 class XrootdProcess(ChildProcess):
     """Serves SFTP over its socket; see mpx/endpoints/xrootd/__main__.py."""
 
-    def __init__(self, location: Location, options: XrootdOptions, tokens: BearerTokens) -> None:
+    def __init__(self, login: XrootdLogin) -> None:
         """Raises UsageError where it cannot be started, and as BearerTokens.check."""
-        token = tokens.check(location.host, location.port, time.time())
-        url = f"{location.scheme}://{location.user}{'@' if location.user else ''}{location.authority}/"
-        words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", url]
+        self._login, self._secret, self._looked_s = login, login.secret(), time.monotonic()
+        self._is_outdated = False
+        words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", login.url]
         try:
             super().__init__(
-                words, location.host, environment(options, token.secret if token else "", os.environ)
+                words,
+                login.location.host,
+                environment(login.options, self._secret, os.environ),
             )
         except OSError as error:
             raise UsageError(f"cannot start another Python: {error.strerror}") from None
+
+    @property
+    def is_outdated(self) -> bool:
+        """See ChildProcess. It logs in once, with the token that it was begun with."""
+        if not self._is_outdated and time.monotonic() - self._looked_s >= _LOOK_S:
+            self._looked_s = time.monotonic()
+            self._is_outdated = self._login.is_outdated(self._secret)
+        return self._is_outdated
 
     def late(self, wait_s: float) -> MpxError:
         """See ChildProcess."""
@@ -85,9 +83,9 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
     elif options.family == socket.AF_INET6:
         told["XRD_NETWORKSTACK"] = "IPv6"
     if options.certificate:
-        for name in ("X509_USER_PROXY", "X509_USER_CERT", "X509_USER_KEY"):
+        for name in (PROXY, "X509_USER_CERT", "X509_USER_KEY"):
             told.pop(name, None)  # what is named takes the place of all that is inherited
-        told["X509_USER_CERT" if options.key else "X509_USER_PROXY"] = options.certificate
+        told["X509_USER_CERT" if options.key else PROXY] = options.certificate
     if options.key:
         told["X509_USER_KEY"] = options.key
     if options.ca:

@@ -20,8 +20,6 @@ from mpx.endpoints.sftp.wire import (
     CHECKSUM,
     Attributes,
     Code,
-    Data,
-    Described,
     Extended,
     FolderEntry,
     Handle,
@@ -34,6 +32,10 @@ from mpx.endpoints.sftp.wire import (
 from mpx.endpoints.xrootd import meaning
 from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
 from mpx.endpoints.xrootd.open_file import OpenFile
+from mpx.endpoints.xrootd.own_connections import OwnConnections
+from mpx.endpoints.xrootd.replacing import Replacing
+from mpx.endpoints.xrootd.third_party import ThirdPartyCopies
+from mpx.errors import UsageError
 
 NAMES_AT_ONCE = 500
 OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
@@ -58,15 +60,20 @@ _BEGUN = _Begun()
 class XrootdStorage:
     """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
 
-    extensions: Mapping[str, str] = MappingProxyType({wire.POSIX_RENAME: "1", CHECKSUM: "1"})
+    extensions: Mapping[str, str] = MappingProxyType(
+        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED, wire.CONGESTION, wire.RTT), "1")
+    )
 
     def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
         """`url`: `root://host:port`. `lost`: see exits.py."""
         self._url = url
         self._lost = lost
         self._server = client.FileSystem(url)
+        self._replacing = Replacing(url, self._server)
         self._files: dict[bytes, OpenFile] = {}
         self._listings: dict[bytes, deque[FolderEntry]] = {}
+        self._copies = ThirdPartyCopies()
+        self._connections = OwnConnections("")
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # held to use what is open: answers come from threads of the library
 
@@ -99,6 +106,7 @@ class XrootdStorage:
 
     def close(self) -> None:
         """See Storage."""
+        self._copies.stop()
         with self._lock:
             files, self._files = list(self._files.values()), {}
         left = threading.Semaphore(0)
@@ -111,35 +119,22 @@ class XrootdStorage:
     # --- names -----------------------------------------------------------------------------------------
 
     def _stat(self, asked: Asked, answer: Answer) -> None:
-        self._start(self._server.stat, answer, _described, _text(asked.subject))
+        self._start(self._server.stat, answer, meaning.described, _text(asked.subject))
 
     def _list(self, asked: Asked, answer: Answer) -> None:
         def listed(found: Any) -> Handle:
             entries = [
                 FolderEntry(
                     entry.name.encode("utf-8", "surrogateescape"),
-                    _attributes(entry.statinfo) if entry.statinfo else Attributes(),
+                    meaning.told_attributes(entry.statinfo) if entry.statinfo else Attributes(),
                 )
                 for entry in found
             ]
             return Handle(self._keep(self._listings, deque(entries)))
 
         name = _text(asked.subject)
-
-        def ask(callback: Done) -> None:
-            """Wait for it: with a callback the library lists one server of a cluster, which may have none."""
-            try:
-                status, found = self._server.dirlist(name, _ALL_OF_IT)
-            except Exception as error:
-                answer(_not_read(error))
-            else:
-                callback(status, found, None)
-
-        def begin(*, callback: Done) -> Any:
-            threading.Thread(target=ask, args=(callback,), daemon=True).start()
-            return _BEGUN
-
-        self._start(begin, answer, listed)
+        # With a callback the library lists one server of a cluster, which may have none.
+        self._in_thread(lambda: self._server.dirlist(name, _ALL_OF_IT), answer, listed)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
@@ -160,7 +155,11 @@ class XrootdStorage:
         self._start(self._server.rmdir, answer, _done, _text(asked.subject))
 
     def _rename(self, asked: Asked, answer: Answer) -> None:
-        self._start(self._server.mv, answer, _done, _text(asked.subject), _text(asked.other))
+        names = _text(asked.subject), _text(asked.other)
+        if asked.extension and self._replacing.leads:  # the new file takes the place of one that is there
+            self._in_thread(lambda: (self._replacing.rename(*names), None), answer, _done)
+        else:
+            self._start(self._server.mv, answer, _done, *names)
 
     def _set(self, asked: Asked, answer: Answer) -> None:
         """Set the size of a file; its time and mode are the server's to choose."""
@@ -180,8 +179,35 @@ class XrootdStorage:
         if asked.extension == wire.POSIX_RENAME:
             self._rename(asked, answer)
             return
+        if asked.extension == wire.CONGESTION:
+            self._connections = OwnConnections(_text(asked.subject))
+            answer(self._sends_as_told())
+            return
+        if asked.extension == wire.RTT:
+            answer(Extended(wire.u64(self._connections.rtt_us())))
+            return
+        url = f"{self._url}{_text(asked.subject)}"
+        if asked.extension == wire.COPIED:
+            answer(Extended(wire.u64(self._copies.copied_bytes(url))))
+            return
+        if asked.extension == wire.COPY:
+            ended = partial(self._ended, answer)
+            self._copies.begin(_text(asked.other), url, ended)
+            return
         asks = f"{_text(asked.subject)}?cks.type={_text(asked.other)}"
-        self._start(self._server.query, answer, _sum, QueryCode.CHECKSUM, asks)
+        ask = partial(self._server.query, timeout=meaning.SUM_TIMEOUT_S)
+        self._start(ask, answer, meaning.checksum, QueryCode.CHECKSUM, asks)
+
+    def _sends_as_told(self) -> Status:
+        """Set the congestion control of what is connected by now, also to data servers."""
+        try:
+            self._connections.set_congestion()
+        except UsageError as error:
+            return Status(Code.FAILURE, str(error))
+        return DONE
+
+    def _ended(self, answer: Answer, status: Any) -> None:
+        answer(DONE if status.ok else self._refused(status))
 
     # --- files -----------------------------------------------------------------------------------------
 
@@ -207,6 +233,7 @@ class XrootdStorage:
 
         def opened(status: Any, _found: Any, _hosts: Any) -> None:
             if status.ok:
+                self._sends_as_told()
                 answer(Handle(self._keep(self._files, OpenFile(file))))
                 return
             is_locked = status.code == meaning.ERROR_RESPONSE and status.errno == meaning.LOCKED
@@ -240,7 +267,7 @@ class XrootdStorage:
         if opened is None:
             return
         does, then = opened.file.read, _after(opened, answer)
-        opened.beside(lambda: self._start(does, then, _data, asked.offset, asked.size_bytes))
+        opened.beside(lambda: self._start(does, then, meaning.data, asked.offset, asked.size_bytes))
 
     def _write(self, asked: Asked, answer: Answer) -> None:
         opened, data = self._opened(asked, answer), bytes(asked.data)
@@ -299,6 +326,25 @@ class XrootdStorage:
         else:
             self._check(status, answer)
 
+    def _in_thread(
+        self, does: Callable[[], tuple[Any, Any]], answer: Answer, then: Callable[[Any], Any]
+    ) -> None:
+        """Do what waits for its answers, and answer then."""
+
+        def ask(callback: Done) -> None:
+            try:
+                status, found = does()
+            except Exception as error:
+                answer(_not_read(error))
+            else:
+                callback(status, found, None)
+
+        def begin(*, callback: Done) -> Any:
+            threading.Thread(target=ask, args=(callback,), daemon=True).start()
+            return _BEGUN
+
+        self._start(begin, answer, then)
+
     def _check(self, status: Any, answer: Answer) -> None:
         """Answer at once what the library does not even begin."""
         if not status.ok:
@@ -319,10 +365,6 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def _attributes(found: Any) -> Attributes:
-    return meaning.attributes(found.size, found.flags, found.modtime)
-
-
 def _not_read(error: Exception) -> Status:
     return Status(Code.FAILURE, f"what XRootD answers cannot be read: {error}")
 
@@ -331,16 +373,8 @@ def _not_taken(error: Exception) -> Status:
     return Status(Code.BAD_MESSAGE, f"XRootD's library does not take that: {error}")
 
 
-def _described(found: Any) -> Described:
-    return Described(_attributes(found))
-
-
 def _done(_found: Any) -> Status:
     return DONE
-
-
-def _data(found: bytes) -> Data | Status:
-    return Data(memoryview(found)) if found else Status(Code.EOF)
 
 
 def _stored(_data: bytes, _found: Any) -> Status:
@@ -355,7 +389,3 @@ def _after(opened: OpenFile, answer: Answer) -> Answer:
         opened.answered()
 
     return answered
-
-
-def _sum(found: bytes) -> Extended:
-    return Extended(found.rstrip(b"\0\n"))

@@ -68,7 +68,7 @@ class UploadBatch:
 
     def _certain_from(self, file: FileTransfer) -> int:
         """Return from where on what is stored stays, however its transfer ends."""
-        block_bytes = max(LARGEST_BLOCK, self._context.options.block_size_bytes or 0)
+        block_bytes = self._channel.block_bytes or LARGEST_BLOCK
         return certain_from(self._session.features, 0, file.size_bytes, block_bytes)
 
     def _open(self, file: FileTransfer) -> Store:

@@ -31,6 +31,7 @@ class UploadDataChannel:
     ) -> None:
         """`congestions`: by path; the control loop may change one at any time."""
         self.port = port
+        self.block_bytes = context.options.block_size_bytes  # None: what a stream sends in about 100 ms
         self.context = context
         self.congestions = congestions
         self.is_steered = context.streams.paths.lead_to(port.address[0])

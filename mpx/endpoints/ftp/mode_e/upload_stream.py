@@ -26,6 +26,7 @@ class UploadChannel(Protocol):
     """What a connection needs of the passive port that it belongs to (upload_channel.py)."""
 
     port: DataPort
+    block_bytes: int | None  # of each block; None: what a stream sends in about 100 ms
     context: CarrierContext
     congestions: Mapping[str, str | None]  # by path
     is_steered: bool
@@ -88,7 +89,7 @@ class UploadStream(Stream):
         self._first = first
         self._steer = channel.context.streams.paths.register(path, "source") if channel.is_steered else None
         self._steered_port = 0
-        self._block = BlockSize(channel.context.options.block_size_bytes)
+        self._block = BlockSize(channel.block_bytes)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
 
     def run(self) -> None:

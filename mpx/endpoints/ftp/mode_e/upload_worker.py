@@ -26,7 +26,7 @@ from mpx.endpoints.ftp.wire import command
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.session_worker import Lost
-from mpx.engine.stream import StreamTotals
+from mpx.engine.stream import FIRST_BLOCK, StreamTotals
 from mpx.errors import ConnectionLost, MpxError, NoSpace, SourceError, TransferTimeout, UsageError
 from mpx.location import Location
 from mpx.net import congestion_control
@@ -60,6 +60,7 @@ class UploadWorker(ModeEWorker):
         self._at_once = 0  # how many files of the batch are stored in the next attempt
         self._in_attempt: Sequence[FileTransfer] = ()  # that are being stored; none between two attempts
         self._was_open = False  # there was a session in this attempt
+        self._block_bytes = context.options.block_size_bytes  # None: as much as a stream sends in 100 ms
         self._interrupted: set[FileTransfer] = set()  # what of them has arrived is not known yet
         self._arrived_bytes = 0  # of the batch, when it had most: only more than that is progress
 
@@ -154,7 +155,7 @@ class UploadWorker(ModeEWorker):
             # Behind a refused file streams have taken what nobody stored.
             self._interrupted.update(self._in_attempt)
         self.retry.progressed()
-        self._in_attempt = ()
+        self._in_attempt, self._block_bytes = (), self.context.options.block_size_bytes
         self._at_once *= 2
         return True
 
@@ -265,6 +266,8 @@ class UploadWorker(ModeEWorker):
         files = [file for file in self._in_attempt if file in self._batch]
         arrived, is_less = _arrived(self._batch), len(files) < len(self._in_attempt)
         progressed = is_less or arrived > self._arrived_bytes
+        if not progressed:  # what is sent before a connection ends is to count, but for its first block
+            self._block_bytes = min(FIRST_BLOCK, self._block_bytes or FIRST_BLOCK)
         # What a marker claimed may be gone, and come again: only more than ever before is progress.
         self._arrived_bytes = arrived if is_less else max(self._arrived_bytes, arrived)
         return Lost(files if self._was_open else (), progressed)
@@ -309,6 +312,7 @@ class UploadWorker(ModeEWorker):
         if self._channel is None:
             port = passive_port(session, MARKERS, Direction.UP)
             self._channel = UploadDataChannel(port, self.context, self.congestions)
+            self._channel.block_bytes = self._block_bytes
         return session, self._channel
 
     def pause(self) -> None:

@@ -64,12 +64,14 @@ class BlockStore:
         """
         session = self._session
         session.send(*(transfer.store_command(session) for transfer, _ in contents))
+        self.is_owed = True
         for transfer, content in contents:
             self._put(transfer, 0, memoryview(content))
             self._send(transfer, memoryview(end_of_data(1).pack()))
         for number, (transfer, _) in enumerate(contents):
             if not session.final_reply(work_bytes=transfer.size_bytes).is_ok:
                 return number
+        self.is_owed = False
         return len(contents)
 
     def _put(self, transfer: PairedTransfer, offset: int, data: memoryview) -> None:

@@ -65,9 +65,8 @@ class PairWorker(SessionWorker):
         self._watch = PairWatch(context.options.timeout_s, context.options.connect_timeout_s)
         self._most_ahead = MOST_AHEAD if servers.mode_e else 1
         self._flows_s: float | None = None  # since when the present streams carry data
-        self._landed_bytes = self._before_bytes = (
-            0  # for the first time; until the session was opened or lost
-        )
+        self._landed_bytes = 0  # for the first time
+        self._before_bytes = 0  # ... until the session was opened or lost
         self._observer = StoredObserver(servers.destination, servers.destination_options)
 
     # --- for the carrier, from any thread ------------------------------------------------------------
@@ -123,8 +122,7 @@ class PairWorker(SessionWorker):
         progressed = self._landed_bytes > self._before_bytes
         self._before_bytes = self._landed_bytes
         self.ahead.goodput = 0.0
-        self._return(self._transfers, trusted=1)
-        self.drop()
+        self._drop_and_return()
         return Lost(files, progressed)
 
     def isolate(self) -> None:
@@ -152,6 +150,12 @@ class PairWorker(SessionWorker):
                 self._scheduler.give_back(file, each.start, each.end)
             else:
                 self.context.queue.put_again(file)
+
+    def _drop_and_return(self) -> None:
+        """Have others carry what is under way, once the receiver of this pair stores no more of it."""
+        transfers = self._transfers
+        self.drop()
+        self._return(transfers, trusted=1)
 
     # --- feeding -------------------------------------------------------------------------------------
 
@@ -243,8 +247,7 @@ class PairWorker(SessionWorker):
         arrived = max(transfer.marked.size, transfer.told_bytes if pair.are_kept else 0)
         # Servers of ours always tell of all; of others nothing may be known.
         if not file.is_streamed and arrived < transfer.size_bytes and (arrived or pair.are_kept):
-            self._return(self._transfers, trusted=1)
-            self.drop()  # there may be no other session
+            self._drop_and_return()  # there may be no other session
             if error := self._change_of(file):
                 self._scheduler.give_up(file, error)
             raise ConnectionLost(
@@ -332,8 +335,7 @@ class PairWorker(SessionWorker):
         transfer = pair.transfers[0]
         if self._is_late(pair):
             self._next_s, self._left_early = time.monotonic() + STANDS_BACK_S, self._left_early + 1
-            self._return(self._transfers, trusted=1)
-            self.drop()
+            self._drop_and_return()
             return
         if not self._servers.mode_e and self._watch.is_to_be_observed:
             self._observe(transfer)
@@ -371,10 +373,8 @@ class PairWorker(SessionWorker):
     def open_session(self) -> SessionPair:
         """See SessionWorker."""
         if self._pair is None:
-            sender, receiver = self._servers.open_sessions()
             self._pair = SessionPair(
-                sender,
-                receiver,
+                *self._servers.open_sessions(),
                 mode_e=self._servers.mode_e,
                 marked=self._marked,
                 congestion=self.context.streams.congestion_of(DEFAULT_PATH),

@@ -136,7 +136,7 @@ class SessionPair:
     def close(self) -> None:
         """Close both sessions: whatever is under way ends."""
         self.sender.close()
-        if self._mode_e and self.transfers and self.transfers[0].has_begun and not self.transfers[0].stored:
+        if self._mode_e and any(each.has_begun and not each.stored for each in self.transfers):
             await_end(self.receiver)
         self.receiver.close()
 

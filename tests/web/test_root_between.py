@@ -1,0 +1,109 @@
+"""Between two servers of XRootD: the destination reads from the source, or data pass through this host."""
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mpx_command import refused
+from sites import partials
+from web.servers.private_network import private_network, within
+from web.servers.root_server import RootServer, root_server
+from web.web_command import mpx_there
+
+import mpx as api
+from mpx.errors import Interrupted
+
+READS = "ofs.tpc ttl 60 60 xfr 9 pgm /usr/bin/xrdcp --server"
+FAILS = "ofs.tpc ttl 60 60 xfr 9 pgm /bin/false"
+LARGE_BYTES = 200_000_000  # some seconds, and at first nothing is told
+STRAIGHT = api.CopyOptions(third_party="only")
+Pair = tuple[RootServer, RootServer]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Pair]:
+    """The second one reads from the first; what the first reads with fails."""
+    if os.geteuid() != 0:
+        pytest.skip("a network of its own is made by root")
+    with tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True) as name:
+        root = Path(name)
+        root.chmod(0o755)  # the servers work as somebody else
+        with (
+            private_network() as namespace,
+            within(namespace),
+            root_server(root / "first", FAILS) as first,
+            root_server(root / "second", READS) as second,
+        ):
+            yield first, second
+
+
+@pytest.fixture
+def pair(running: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    monkeypatch.setenv("BEARER_TOKEN", "")
+    for server in running:
+        for path in server.folder.rglob("*"):
+            if path.is_file():
+                path.unlink()
+    return running
+
+
+def test_straight(pair: Pair) -> None:
+    source, destination = pair
+    sizes = {"tree/a": 3_000_001, "tree/below/b": 10, "tree/below/empty": 0}
+    for name, size in sizes.items():
+        path = source.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(size))
+    options = api.CopyOptions(third_party="only", recursive=True)
+    report = api.copy(f"{source.url}tree", f"{destination.url}tree", options)
+    assert (report.status, report.files.moved) == ("done", 3)
+    assert report.checksum["result"] == "verified"
+    for name in sizes:
+        assert (destination.folder / name).read_bytes() == (source.folder / name).read_bytes()
+    host = f"localhost:{destination.port}"
+    assert any(f"{host} reads them (pull)" in str(note) for note in report.notes)
+
+
+def test_a_file_that_is_missing(pair: Pair) -> None:
+    source, destination = pair
+    ended = mpx_there("copy", "--third-party", "only", f"{source.url}no", f"{destination.url}no")
+    refused(ended, 3, "no does not exist")
+
+
+def test_who_is_stopped_leaves_nothing(pair: Pair) -> None:
+    source, destination = pair
+    with (source.folder / "large").open("wb") as file:
+        file.truncate(LARGE_BYTES)
+    stop = threading.Event()
+
+    def ended(progress: api.Progress) -> None:
+        if partials(destination.folder):
+            stop.set()
+
+    with pytest.raises(Interrupted):
+        api.copy(f"{source.url}large", f"{destination.url}large", STRAIGHT, cancel=stop, on_progress=ended)
+    assert not [*partials(destination.folder), *destination.folder.glob("large*")]
+    assert api.copy(f"{source.url}large", f"{destination.url}large", STRAIGHT).status == "done"
+    assert (destination.folder / "large").stat().st_size == LARGE_BYTES
+
+
+@pytest.mark.long
+def test_only_straight_where_the_destination_cannot(pair: Pair) -> None:
+    destination, source = pair
+    (source.folder / "file").write_bytes(b"1")
+    ended = mpx_there("copy", "--third-party", "only", f"{source.url}file", f"{destination.url}file")
+    refused(ended, 2, "--third-party only is not possible here")
+
+
+def test_through_this_host_where_the_destination_cannot(pair: Pair) -> None:
+    destination, source = pair
+    content = os.urandom(100_000)
+    (source.folder / "file").write_bytes(content)
+    ends = f"{source.url}file", f"{destination.url}file"
+    report = api.copy(*ends)
+    assert (destination.folder / "file").read_bytes() == content
+    assert any("data pass through this host" in str(note) for note in report.notes)
+    assert report.checksum["result"] == "verified"

@@ -1,0 +1,70 @@
+"""A cluster of two data servers by XRootD's own protocol: what replaces a file replaces it everywhere."""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from free_ports import free_ports
+from install_peers import find_peer
+from web.servers.private_network import private_network, within
+from web.servers.root_server import RootServer, root_server
+from web.servers.site import LOOK_S, STARTED_WITHIN_S, ServerProcess
+from web.servers.xrootd import ACCOUNT, AS_ACCOUNT
+
+import mpx as api
+
+Cluster = tuple[RootServer, RootServer, RootServer]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Its head, which has no files, and two servers that have a file each by the same name."""
+    if os.geteuid() != 0:
+        pytest.skip("a network of its own is made by root")
+    monkeypatch.setenv("BEARER_TOKEN", "")
+    with contextlib.ExitStack() as held:
+        root = Path(
+            held.enter_context(tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True))
+        )
+        root.chmod(0o755)  # the servers work as somebody else
+        held.enter_context(within(held.enter_context(private_network())))
+        common = f"all.manager localhost:{free_ports(1)[0]}\ncms.delay startup 1 servers 1 lookup 1\n"
+        servers = []
+        for name, role in (("head", "manager"), ("one", "server"), ("two", "server")):
+            server = held.enter_context(root_server(root / name, f"{common}all.role {role}\n"))
+            words = [*AS_ACCOUNT, find_peer("cmsd"), "-I", "v4", "-c", str(server.state / "xrootd.cfg")]
+            manager = ServerProcess(words, server.state / "cmsd.log", folder=server.state)
+            manager.start(lambda: True)
+            held.callback(manager.stop)
+            servers.append(server)
+        head, one, two = servers
+        for server in (one, two):
+            (server.folder / "file").write_bytes(b"old")
+            subprocess.run(["chown", ACCOUNT, server.folder / "file"], check=True)
+        _wait_until_it_knows(head, (one, two))
+        yield head, one, two
+
+
+def _wait_until_it_knows(head: RootServer, servers: tuple[RootServer, RootServer]) -> None:
+    until_s = time.monotonic() + STARTED_WITHIN_S
+    words = ["xrdfs", f"localhost:{head.port}", "locate", "-r", "/file"]
+    while True:
+        said = subprocess.run(words, check=False, capture_output=True, text=True).stdout
+        if all(str(server.port) in said for server in servers):
+            return
+        assert time.monotonic() < until_s, f"the head knows: {said}"
+        time.sleep(LOOK_S)  # a head has no event for the servers that it has found
+
+
+def test_what_replaces_a_file_replaces_it_everywhere(cluster: Cluster, here: Path) -> None:
+    head, *servers = cluster
+    (here / "file").write_bytes(b"new one")
+    report = api.copy(str(here / "file"), f"{head.url}file")
+    assert report.status == "done"
+    found = [path.read_bytes() for server in servers for path in server.folder.iterdir()]
+    assert found == [b"new one"]
