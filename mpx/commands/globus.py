@@ -21,7 +21,7 @@ from mpx.endpoints.globus.credentials import (
 )
 from mpx.endpoints.globus.login import GlobusLogin, GlobusToken
 from mpx.endpoints.globus.refusals import meaning
-from mpx.endpoints.globus.service import check_installed, told
+from mpx.endpoints.globus.service import answered, check_installed
 from mpx.errors import AuthenticationError, MpxError, UsageError
 from mpx.location import parse_collection
 from mpx.text import shown
@@ -135,7 +135,7 @@ def _asked(question: Callable[[], Answer], what: str, hidden: list[str]) -> Answ
     from globus_sdk import GlobusError
 
     try:
-        return told(question, what)
+        return answered(question, what)
     except GlobusError as error:
         raise meaning(error, what, AuthenticationError, hidden) from None
 

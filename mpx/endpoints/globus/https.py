@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from mpx.endpoints.globus.refusals import LOG_IN, meaning
-from mpx.endpoints.globus.service import GlobusService, told
+from mpx.endpoints.globus.service import GlobusService, answered
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.bearer_tokens import BearerToken
 from mpx.endpoints.web.connection import WebRequest
@@ -54,7 +54,9 @@ class CollectionWebAccess(WebAccess):
         credentials = self._service.credentials
         what = f"get a token for the HTTPS of {self._collection}"
         try:
-            header = told(lambda: credentials.authorizer(self._collection).get_authorization_header(), what)
+            header = answered(
+                lambda: credentials.authorizer(self._collection).get_authorization_header(), what
+            )
             return BearerToken(str(header).partition(" ")[2], _SOURCE)
         except GlobusError as error:
             raise meaning(error, what, MpxError, credentials.secrets()) from None

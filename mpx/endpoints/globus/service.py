@@ -34,7 +34,7 @@ def document(answer: Any) -> Mapping[str, Any]:
     return data
 
 
-def told(question: Callable[[], Answer], what: str) -> Answer:
+def answered(question: Callable[[], Answer], what: str) -> Answer:
     """Return what a question returns; ConnectionLost where the SDK cannot read an answer."""
     try:
         return question()
@@ -107,8 +107,8 @@ class GlobusService:
 
         while True:
             try:
-                client = told(self._client, what)
-                answer = told(partial(question, client), what)
+                client = answered(self._client, what)
+                answer = answered(partial(question, client), what)
             except GlobusAPIError as error:
                 if (scopes := required_scopes(error)) and self.credentials.consents(scopes):
                     self.close()  # as the others have what was not enough
