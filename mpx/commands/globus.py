@@ -21,7 +21,7 @@ from mpx.endpoints.globus.credentials import (
 )
 from mpx.endpoints.globus.login import GlobusLogin, GlobusToken
 from mpx.endpoints.globus.refusals import meaning
-from mpx.endpoints.globus.service import check_installed
+from mpx.endpoints.globus.service import answered, check_installed
 from mpx.errors import AuthenticationError, MpxError, UsageError
 from mpx.location import parse_collection
 from mpx.text import shown
@@ -30,7 +30,7 @@ REGISTER = (
     "name the client id of a native app, which you register at app.globus.org/settings/developers: "
     "--client-id ID, or GLOBUS_CLIENT_ID"
 )
-_MOST_CODE = 4096  # characters
+_MOST_CODE = 4096  # bytes
 Answer = TypeVar("Answer")
 
 
@@ -110,9 +110,12 @@ def _log_in(client_id: str, scopes: list[str], *, again: bool, **session: Any) -
         prompt="login" if again else MISSING,
     )
     click.echo(f"Open this URL in a browser, log in, and give the code that it shows:\n{url}", err=True)
-    is_typed = sys.stdin is not None and sys.stdin.isatty()
-    typed = click.prompt("code", err=True) if is_typed else sys.stdin.read(_MOST_CODE)
-    code = str(typed).strip()
+    if sys.stdin is not None and sys.stdin.isatty():
+        typed = str(click.prompt("code", err=True))
+    else:
+        line = sys.stdin.buffer.readline(_MOST_CODE) if sys.stdin is not None else b""
+        typed = line.decode("utf-8", "replace")
+    code = typed.strip()
     if not code:
         raise UsageError("no code was given; run mpx globus login again")
     answer = _asked(lambda: client.oauth2_exchange_code_for_tokens(code), "log in", [code])
@@ -132,7 +135,7 @@ def _asked(question: Callable[[], Answer], what: str, hidden: list[str]) -> Answ
     from globus_sdk import GlobusError
 
     try:
-        return question()
+        return answered(question, what)
     except GlobusError as error:
         raise meaning(error, what, AuthenticationError, hidden) from None
 

@@ -98,14 +98,18 @@ def test_a_token_goes_where_it_is_for(here: Path) -> None:
         assert not any(secret in each for each in heard)
 
 
-def test_a_token_that_would_be_shown_to_another_server(here: Path) -> None:
+@pytest.mark.parametrize(
+    "other",
+    ["davs://web.example.org/to", "srm://srm.example.org/to", "roots://other.example.org//to"],
+)
+def test_a_token_that_would_be_shown_to_another_server(here: Path, other: str) -> None:
     """By XRootD's own protocol it comes by the environment, where gfal2 takes it for any server."""
     (here / "token").write_text("a.token.of.root")
     (here / "token").chmod(0o600)
     tokens = BearerTokens([f"root.example.org={here}/token"], environment={})
-    urls = ("davs://web.example.org/to", "root://root.example.org//file")
+    urls = (other, "root://root.example.org//file")
     places = [through_gfal(parse_location(url)) for url in urls]
-    with pytest.raises(api.UsageError, match="would show web"):
+    with pytest.raises(api.UsageError, match="gfal2 would show"):
         GfalProcess(places, GfalOptions(XrootdOptions(1.0, 1.0)), tokens)
     assert isinstance(tokens.for_host("root.example.org", 1094), BearerToken)
 

@@ -77,7 +77,7 @@ def test_a_login_that_was_taken_back(service: Collections) -> None:
 def test_what_was_consented_to_stays(service: Collections) -> None:
     assert log_in(service, "--client-id", CLIENT_ID, "--https", ONE).code == 0
     assert log_in(service, "--data-access", OTHER).code == 0
-    assert DATA_ACCESS in service.fake.consented and f"{ONE}/https" in service.fake.consented
+    assert f"[*{DATA_ACCESS}]" in service.fake.consented and f"{ONE}/https" in service.fake.consented
     kept = json.loads(state(service).read_text())
     assert set(kept["tokens"]) == {"transfer.api.globus.org", ONE} and kept["data_access"] == [OTHER]
 

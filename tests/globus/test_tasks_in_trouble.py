@@ -236,14 +236,16 @@ def test_a_token_that_expires(collections: Collections) -> None:
     assert ended.code == 0 and is_there(collections), ended.err
 
 
-def test_a_client_consents_for_itself(collections: Collections) -> None:
+@pytest.mark.parametrize("form", ["{}", "urn:globus:auth:scope:transfer.api.globus.org:all[*{}]"])
+def test_a_client_consents_for_itself(collections: Collections, form: str) -> None:
     scope = "https://auth.globus.org/scopes/22222222-2222-4222-8222-222222222222/data_access"
-    consent = error(403, "ConsentRequired", "Missing required data_access consent", required_scopes=[scope])
+    asked_for = [form.format(scope)]
+    consent = error(403, "ConsentRequired", "Missing required data_access consent", required_scopes=asked_for)
     collections.fake.lie("/stat", consent)
     ended = copy_x(collections)
     assert ended.code == 0, ended.err
     asked = [each.body["scope"] for each in collections.fake.asked if each.path == "/v2/oauth2/token"]
-    assert asked[-1].endswith(f"[{scope}]")
+    assert asked[-1] == f"urn:globus:auth:scope:transfer.api.globus.org:all[*{scope}]"
 
 
 def test_a_service_that_does_not_answer(collections: Collections) -> None:

@@ -90,6 +90,8 @@ def test_orders_pass_as_they_are() -> None:
         (errno.EPROTONOSUPPORT, "Protocol not supported or path/url invalid", Trouble.NO_PLUGIN),
         (256, "HTTP 507 : Insufficient Storage", Trouble.FULL),
         (-1, "", Trouble.OTHER),
+        (errno.ENOENT, "Unable to locate /quota/x; No such file", Trouble.MISSING),
+        (errno.EACCES, "Unable to open /certificates/401/x; Permission denied", Trouble.DENIED),
     ],
 )
 def test_what_failures_mean(code: int, message: str, expected: Trouble) -> None:

@@ -55,6 +55,7 @@ _BY_CODE = {
     ),
     **dict.fromkeys((errno.EBADE, errno.EBADR, errno.ENETRESET), Trouble.LOGIN),  # of TLS
 }
+_WITH_NAMES = re.compile(r"\S*/\S*")  # names of files, and URLs: of no error, whatever they are made of
 _NO_CREDENTIAL = re.compile(r"could not open the user certificate", re.IGNORECASE)
 _LOGIN = re.compile(
     r"authenticat|\b(530|535|401)\b|credential|certificate|handshake|proxy (has )?expired|"
@@ -75,6 +76,7 @@ _UNREACHED = re.compile(
 
 def trouble(code: int, message: str) -> Trouble:
     """Return what a failure was."""
+    message = _WITH_NAMES.sub(" ", message)
     if _DAMAGED.search(message):
         return Trouble.DAMAGED
     if _FULL.search(message):

@@ -95,17 +95,23 @@ def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dic
     The first comes by the environment, where gfal2 takes it for any server. Raises as BearerTokens.check,
     and UsageError where it would be shown to a server that it is not for.
     """
-    of_root, by_server, without = "", dict[str, str](), list[Location]()
+    of_roots, by_server, without = set[str](), dict[str, str](), list[Location]()
     for each in servers:
         server = server_of(each)
         scheme = server.partition(":")[0]
         token = tokens.check(each.host, each.port, time.time()) if scheme in _TAKE_TOKENS else None
         if scheme in ROOT_PORTS:
-            of_root = of_root or (token.secret if token else "")
+            of_roots.add(token.secret if token else "")
         elif token:
             by_server[server] = token.secret
-        elif scheme in WEB_PORTS:
+        elif scheme in (*WEB_PORTS, "srm"):  # which names servers of the web that have the data
             without.append(each)
+    if len(of_roots) > 1:
+        raise UsageError(
+            "gfal2 would show one of the two servers the token of the other; "
+            "copy to this host first, and from here by another command"
+        )
+    of_root = next(iter(of_roots), "")
     if of_root and without:
         raise UsageError(
             f"gfal2 would show {without[0].authority} the token of the other server, as it has none; "

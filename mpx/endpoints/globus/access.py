@@ -35,6 +35,7 @@ class GlobusAccess:
         self._keeps_times = True  # as far as it has shown
         self._changes = 0
         self._settled: dict[str, FileInfo] = {}
+        self._deletes: dict[str, str] = {}  # submissions of tasks that may still remove what has these names
 
     def about(self, kind: type[MpxError], stop: Callable[[], bool]) -> Mapping[str, Any]:
         """Return what the service tells of the collection, asked once."""
@@ -100,6 +101,19 @@ class GlobusAccess:
         """Return what was found of a file, once."""
         with self._lock:
             return self._settled.pop(name, None)
+
+    def begun_delete(self, name: str) -> str | None:
+        """Return the submission of a task that removes a file, where its end was not seen."""
+        with self._lock:
+            return self._deletes.get(name)
+
+    def note_delete(self, name: str, submission: str | None) -> None:
+        """Take note of a task that is to remove a file; None: it has ended."""
+        with self._lock:
+            if submission is None:
+                self._deletes.pop(name, None)
+            else:
+                self._deletes[name] = submission
 
     def close(self) -> None:
         """See SharedConnections."""

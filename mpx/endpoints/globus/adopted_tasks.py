@@ -49,6 +49,12 @@ class AdoptedTasks:
                 self._tasks.book.ended(begun.submission)
                 continue
             known = begun if begun.task_id else self._tasks.book.started(begun.submission, state.task_id)
+            if known.how != self._tasks.how:
+                self._tasks.end(known, retry)
+                self._tasks.book.ended(begun.submission)
+                text = f"Globus task {state.task_id} of an earlier run, with other options, was cancelled"
+                self._note(text, Severity.NOTICE)
+                continue
             self._by_item.update(dict.fromkeys(begun.items, known))
             text = f"Globus task {state.task_id} of an earlier run still runs, and is waited for"
             self._note(text, Severity.NOTICE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mpx.endpoints.globus import login as kept_login
 from mpx.endpoints.globus.login import GlobusLogin, GlobusToken
-from mpx.endpoints.globus.refusals import LOG_IN
+from mpx.endpoints.globus.refusals import LOG_IN, data_access_in
 from mpx.errors import AuthenticationError, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ def data_access_scope(collection: str) -> str:
 
 def transfer_scope(data_access: Sequence[str]) -> str:
     """Return the scope of the service, with scopes that it may use data by."""
-    return f"{TRANSFER_SCOPE}[{' '.join(data_access)}]" if data_access else TRANSFER_SCOPE
+    # Optional (*), as only so collections are consented to one by one.
+    return (
+        f"{TRANSFER_SCOPE}[{' '.join(f'*{scope}' for scope in data_access)}]"
+        if data_access
+        else TRANSFER_SCOPE
+    )
 
 
 class GlobusCredentials(Protocol):
@@ -167,7 +172,8 @@ class ClientOfUser:
     def consents(self, scopes: Sequence[str]) -> bool:
         """See GlobusCredentials. A client consents for itself, once to each."""
         with self._lock:
-            new = [scope for scope in scopes if scope not in self._data_access]
+            found = [one for scope in scopes for one in data_access_in(scope)]
+            new = [scope for scope in dict.fromkeys(found) if scope not in self._data_access]
             self._data_access += new
             if new:
                 self._authorizers.pop(TRANSFER, None)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from mpx.endpoints.globus.refusals import LOG_IN, meaning
-from mpx.endpoints.globus.service import GlobusService
+from mpx.endpoints.globus.service import GlobusService, answered
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.bearer_tokens import BearerToken
 from mpx.endpoints.web.connection import WebRequest
@@ -52,11 +52,13 @@ class CollectionWebAccess(WebAccess):
         from globus_sdk import GlobusError
 
         credentials = self._service.credentials
+        what = f"get a token for the HTTPS of {self._collection}"
         try:
-            header = credentials.authorizer(self._collection).get_authorization_header()
+            header = answered(
+                lambda: credentials.authorizer(self._collection).get_authorization_header(), what
+            )
             return BearerToken(str(header).partition(" ")[2], _SOURCE)
         except GlobusError as error:
-            what = f"get a token for the HTTPS of {self._collection}"
             raise meaning(error, what, MpxError, credentials.secrets()) from None
 
     def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:

@@ -124,14 +124,19 @@ class GlobusListing:
         self, folder: str, first_page: Callable[[str], list[Mapping[str, Any]]] | None = None
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield what the service tells of the entries of a folder; raises _NoFolder."""
-        offset = 0
+        offset, before = 0, None
         while True:
             page = first_page(folder) if first_page and not offset else self._page(folder, offset)
+            if page and page[0] == before:
+                raise ConnectionLost(
+                    f"Globus lists the same entries of {self._shown(folder)} again and again"
+                )
+            before = page[0] if page else None
             for told in page:
                 name = told.get("name")
-                if not isinstance(name, str) or not name or name in (".", "..") or "/" in name:
+                if not _is_name(name):
                     raise ConnectionLost(f"Globus lists an entry of {self._shown(folder)} without a name")
-                yield name, told
+                yield str(name), told
             if len(page) < PAGE:
                 return
             offset += len(page)
@@ -164,6 +169,17 @@ class GlobusListing:
 
     def _shown(self, name: str) -> str:
         return f"globus://{self._access.collection}{name}"
+
+
+def _is_name(name: object) -> bool:
+    """Tell whether that can be the name of an entry, which half of a surrogate pair is not."""
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name:
+        return False
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _NoFolder(MpxError):

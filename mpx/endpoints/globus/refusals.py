@@ -120,13 +120,18 @@ def required_scopes(error: "GlobusAPIError") -> list[str]:
     return list(consent.required_scopes) if consent else []
 
 
+def data_access_in(scope: str) -> list[str]:
+    """Return the scopes for the data of collections in a scope that is asked for: itself, or in brackets."""
+    return [found[0] for found in _OF_COLLECTION.finditer(scope) if found[2] == "data_access"]
+
+
 def how_to_log_in(error: "GlobusAPIError") -> str:
     """Return the command that mends a missing consent, or a session that is not what a collection wants."""
     words: list[str] = []
     for scope in required_scopes(error):
-        if found := _OF_COLLECTION.search(scope):
-            option = "--data-access" if found[2] == "data_access" else "--https"
-            words += [option, found[1]]
+        if of_collections := list(_OF_COLLECTION.finditer(scope)):
+            for found in of_collections:
+                words += ["--data-access" if found[2] == "data_access" else "--https", found[1]]
         elif _SENDABLE.fullmatch(scope):
             words += ["--scope", f"'{scope}'"]
     session = error.info.authorization_parameters

@@ -3,6 +3,7 @@
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpx.endpoints.globus.credentials import TRANSFER, GlobusCredentials, find_credentials
@@ -31,6 +32,14 @@ def document(answer: Any) -> Mapping[str, Any]:
     if not isinstance(data, dict):
         raise ConnectionLost("Globus, or a proxy before it, answers with something else than JSON")
     return data
+
+
+def answered(question: Callable[[], Answer], what: str) -> Answer:
+    """Return what a question returns; ConnectionLost where the SDK cannot read an answer."""
+    try:
+        return question()
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ConnectionLost(f"cannot {what}: Globus answers nonsense ({type(error).__name__})") from None
 
 
 class GlobusService:
@@ -98,8 +107,8 @@ class GlobusService:
 
         while True:
             try:
-                client = self._client()
-                answer = self._told(client, question, what)
+                client = answered(self._client, what)
+                answer = answered(partial(question, client), what)
             except GlobusAPIError as error:
                 if (scopes := required_scopes(error)) and self.credentials.consents(scopes):
                     self.close()  # as the others have what was not enough
@@ -110,14 +119,6 @@ class GlobusService:
             with self._lock:
                 self._idle.append(client)
             return answer
-
-    @staticmethod
-    def _told(client: "TransferClient", question: Callable[["TransferClient"], Answer], what: str) -> Answer:
-        """Return an answer; ConnectionLost for one that cannot be read."""
-        try:
-            return question(client)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConnectionLost(f"cannot {what}: Globus answers nonsense ({type(error).__name__})") from None
 
     def _client(self) -> "TransferClient":
         """Return one that nobody uses; it tries nothing twice, but for a token that has expired."""

@@ -1,7 +1,8 @@
 """The tasks that a copy has begun at the service, kept on disk so that the next run goes on with them.
 
     KEY.tasks in the state folder: {"mpx": 1, "tasks": [{"submission": "...", "task": "..." or null,
-                                    "items": [[source, name, size, modified], ...]}, ...]}
+                                    "items": [[source, name, size, modified], ...],
+                                    "how": "..."}, ...]}
 
 KEY is that of the journal, whose lock keeps others away. A task is noted before it is submitted, so that one
 whose answer was lost is found by its label, and removed once it has ended.
@@ -36,6 +37,7 @@ class BegunTask:
     submission: str
     task_id: str  # empty: not known
     items: frozenset[Item] = field(repr=False)
+    how: str = ""  # it copies them: see GlobusTasks.how
 
 
 class TaskBook:
@@ -51,9 +53,9 @@ class TaskBook:
         with self._lock:
             return list(self._begun.values())
 
-    def begin(self, submission: str, files: Sequence[FileTransfer]) -> BegunTask:
+    def begin(self, submission: str, files: Sequence[FileTransfer], how: str) -> BegunTask:
         """Note a task that is about to be submitted."""
-        return self._put(BegunTask(submission, "", frozenset(map(item_of, files))))
+        return self._put(BegunTask(submission, "", frozenset(map(item_of, files)), how))
 
     def started(self, submission: str, task_id: str) -> BegunTask:
         """Note under which id a task runs."""
@@ -93,6 +95,7 @@ class TaskBook:
                 "submission": each.submission,
                 "task": each.task_id or None,
                 "items": sorted(each.items, key=str),
+                "how": each.how,
             }
             for each in self._begun.values()
         ]
@@ -119,4 +122,4 @@ def _task(kept: Any) -> BegunTask:
         (str(source), str(final), int(size), None if modified is None else float(modified))
         for source, final, size, modified in kept["items"]
     )
-    return BegunTask(str(kept["submission"]), str(kept["task"] or ""), items)
+    return BegunTask(str(kept["submission"]), str(kept["task"] or ""), items, str(kept["how"]))

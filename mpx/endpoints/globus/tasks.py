@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mpx.choices import NEVER, NONE
 from mpx.endpoints.globus.service import GlobusService, document
 from mpx.endpoints.globus.task_book import BegunTask, TaskBook
-from mpx.endpoints.globus.task_state import TaskState, state_of
+from mpx.endpoints.globus.task_state import TaskState, state_of, wait_s
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry
 from mpx.engine.stop import Failure
-from mpx.errors import ConnectionLost, MpxError, TransferTimeout
+from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout
 from mpx.options import CopyOptions
 from mpx.text import shown
 
@@ -23,6 +23,7 @@ CANCEL_S = 10.0  # that the service has to cancel a task, when nobody waits for 
 _EVENTS = 10  # the last, that are looked at where there are new faults
 _MOST_LISTED = 1000  # tasks of a user that are looked through; 100 wait at most
 _MOST_SHOWN = 200  # characters of an event
+_MOST_PAGES = 1000  # of the files of a task, which has 2000 at most
 _NEVER_REPLACES, _BY_CONTENT = 0, 3  # levels of synchronisation: what has come meanwhile is kept; or compared
 Answer = TypeVar("Answer")
 
@@ -43,23 +44,39 @@ class GlobusTasks:
         """Whether the service compares what it has copied, by a checksum that collections choose."""
         return self.options.checksum != NONE
 
+    @property
+    def replaces(self) -> bool:
+        """Whether what is at the destination by now is replaced."""
+        return self.options.overwrite != NEVER
+
+    @property
+    def how(self) -> str:
+        """What has to be the same for a task of an earlier run to do what this one is asked for."""
+        kept = self.options.overwrite, self.verifies, self.options.encrypt
+        return "overwrite {}, verify {}, encrypt {}".format(*kept)
+
     def prepare(self, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
         """Return what is to be submitted for files; it is noted, as it may run before that is known."""
         what = f"submit a task for {self.source} to {self.destination}"
         submission = self._ask(lambda client: _id(document(client.get_submission_id()), "value"), what, retry)
-        return self.book.begin(submission, files)
+        return self.book.begin(submission, files, self.how)
 
     def submit(self, begun: BegunTask, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
         """Have files copied by one task."""
         what, submission = f"submit a task for {self.source} to {self.destination}", begun.submission
 
+        asked = 0
+
         def submit(client: "TransferClient") -> str:
+            nonlocal asked
+            asked += 1
             return _id(document(client.submit_transfer(self._data(submission, files))), "task_id")
 
         try:
             task_id = self._ask(submit, what, retry)
         except MpxError as error:
-            if not error.may_retry:  # else it may run, and the next run finds it
+            # Else it may run, by an answer that was lost or that nobody waits for, and the next run finds it.
+            if not error.may_retry and asked == 1 and not isinstance(error, Interrupted):
                 self.book.ended(submission)
             raise
         return self.book.started(submission, task_id)
@@ -130,6 +147,7 @@ class GlobusTasks:
     def _pages(self, method: str, task_id: str, retry: Retry) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = []
         given: dict[str, str] = {}
+        markers = set[str]()
 
         def look(client: "TransferClient") -> Mapping[str, Any]:
             return document(getattr(client, method)(task_id, **given))
@@ -140,7 +158,21 @@ class GlobusTasks:
             marker = told.get("next_marker")
             if not isinstance(marker, str) or not marker:
                 return found
+            if marker in markers or len(markers) >= _MOST_PAGES:
+                raise ConnectionLost(f"Globus tells of the files of the task {task_id} without an end")
+            markers.add(marker)
             given = {"marker": marker}
+
+    def end(self, begun: BegunTask, retry: Retry) -> None:
+        """Cancel a task of an earlier run, and wait until it writes nothing any more; raises MpxError."""
+        what, began_s = f"cancel the task {begun.task_id}", time.monotonic()
+        self._ask(lambda client: client.cancel_task(begun.task_id), what, retry)
+        while self.state(begun.task_id, retry).is_active:
+            elapsed_s = time.monotonic() - began_s
+            if elapsed_s > self.options.timeout_s:
+                raise TransferTimeout(f"Globus task {begun.task_id} was cancelled, and does not end")
+            if self.failure.cancel.wait(wait_s(elapsed_s)):
+                raise Interrupted
 
     def cancel(self, begun: BegunTask) -> str:
         """Cancel a task, with little patience; raises what keeps it from that.

@@ -23,6 +23,7 @@ from mpx.errors import (
     DestinationError,
     IntegrityError,
     Interrupted,
+    IsThere,
     MpxError,
     SourceError,
     TransferTimeout,
@@ -133,7 +134,8 @@ class GlobusWorker(SessionWorker):
         self._tasks.book.ended(begun.submission)
         self.context.supervisor.note(state.summary())
         if state.is_done:
-            self._settle(mine, self._tasks.skipped(begun.task_id, self.retry) if state.skipped else {})
+            skipped = self._tasks.skipped(begun.task_id, self.retry) if state.skipped else {}
+            self._settle(self._replaced(begun, state, mine, skipped), skipped)
             return
         copied = self._tasks.copied(begun.task_id, self.retry)
         self._settle([file for file in mine if file.final in copied], {})
@@ -151,7 +153,7 @@ class GlobusWorker(SessionWorker):
         """Wait until a task has ended; where that is in vain, it is cancelled, and why that is returned."""
         watch = TaskWatch(self.context.options.timeout_s)
         most_bytes, told_bytes = sum(file.size_bytes or file.listed_bytes or 0 for file in files), 0
-        began_s, in_vain = time.monotonic(), None
+        began_s, in_vain, cancelled_s = time.monotonic(), None, 0.0
         while True:
             state = self._look(begun)
             now_s = time.monotonic()
@@ -170,6 +172,9 @@ class GlobusWorker(SessionWorker):
                 return state, in_vain
             if in_vain is None and (in_vain := watch.why_in_vain(now_s, state)):
                 self._end(begun, in_vain)
+                cancelled_s = now_s
+            if in_vain and now_s - cancelled_s > self.context.options.timeout_s:
+                raise in_vain  # it does not end either
             if self.context.failure.cancel.wait(wait_s(now_s - began_s)):
                 raise Interrupted
 
@@ -224,11 +229,23 @@ class GlobusWorker(SessionWorker):
                 Severity.NOTICE,
             )
             return
-        self._tasks.book.ended(begun.submission)
-        if task_id:
+        if task_id:  # else it may begin yet, and the next run looks for it
+            self._tasks.book.ended(begun.submission)
             note(f"Globus task {task_id} was cancelled, as the copy ended", Severity.NOTICE)
 
     # --- what has become of files ----------------------------------------------------------------------
+
+    def _replaced(
+        self, begun: BegunTask, state: TaskState, files: list[FileTransfer], skipped: Mapping[str, str]
+    ) -> list[FileTransfer]:
+        """Return the files but those that were left out, as others have taken their names meanwhile."""
+        if self._tasks.replaces or not state.files_same:
+            return files
+        copied = self._tasks.copied(begun.task_id, self.retry)
+        left_out = {file for file in files if file.final not in copied and file.source not in skipped}
+        for file in left_out:
+            self._scheduler.give_up(file, IsThere(file.final))
+        return [file for file in files if file not in left_out]
 
     def _settle(self, files: Sequence[FileTransfer], skipped: Mapping[str, str]) -> None:
         """Have those that have arrived committed, and give those up that have not."""

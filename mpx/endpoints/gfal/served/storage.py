@@ -148,7 +148,8 @@ class GfalStorage:
         try:
             self._context.rename(old, new)
         except gfal2.GError as error:
-            if trouble(error.code, str(error.message)) is not Trouble.THERE:
+            replaces = asked.extension == wire.POSIX_RENAME
+            if not replaces or trouble(error.code, str(error.message)) is not Trouble.THERE:
                 raise
             self._context.unlink(new)  # SRM replaces nothing
             self._context.rename(old, new)
