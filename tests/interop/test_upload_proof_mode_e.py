@@ -68,7 +68,7 @@ def test_blocks_that_are_lost_every_time(
     with StoringServer({"STOR": store}, mode_e=True, checksums=True) as server:
         with pytest.raises(ConnectionLost):
             upload(server, source, streams=1)
-        assert 3 <= stores(server) <= 4
+        assert 3 <= stores(server) <= 5  # and once more with small blocks, of which more may count
 
 
 class Losing(StoringDialogue):

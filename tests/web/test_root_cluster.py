@@ -33,7 +33,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         )
         root.chmod(0o755)  # the servers work as somebody else
         held.enter_context(within(held.enter_context(private_network())))
-        common = f"all.manager localhost:{free_ports(1)[0]}\ncms.delay startup 1 servers 1 lookup 1\n"
+        common = f"all.manager localhost:{free_ports(1)[0]}\ncms.delay startup 1 servers 1 lookup 1\ncms.space min 1m 2m\n"
         servers = []
         for name, role in (("head", "manager"), ("one", "server"), ("two", "server")):
             server = held.enter_context(root_server(root / name, f"{common}all.role {role}\n"))

@@ -21,7 +21,7 @@ _PROBE = "of the cluster"
 def xrootd_cluster(root: Path) -> Iterator[tuple[XrootdSite, XrootdSite]]:
     """Head and data server, with a network of their own, while in the `with` block."""
     meet = free_ports(1)[0]
-    common = f"all.manager localhost:{meet}\ncms.delay startup 1 servers 1 lookup 1\nhttp.desthttps yes\n"
+    common = f"all.manager localhost:{meet}\ncms.delay startup 1 servers 1 lookup 1\ncms.space min 1m 2m\nhttp.desthttps yes\n"
     folders = [root / name for name in ("head", "data")]
     for folder in folders:
         folder.mkdir()
