@@ -195,7 +195,7 @@ class Scan(threading.Thread):
         ):
             if task.error:
                 self._fail(task, task.error)
-            elif task.skip:
+            elif task.skip and not self._is_in_doubt(task):
                 self._tidy(task)
                 self._report.skip(task.source, task.skip, task.info.known_bytes)
             elif task.info.kind is Kind.LINK:
@@ -222,6 +222,15 @@ class Scan(threading.Thread):
         """Tell whether the destination may take the name of a file for that of another."""
         is_file = task.info.kind is Kind.FILE and is_open(task)
         return is_file and task.is_folded and not self._folded_names.keeps_apart(task.target)
+
+    def _is_in_doubt(self, task: Task) -> bool:
+        """Tell whether what has the name of a file is what an earlier run has left of it, whole or not.
+
+        Where the destination stores under final names, that has the right size and time before it is whole.
+        """
+        known = self._journal.unfinished.get(task.target)
+        is_file = task.info.kind is Kind.FILE and known is not None and known.partial == task.target
+        return is_file and self._ends.destination.capabilities.stores_anew
 
     def _tidy(self, task: Task) -> None:
         """Remove what an earlier run left at a server that was killed just after a rename."""

@@ -80,6 +80,18 @@ def test_names_that_gfal2_cuts_off(nginx: Site) -> None:
     refused(mpx_there("list", "--via", "gfal2", nginx.url), 3, "cannot list", "cuts off the name %C3%A9")
 
 
+def test_a_blank_at_the_end_of_a_name_leaves_no_file_out(here: Path, server: Site) -> None:
+    """GridFTP servers list it, and gfal2 cuts it off: then two files have one name."""
+    server.write("tree/x", b"one")
+    server.write("tree/x ", b"other")
+    server.hand_over()
+    ended = mpx_there("copy", "-r", "--via", "gfal2", server.url_of("tree"), here / "tree")
+    if ended.code:
+        assert "twice" in ended.err or "blank" in ended.err
+    else:
+        assert (here / "tree/x ").read_bytes() == b"other"
+
+
 def test_a_folder_is_replaced_by_no_file(here: Path, server: Site, via: Via) -> None:
     """As some web servers would, with all that is in it."""
     make(here / "file", 10)

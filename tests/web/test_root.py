@@ -114,6 +114,12 @@ def test_names_that_are_no_utf_8(here: Path, root_site: Site) -> None:
     refused(mpx_there("copy", here / os.fsdecode(b"bad \xff"), root_site.url_of("")), 2, "no UTF-8")
 
 
+def test_names_of_several_lines_are_refused(here: Path, root_site: Site) -> None:
+    """As their whole folder could not be listed any more."""
+    make(here / "several\nlines")
+    refused(mpx_there("copy", here / "several\nlines", root_site.url_of("")), 2, "the end of a line")
+
+
 def test_the_library_is_missing(here: Path, root_site: Site) -> None:
     (here / "XRootD").mkdir()
     (here / "XRootD/__init__.py").write_text("raise ImportError('not here')\n")

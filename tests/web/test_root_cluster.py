@@ -15,6 +15,7 @@ from web.servers.private_network import private_network, within
 from web.servers.root_server import RootServer, root_server
 from web.servers.site import LOOK_S, STARTED_WITHIN_S, ServerProcess
 from web.servers.xrootd import ACCOUNT, AS_ACCOUNT
+from web.servers.xrootd_cluster import QUICK_AND_FULL
 
 import mpx as api
 
@@ -33,7 +34,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         )
         root.chmod(0o755)  # the servers work as somebody else
         held.enter_context(within(held.enter_context(private_network())))
-        common = f"all.manager localhost:{free_ports(1)[0]}\ncms.delay startup 1 servers 1 lookup 1\ncms.space min 1m 2m\n"
+        common = f"all.manager localhost:{free_ports(1)[0]}\n{QUICK_AND_FULL}"
         servers = []
         for name, role in (("head", "manager"), ("one", "server"), ("two", "server")):
             server = held.enter_context(root_server(root / name, f"{common}all.role {role}\n"))

@@ -36,6 +36,12 @@ class GfalEndpoint(ProgramEndpoint):
     def check_name(self, name: str) -> None:
         """See Endpoint."""
         super().check_name(name)
+        is_grid = self.location.scheme.endswith(("gsiftp", "srm"))
+        if is_grid and any(part.endswith(" ") for part in name.split("/")):
+            raise UsageError(
+                f"the name {quoted(name)} has a blank at its end, or a folder of it has, which gfal2 takes "
+                "for no part of it; use a name without it, or another way (without --via gfal2)"
+            )
         if self.location.scheme.endswith("gsiftp"):
             return
         before, _, after = name.partition(SERVICE)  # of SRM

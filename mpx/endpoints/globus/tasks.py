@@ -85,6 +85,8 @@ class GlobusTasks:
         from globus_sdk import MISSING, TransferData
 
         level = {"always": MISSING, NEVER: _NEVER_REPLACES}.get(self.options.overwrite, _BY_CONTENT)
+        if level == _NEVER_REPLACES and any(file.was_begun for file in files):
+            level = _BY_CONTENT  # what is there is what an earlier run has left, of all files of the task
         data = TransferData(
             self.source,
             self.destination,

@@ -121,6 +121,13 @@ class GlobusWorker(SessionWorker):
         return files
 
     def _carry(self, files: list[FileTransfer]) -> None:
+        if not self._tasks.replaces and (left := [file for file in files if file.was_begun]):
+            for (
+                file
+            ) in files:  # those of an earlier run, of which something is there, have tasks of their own
+                if not file.was_begun:
+                    self.context.queue.put_again(file)
+            files = left
         adopted, mine, others = self._adopted.first_of(files, self.retry)
         for file in reversed(others):
             self.context.queue.put_again(file)
@@ -242,7 +249,11 @@ class GlobusWorker(SessionWorker):
         if self._tasks.replaces or not state.files_same:
             return files
         copied = self._tasks.copied(begun.task_id, self.retry)
-        left_out = {file for file in files if file.final not in copied and file.source not in skipped}
+        left_out = {
+            file
+            for file in files
+            if not file.was_begun and file.final not in copied and file.source not in skipped
+        }
         for file in left_out:
             self._scheduler.give_up(file, IsThere(file.final))
         return [file for file in files if file not in left_out]

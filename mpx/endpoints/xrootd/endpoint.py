@@ -46,6 +46,11 @@ class XrootdEndpoint(ProgramEndpoint):
             raise UsageError(
                 f"the name {quoted(name)} is no UTF-8, in which XRootD has all names; rename it"
             ) from None
+        if "\n" in name or "\r" in name:
+            raise UsageError(
+                f"the name {quoted(name)} has the end of a line in it, and XRootD lists a name in each line: "
+                "its whole folder could not be read any more; rename it"
+            )
         if "?" in name:
             raise UsageError(
                 f"the name {quoted(name)} has a ?, behind which XRootD takes what follows for no part of it, "

@@ -15,13 +15,15 @@ from web.servers.site import LOOK_S, STARTED_WITHIN_S, ServerProcess
 from web.servers.xrootd import AS_ACCOUNT, XrootdSite, state_of, xrootd_site
 
 _PROBE = "of the cluster"
+# Heads that begin at once, and lead writers to disks with less than 10 GB of room, too.
+QUICK_AND_FULL = "cms.delay startup 1 servers 1 lookup 1\ncms.space min 1m 2m\n"
 
 
 @contextlib.contextmanager
 def xrootd_cluster(root: Path) -> Iterator[tuple[XrootdSite, XrootdSite]]:
     """Head and data server, with a network of their own, while in the `with` block."""
     meet = free_ports(1)[0]
-    common = f"all.manager localhost:{meet}\ncms.delay startup 1 servers 1 lookup 1\ncms.space min 1m 2m\nhttp.desthttps yes\n"
+    common = f"all.manager localhost:{meet}\n{QUICK_AND_FULL}http.desthttps yes\n"
     folders = [root / name for name in ("head", "data")]
     for folder in folders:
         folder.mkdir()

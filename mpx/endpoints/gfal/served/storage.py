@@ -117,6 +117,9 @@ class GfalStorage:
             if entry.d_name not in (".", ".."):
                 names.append(str(entry.d_name).rstrip("/"))
                 described.append(_attributes(found))
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            return Status(Code.FAILURE, f"gfal2 tells {twice} twice: it cuts blanks off the ends of names")
         handle = str(next(self._numbers)).encode()
         plain = plain_names(self._settings.server, names)
         self._listings[handle] = deque(map(FolderEntry, map(_bytes, plain), described))
