@@ -13,6 +13,7 @@ from web.scripted_http import Answer, Exchange, Script, Scripted, ScriptedHttp
 import mpx
 
 DATA = "/data"
+USES = 4  # of a URL that expires: more than the one other worker takes before whoever was led there has asked
 TLS = pytest.mark.parametrize("tls", [False, True], ids=["clear", "tls"])
 Place = Callable[[ScriptedHttp, int], str]  # where the so-manieth redirect leads
 
@@ -53,11 +54,12 @@ def test_a_url_that_expires(tmp_path: Path) -> None:
     def expires(exchange: Exchange) -> Answer:
         target = exchange.asked.target
         counts[target] = counts.get(target, 0) + 1
-        return Answer(403) if counts[target] > 3 else exchange.usual()
+        return Answer(403) if counts[target] > USES else exchange.usual()
 
     with led(there, {"GET": expires}) as (server, _):
-        assert down(server, tmp_path, streams=4, retries=0).code == 0
+        assert down(server, tmp_path, streams=2, retries=0).code == 0
         assert exact(server, tmp_path)
+    assert any(count > USES for count in counts.values())
 
 
 @pytest.mark.parametrize(("status", "code"), [(403, 3), (404, 3), (500, 6), (503, 6)])
