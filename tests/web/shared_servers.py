@@ -123,7 +123,7 @@ class SharedServers:
         folder = server.folder / f"of test {self._count}"
         folder.mkdir()
         site = Site(folder, f"{url}of%20test%20{self._count}/", owner=server.owner)
-        site = replace(site, carries_lines=True, **{**LIKE_ALL, **LIMITS.get(name, {})})
+        site = replace(site, carries_lines=name != "root", **{**LIKE_ALL, **LIMITS.get(name, {})})
         site.hand_over()
         with in_its_world(server, by_root=bool(by_root)):
             try:

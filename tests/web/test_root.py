@@ -117,7 +117,7 @@ def test_names_that_are_no_utf_8(here: Path, root_site: Site) -> None:
 def test_names_of_several_lines_are_refused(here: Path, root_site: Site) -> None:
     """As their whole folder could not be listed any more."""
     make(here / "several\nlines")
-    refused(mpx_there("copy", here / "several\nlines", root_site.url_of("")), 2, "the end of a line")
+    refused(mpx_there("copy", here / "several\nlines", root_site.url_of("")), 2, "a line feed")
 
 
 def test_the_library_is_missing(here: Path, root_site: Site) -> None:
