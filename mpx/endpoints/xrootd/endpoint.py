@@ -48,8 +48,8 @@ class XrootdEndpoint(ProgramEndpoint):
             ) from None
         if "\n" in name or "\r" in name:
             raise UsageError(
-                f"the name {quoted(name)} has a line feed or carriage return in it, and XRootD lists one name "
-                "in a line: its whole folder could not be read any more; rename it"
+                f"the name {quoted(name)} has a line feed or carriage return in it, and XRootD lists one "
+                "name in a line: its whole folder could not be read any more; rename it"
             )
         if "?" in name:
             raise UsageError(
