@@ -114,6 +114,7 @@ def test_a_token_that_would_be_shown_to_another_server(here: Path, other: str) -
     assert isinstance(tokens.for_host("root.example.org", 1094), BearerToken)
 
 
+@pytest.mark.long  # what a copy of some milliseconds shows is looked at while it lasts
 def test_secrets_are_not_shown(here: Path, asking: Site, via: Via) -> None:
     asking.write("file", os.urandom(3_000_001))
     shown: list[bytes] = []

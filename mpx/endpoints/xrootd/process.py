@@ -14,6 +14,7 @@ from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.text import shown
 
+_RESET = "connection reset"
 _LONGEST_TOLD = 300  # characters of what it said
 _LOOK_S = 1.0  # between two looks at the token
 
@@ -57,7 +58,9 @@ class XrootdProcess(ChildProcess):
                 f"root:// needs XRootD's library, which is not installed ({told}); "
                 "pip install '.[xrootd]' in place of pip install ."
             )
-        if code == NO_LOGIN:
+        if (
+            code == NO_LOGIN and _RESET not in told.lower()
+        ):  # which XRootD 5.5 does to some that begin together
             return AuthenticationError(
                 f"{self.host} accepts none of the credentials that were found, or is not trusted: {told}; "
                 "get a token (BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by "
