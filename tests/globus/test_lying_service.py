@@ -96,6 +96,30 @@ def test_a_task_with_other_options_is_not_gone_on_with(collections: Collections,
     assert (collections.other / "x").read_bytes() == (collections.one / "x").read_bytes()
 
 
+def test_a_submission_that_is_refused_once_its_answer_was_lost(collections: Collections) -> None:
+    """It may run, so that the next run looks for it."""
+    fake = collections.fake
+    fake.script = lambda task: task.cancelled.wait(60) and None
+
+    def lost(request: Request) -> Answer:
+        fake._submit(request, "transfer")
+        return Answer(0, then=lambda: None)
+
+    fake.lie("POST /v0.10/transfer", lost)
+    fake.lie("POST /v0.10/transfer", error(403, "PermissionDenied", "not now"))
+    fake.lie("/task_list", error(403, "PermissionDenied", "not now"))
+    assert copy_x(collections).code == 1
+    (task,) = fake.tasks.values()
+    assert not task.cancelled.is_set()
+    fake.script = FakeTask.move
+    began = threading.Thread(target=task.move)
+    fake.lie("GET /v0.10/task/", lambda _: began.start())
+    ended = mpx("copy", f"{collections.one_url}x", f"{collections.other_url}x")
+    assert ended.code == 0, ended.err
+    # It may have ended before it is looked at: then another one compares what is there.
+    assert sum(len(each.moved) for each in fake.tasks.values()) == 1
+
+
 def test_a_submission_that_arrives_after_a_signal(collections: Collections) -> None:
     """Nobody knows of its task then, but the next run, which goes on with it."""
     fake = collections.fake
