@@ -88,9 +88,7 @@ def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | No
             raise ConnectionLost(f"{url.origin} does not say how a list of parts goes on")
 
 
-def complete(
-    questions: S3Questions, ready: ReadyUpload, note: OnNote, *, is_as_listed: bool = False
-) -> None:
+def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote, *, is_as_listed: bool = False) -> None:
     """Make the object appear, and see that it is what was sent; raises what keeps it from that.
 
     `is_as_listed`: the ETags of parts are those that the server has listed.
