@@ -84,8 +84,10 @@ class Scan(threading.Thread):
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
         self._committed = records.committed
         self._file_start = file_start
-        self._source = RetryingEndpoint(ends.source, options.retries, failure.stopping)
-        self._destination = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
+        self._source = RetryingEndpoint(ends.source, options.retries, failure.stopping, ends.reconnecting)
+        self._destination = RetryingEndpoint(
+            ends.destination, options.retries, failure.stopping, ends.reconnecting
+        )
         self._folded_names = FoldedNames(ends.destination, self._destination)
         self._folders = DestinationFolders(
             pairs, ends.destination, self._destination, self._folded_names, ends.folders
