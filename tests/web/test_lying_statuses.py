@@ -227,3 +227,15 @@ def test_a_server_that_forbids_without_asking_who_we_are(asks: bool, tmp_path: P
     assert outcome.code == 4, outcome
     assert ("it may forbid this to all" in outcome.text) != asks
     assert "get a token for localhost" in outcome.text
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_server_that_asks_for_no_login_and_makes_nothing(tls: bool, tmp_path: Path) -> None:
+    """No token is likely to help."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "file").write_bytes(SMALL)
+    with ScriptedHttp({"MKCOL": lambda _: Answer(403)}, {"/folder/other": b""}, tls=tls) as server:
+        outcome = copied(f"{tmp_path}/src", f"{server.dav}/folder/new", recursive=True, retries=0)
+    assert outcome.code == 4, outcome
+    assert "the server does not let that be made there: it asks for no login" in outcome.text
+    assert ("if it lets some in" in outcome.text) == tls
