@@ -70,7 +70,9 @@ def _list(
         if info is None:
             raise SourceError(f"{url} does not exist")
         if info.kind is not Kind.FOLDER:
-            _print(_raw(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local))
+            _print(
+                _raw(_line(location.name.rstrip("/").rsplit("/", 1)[-1], info, long=long), is_local=is_local)
+            )
             return
         lines = SortedLines()
         try:
