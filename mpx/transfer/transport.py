@@ -134,7 +134,10 @@ def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     why_not = why_not_congestion(options, ends, rtt)
     why_not_open = why_not_congestion(options, ends, rtt, are_open=True)
     found = plan(options.congestion, options.policy, why_not, why_not_open)
-    return found if can.owns_streams else replace(found, selects=False, yields=False)
+    if can.owns_streams:
+        return found
+    by_losses = can.switches_congestion and found.selects
+    return replace(found, selects=False, yields=False, by_losses=by_losses)
 
 
 def why_not_congestion(

@@ -17,7 +17,6 @@ from mpx.endpoints.sftp.served.replies import one_name
 from mpx.endpoints.sftp.served.requests import Asked
 from mpx.endpoints.sftp.served.server import Answer
 from mpx.endpoints.sftp.wire import (
-    CHECKSUM,
     Attributes,
     Code,
     Extended,
@@ -43,6 +42,15 @@ ENDS_WITHIN_S = 2.0  # with what is open, however long its server takes
 _ALL_OF_IT = DirListFlags.STAT | DirListFlags.LOCATE | DirListFlags.MERGE  # of each server of a cluster
 DONE = Status(Code.OK)
 Done = Callable[[Any, Any, Sequence[Any] | None], None]  # of the library: status, what was found, hosts
+_EXTENSIONS = (
+    wire.POSIX_RENAME,
+    wire.CHECKSUM,
+    wire.COPY,
+    wire.COPIED,
+    wire.CONGESTION,
+    wire.SENDING,
+    wire.RTT,
+)
 _UNKNOWN = Status(Code.FAILURE, "no such handle")
 _FILE_MODE = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
 _FOLDER_MODE = _FILE_MODE | AccessMode.UX | AccessMode.GX | AccessMode.OX
@@ -60,9 +68,7 @@ _BEGUN = _Begun()
 class XrootdStorage:
     """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
 
-    extensions: Mapping[str, str] = MappingProxyType(
-        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED, wire.CONGESTION, wire.RTT), "1")
-    )
+    extensions: Mapping[str, str] = MappingProxyType(dict.fromkeys(_EXTENSIONS, "1"))
 
     def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
         """`url`: `root://host:port`. `lost`: see exits.py."""
@@ -185,6 +191,9 @@ class XrootdStorage:
             return
         if asked.extension == wire.RTT:
             answer(Extended(wire.u64(self._connections.rtt_us())))
+            return
+        if asked.extension == wire.SENDING:
+            answer(Extended(self._connections.sending()))
             return
         url = f"{self._url}{_text(asked.subject)}"
         if asked.extension == wire.COPIED:
