@@ -100,6 +100,7 @@ class Capabilities:
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
     fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
     sets_congestion: bool = False  # a program gives its connections the congestion control that it is told
+    switches_congestion: bool = False  # ... also to those that send by then
     program: str = ""  # what a program that has the streams speaks, as people call it
     why_program: str = ""  # why that moves the data, and what to do about it
     congestions: tuple[str, ...] = ()  # congestion controls that it can be told to send with

@@ -137,7 +137,10 @@ def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     found = plan(options.congestion, options.policy, why_not, why_not_open)
     if ends.is_between_servers and can.streams is StreamKind.REQUESTS and found.note == SERVER_CHOOSES:
         found = replace(found, note="")  # nothing of which is seen here: servers copy by themselves
-    return found if can.owns_streams else replace(found, selects=False, yields=False)
+    if can.owns_streams:
+        return found
+    by_losses = can.switches_congestion and found.selects
+    return replace(found, selects=False, yields=False, by_losses=by_losses)
 
 
 def why_not_congestion(

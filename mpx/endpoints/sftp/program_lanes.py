@@ -17,6 +17,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
     begins_in = "/"
     server_url = ""
     least_window_bytes = 512 * 1024
+    largest_window_bytes = 32 * 1024 * 1024  # as much as xrdcp has under way; the process holds what it sends
 
     def __init__(self, name: str, start: Callable[[], ChildProcess], note: OnNote = no_note) -> None:
         """`name`: of the host; `start`: a further process, see its class for what that raises."""
@@ -55,7 +56,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
         try:
             session = SftpSession(self._start(), options.timeout_s, options.stop)
             try:
-                session.begin(options.connect_timeout_s)
+                session.begin(options.connect_timeout_s, options.ahead)
             except BaseException:
                 session.close()
                 raise
