@@ -41,6 +41,17 @@ class CopyOrder:
     straight: str = ""  # between two servers: never, or only so; empty: where they can
     congestion: str = ""  # of its connections; empty: the kernel's choice
 
+    @property
+    def kind(self) -> tuple[str, str, int, str] | None:
+        """Return what copies must have in common to share a context; None: this one shares none.
+
+        Where SRM leads to only it knows, and from two servers of it data move in more than one way.
+        """
+        ends = self.source.partition(":")[0], self.destination.partition(":")[0]
+        if "srm" in ends and "file" not in ends:
+            return None
+        return (*ends, self.streams, self.straight)
+
 
 @dataclass(frozen=True, slots=True)
 class JobState:

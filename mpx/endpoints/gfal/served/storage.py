@@ -14,8 +14,9 @@ import gfal2
 
 from mpx.endpoints.gfal.meaning import Trouble, status, told, trouble
 from mpx.endpoints.gfal.served.connections import ForeignConnections
-from mpx.endpoints.gfal.served.contexts import new_context
-from mpx.endpoints.gfal.served.job import GfalJob, copy_job, sum_job
+from mpx.endpoints.gfal.served.contexts import KeptContext, new_context
+from mpx.endpoints.gfal.served.copies import copy_job
+from mpx.endpoints.gfal.served.job import GfalJob, sum_job
 from mpx.endpoints.gfal.served.listed import is_web, plain_names
 from mpx.endpoints.gfal.settings import WATCHED_S, CopyOrder, GfalSettings, dumped, loaded
 from mpx.endpoints.gfal.urls import folder_url, url_of
@@ -61,6 +62,7 @@ class GfalStorage:
         """`lost`: see exits.py."""
         self._settings, self._lost = settings, lost
         self._context = new_context(settings)  # for names; no data pass it
+        self._copying, self._reading = KeptContext(settings), KeptContext(settings)
         self._connections = ForeignConnections()
         self._job: GfalJob | None = None
         self._listings: dict[bytes, deque[FolderEntry]] = {}
@@ -186,10 +188,10 @@ class GfalStorage:
         """Begin a copy or a checksum, watch it or cancel it: what is meant stands before the rest."""
         what, rest = asked.subject, asked.other
         if what == b"copy":
-            self._job = copy_job(self._settings, CopyOrder(**loaded(rest)), self._connections)
+            self._job = copy_job(self._copying, CopyOrder(**loaded(rest)), self._connections)
         elif what in (b"adler32", b"md5"):
             url, algorithm = self._url(rest), what.decode()
-            self._job = sum_job(self._settings, self._context, url, algorithm, self._connections)
+            self._job = sum_job(self._reading, self._context, url, algorithm, self._connections)
         if self._job is None:
             return Status(Code.FAILURE, "nothing is under way")
         if what == b"cancel":
