@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import gfal2
 
-from mpx.endpoints.gfal.meaning import Trouble, status, told, trouble
+from mpx.endpoints.gfal.meaning import Trouble, explained, status, trouble
 from mpx.endpoints.gfal.served.connections import ForeignConnections
 from mpx.endpoints.gfal.served.contexts import KeptContext, new_context
 from mpx.endpoints.gfal.served.copies import copy_job
@@ -204,7 +204,7 @@ class GfalStorage:
         message = str(error.message)
         found = trouble(error.code, message)
         if found in _ENDINGS:
-            self._lost(_ENDINGS[found], told(message))
+            self._lost(_ENDINGS[found], explained(message))
         return status(error.code, message)
 
 
