@@ -38,6 +38,7 @@ class CopyOrder:
     destination: str
     streams: int = 0  # between two servers of GridFTP; 0: as gfal2 has it
     is_here: bool = False  # the destination is an open file of this host
+    is_new: bool = False  # nothing that has that name is replaced
     straight: str = ""  # between two servers: never, or only so; empty: where they can
     congestion: str = ""  # of its connections; empty: the kernel's choice
 

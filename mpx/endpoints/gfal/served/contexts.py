@@ -69,13 +69,13 @@ def parameters_of(context: Any, order: CopyOrder) -> Any:
     """Return how a file is copied.
 
     Nothing is looked for before (`strict_copy`): that takes another login at GridFTP servers, and what is
-    open here is to be written. SRM alone has to be told that what is there goes.
+    open here is to be written. SRM has to be told that what is there goes, and all that it stays.
     """
     parameters = context.transfer_parameters()
     parameters.timeout = _COPY_S
-    parameters.overwrite = True
+    parameters.overwrite = not order.is_new
     parameters.create_parent = False
-    parameters.strict_copy = not order.destination.startswith("srm:")
+    parameters.strict_copy = not (order.is_new or order.destination.startswith("srm:"))
     if order.streams:
         parameters.nbstreams = order.streams
     return parameters

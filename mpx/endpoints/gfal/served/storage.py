@@ -44,6 +44,7 @@ ENDS_WITHIN_S = 2.0  # with what is under way
 _DONE = Status(Code.OK)
 _UNSUPPORTED = Status(Code.OP_UNSUPPORTED, "gfal2 is not asked for that")
 _IS_FOLDER = Status(Code.FAILURE, "a folder has that name")
+_IS_THERE = Status(Code.FAILURE, "a file has that name")
 _OTHER_NAME = Status(
     Code.FAILURE,
     "the server takes what is encoded in a new name for the name itself, as XRootD does; give --in-place, or "
@@ -148,25 +149,30 @@ class GfalStorage:
 
     def _rename(self, asked: Asked) -> Reply:
         old, new = self._url(asked.subject), self._url(asked.other)
-        if is_web(self._settings.server) and self._is_folder(new):
-            return _IS_FOLDER  # which some web servers replace, with all that is in it
+        replaces = asked.extension == wire.POSIX_RENAME
+        if is_web(self._settings.server) or not replaces:
+            there = self._kind(new)
+            if there is not None and stat.S_ISDIR(there):
+                return _IS_FOLDER  # which some web servers replace, with all that is in it
+            if there is not None and not replaces:
+                return _IS_THERE
         try:
             self._context.rename(old, new)
         except gfal2.GError as error:
-            replaces = asked.extension == wire.POSIX_RENAME
             if not replaces or trouble(error.code, str(error.message)) is not Trouble.THERE:
                 raise
             self._context.unlink(new)  # SRM replaces nothing
             self._context.rename(old, new)
         return _DONE if self._is_named(asked.other) else _OTHER_NAME
 
-    def _is_folder(self, url: str) -> bool:
+    def _kind(self, url: str) -> int | None:
+        """Return the mode of what has a name; None: nothing has it."""
         try:
-            return stat.S_ISDIR(self._context.stat(url).st_mode)
+            return int(self._context.stat(url).st_mode)
         except gfal2.GError as error:
             if trouble(error.code, str(error.message)) is not Trouble.MISSING:
                 raise
-            return False
+            return None
 
     def _is_named(self, name: bytes) -> bool:
         """Tell whether a file has the name that it was to get; under another one it is removed."""
