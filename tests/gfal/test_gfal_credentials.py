@@ -58,9 +58,9 @@ def test_nothing_that_lets_in(here: Path, asking: Site) -> None:
         X509_USER_PROXY="/nowhere",
     )
     if asking.url.startswith("root"):
-        refused(ended, 5, "accepts none of the credentials", "BEARER_TOKEN_FILE")
+        refused(ended, 5, "accepts none of the credentials", "the proxy, is not there", "BEARER_TOKEN_FILE")
     else:  # it describes the file to everybody, and refuses what is in it
-        refused(ended, 3, "HTTP 403")
+        refused(ended, 3, "HTTP 403", "get a token", "--token-file", "X509_USER_PROXY")
     assert not (here / "no").exists()
 
 
@@ -147,7 +147,7 @@ def test_a_proxy_by_hand(here: Path, open_server: Open) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", ["nginx", "grid"])
+@pytest.mark.parametrize("kind", ["nginx", "grid", "root"])
 def test_a_server_that_is_not_trusted(here: Path, open_server: Open, kind: str) -> None:
     with open_server(kind) as site:
         ca = str(shared_grid().trusted)
@@ -156,4 +156,6 @@ def test_a_server_that_is_not_trusted(here: Path, open_server: Open, kind: str) 
         (here / "none").mkdir()
         nobody = {"SSL_CERT_FILE": "", "X509_CERT_DIR": str(here / "none")}
         ended = mpx_there("list", "--via", "gfal2", site.url_of(""), **nobody)
-        refused(ended, 5, "is not trusted", "--ca")
+        refused(
+            ended, 5, "localhost is not trusted", "name the CA of its certificate by --ca or X509_CERT_DIR"
+        )
