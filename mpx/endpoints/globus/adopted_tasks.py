@@ -3,13 +3,16 @@
 Of one that has ended since, what it has copied is found as all that is there is.
 """
 
+import contextlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mpx.endpoints.globus.task_book import BegunTask, Item, item_of
 from mpx.endpoints.globus.tasks import GlobusTasks
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry
+from mpx.errors import MpxError
 from mpx.report import OnNote, Severity
 
 
@@ -41,6 +44,17 @@ class AdoptedTasks:
         with self._lock:
             for file in files:
                 self._by_item.pop(item_of(file), None)
+
+    def end_others(self, retry: Retry) -> None:
+        """Cancel those that nobody has waited for, once all that was to be copied is: best effort."""
+        for begun in self._tasks.book.begun():
+            with contextlib.suppress(MpxError):
+                state = self._tasks.find(begun, retry)
+                if state is not None and state.is_active:
+                    self._tasks.cancel(replace(begun, task_id=state.task_id))
+                    text = f"Globus task {state.task_id} of an earlier run is not needed, and was cancelled"
+                    self._note(text, Severity.NOTICE)
+                self._tasks.book.ended(begun.submission)
 
     def _look(self, retry: Retry) -> None:
         for begun in self._tasks.book.begun():

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpx.choices import NEVER, NONE
@@ -112,18 +113,7 @@ class GlobusTasks:
 
     def find(self, begun: BegunTask, retry: Retry) -> TaskState | None:
         """Look for a task that an earlier run has begun; None where there is none."""
-        from globus_sdk import GlobusAPIError
-
-        def look(client: "TransferClient") -> TaskState | None:
-            task_id = begun.task_id or _labelled(client, begun)
-            try:
-                return state_of(document(client.get_task(task_id))) if task_id else None
-            except GlobusAPIError as error:
-                if error.http_status == 404:
-                    return None
-                raise
-
-        return self._ask(look, "look for a task of an earlier run", retry)
+        return self._ask(partial(found, begun), "look for a task of an earlier run", retry)
 
     def faults(self, task_id: str, retry: Retry) -> list[tuple[str, str]]:
         """Return what has gone wrong last, the latest first, as codes and in words."""
@@ -200,6 +190,19 @@ class GlobusTasks:
             else:
                 retry.progressed()
                 return answer
+
+
+def found(begun: BegunTask, client: "TransferClient") -> TaskState | None:
+    """Look for a task, by its label where its id is not known; None where there is none."""
+    from globus_sdk import GlobusAPIError
+
+    task_id = begun.task_id or _labelled(client, begun)
+    try:
+        return state_of(document(client.get_task(task_id))) if task_id else None
+    except GlobusAPIError as error:
+        if error.http_status == 404:
+            return None
+        raise
 
 
 def _label(submission: str) -> str:
