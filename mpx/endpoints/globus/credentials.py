@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mpx.endpoints.globus import login as kept_login
+from mpx.endpoints.globus.bounded_transport import bounded_transport
 from mpx.endpoints.globus.login import GlobusLogin, GlobusToken
 from mpx.endpoints.globus.refusals import LOG_IN, data_access_in
 from mpx.errors import AuthenticationError, UsageError
@@ -114,7 +115,11 @@ class LoginOfUser:
                 raise AuthenticationError(f"not logged in to Globus for {server}; run: {LOG_IN}{option}")
             made: RenewingAuthorizer[Any] = RefreshTokenAuthorizer(
                 token.refresh,
-                NativeAppAuthClient(self._login.client_id, retry_config=RetryConfig(max_retries=0)),
+                NativeAppAuthClient(
+                    self._login.client_id,
+                    transport=bounded_transport(),
+                    retry_config=RetryConfig(max_retries=0),
+                ),
                 access_token=token.access,
                 expires_at=token.expires_s,
                 on_refresh=lambda answer: self._renewed(server, answer),
@@ -164,7 +169,10 @@ class ClientOfUser:
             if server not in self._authorizers:
                 scope = transfer_scope(self._data_access) if server == TRANSFER else https_scope(server)
                 client = ConfidentialAppAuthClient(
-                    self._client_id, self._secret, retry_config=RetryConfig(max_retries=0)
+                    self._client_id,
+                    self._secret,
+                    transport=bounded_transport(),
+                    retry_config=RetryConfig(max_retries=0),
                 )
                 self._authorizers[server] = ClientCredentialsAuthorizer(client, scope)
             return self._authorizers[server]
