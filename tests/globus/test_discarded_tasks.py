@@ -90,3 +90,37 @@ def test_a_copy_that_finds_all_there_keeps_no_task(collections: Collections) -> 
     (collections.one / "run7/a").unlink()
     ended = mpx("copy", "-r", f"{collections.one_url}run7", f"{collections.other_url}run7")
     assert ended.code == 0 and task.cancelled.is_set() and kept(collections, ".tasks") == [], ended.err
+
+
+def of_another_identity(collections: Collections, task: FakeTask) -> None:
+    """Have the service tell nothing of a task, as it was begun by somebody else."""
+    collections.fake.lie(f"/task/{task.task_id}", error(403, "PermissionDenied", "not yours"), times=99)
+
+
+def test_a_task_of_another_identity_is_told_and_left(collections: Collections) -> None:
+    task = killed_copy(collections)
+    of_another_identity(collections, task)
+    ended = mpx("copy", "-r", f"{collections.one_url}run7", f"{collections.other_url}run7")
+    assert ended.code == 0 and (collections.other / "run7/a").stat().st_size == 10, ended.err
+    assert f"Globus task {task.task_id} of an earlier run belongs to another identity" in ended.out, ended.out
+    assert not task.cancelled.is_set() and len(collections.fake.tasks) == 2
+    assert kept(collections) == []
+
+
+def test_a_task_of_another_identity_is_kept_for_that(collections: Collections) -> None:
+    """As long as the copy is not complete: whoever has begun it goes on with it, or cancels it."""
+    task = killed_copy(collections)
+    of_another_identity(collections, task)
+    collections.fake.script = lambda task: task.fail("ENDPOINT_ERROR", "broken")
+    words = "-r", f"{collections.one_url}run7", f"{collections.other_url}run7"
+    assert mpx("copy", "--retries", 0, *words).code == 6
+    collections.fake.lies.clear()
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0 and task.cancelled.is_set() and kept(collections) == [], ended.err
+
+
+def test_discarding_a_copy_with_a_task_of_another_identity(collections: Collections) -> None:
+    task = killed_copy(collections)
+    of_another_identity(collections, task)
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0 and "belongs to another identity" in ended.out, (ended.out, ended.err)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from mpx.endpoints.globus.service import GlobusService
 from mpx.endpoints.globus.task_book import BegunTask, TaskBook
-from mpx.endpoints.globus.tasks import found
+from mpx.endpoints.globus.tasks import TaskOfOthers, found
 from mpx.errors import MpxError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def cancel_tasks_of(key: str, timeout_s: float) -> list[str]:
     for begun in tasks:
         try:
             task_id = service.ask(partial(_cancel, begun), "cancel a task", MpxError, lambda: False)
+        except TaskOfOthers as error:
+            lines.append(str(error))
         except MpxError as error:
             name = (
                 f"Globus task {begun.task_id}" if begun.task_id else f"a Globus task (mpx {begun.submission})"

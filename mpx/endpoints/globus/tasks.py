@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpx.choices import NEVER, NONE
+from mpx.endpoints.globus.refusals import how_to_log_in
 from mpx.endpoints.globus.service import GlobusService, document
 from mpx.endpoints.globus.task_book import BegunTask, TaskBook
 from mpx.endpoints.globus.task_state import TaskState, state_of, wait_s
@@ -25,6 +26,7 @@ _EVENTS = 10  # the last, that are looked at where there are new faults
 _MOST_LISTED = 1000  # tasks of a user that are looked through; 100 wait at most
 _MOST_SHOWN = 200  # characters of an event
 _MOST_PAGES = 1000  # of the files of a task, which has 2000 at most
+_FORBIDDEN = 403
 _NEVER_REPLACES, _BY_CONTENT = 0, 3  # levels of synchronisation: what has come meanwhile is kept; or compared
 Answer = TypeVar("Answer")
 
@@ -112,7 +114,7 @@ class GlobusTasks:
         return self._ask(lambda client: state_of(document(client.get_task(task_id))), what, retry)
 
     def find(self, begun: BegunTask, retry: Retry) -> TaskState | None:
-        """Look for a task that an earlier run has begun; None where there is none."""
+        """Look for a task that an earlier run has begun; None where there is none. Raises TaskOfOthers."""
         return self._ask(partial(found, begun), "look for a task of an earlier run", retry)
 
     def faults(self, task_id: str, retry: Retry) -> list[tuple[str, str]]:
@@ -192,8 +194,21 @@ class GlobusTasks:
                 return answer
 
 
+class TaskOfOthers(MpxError):
+    """A task of an earlier run belongs to another identity: nothing can be asked of it, nor done about it."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(
+            f"Globus task {task_id} of an earlier run belongs to another identity, and may still write the "
+            "same files; cancel it at app.globus.org/activity as the one who began it"
+        )
+
+
 def found(begun: BegunTask, client: "TransferClient") -> TaskState | None:
-    """Look for a task, by its label where its id is not known; None where there is none."""
+    """Look for a task, by its label where its id is not known; None where there is none.
+
+    Raises TaskOfOthers.
+    """
     from globus_sdk import GlobusAPIError
 
     task_id = begun.task_id or _labelled(client, begun)
@@ -202,6 +217,8 @@ def found(begun: BegunTask, client: "TransferClient") -> TaskState | None:
     except GlobusAPIError as error:
         if error.http_status == 404:
             return None
+        if error.http_status == _FORBIDDEN and not how_to_log_in(error):
+            raise TaskOfOthers(task_id) from None
         raise
 
 
