@@ -159,7 +159,7 @@ def _asked(question: Callable[[], Answer], what: str, hidden: list[str]) -> Answ
 def logout() -> None:
     """Take back the tokens at Globus, and remove what is kept of the login here."""
     check_installed()
-    known = kept_login.load()
+    known = kept_login.take()  # at first, so that no copy keeps a token that it renews meanwhile
     if known is None:
         click.echo("mpx: not logged in to Globus", err=True)
         return
@@ -170,7 +170,6 @@ def logout() -> None:
             _asked(partial(client.oauth2_revoke_token, secret), "take back a token", [secret])
         except MpxError as error:
             kept = error
-    kept_login.forget()
     if kept is not None:
         raise type(kept)(
             f"{shown(str(kept))}; what was kept here is removed, the token holds until it expires"

@@ -11,6 +11,7 @@ from mpx.endpoints.globus.bounded_transport import PATIENCE, bounded_transport
 from mpx.endpoints.globus.credentials import TRANSFER, GlobusCredentials, find_credentials
 from mpx.endpoints.globus.refusals import meaning, required_scopes
 from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout, UsageError
+from mpx.report import OnNote, no_note
 
 if TYPE_CHECKING:
     from globus_sdk import TransferClient
@@ -47,13 +48,15 @@ def answered(question: Callable[[], Answer], what: str) -> Answer:
 class GlobusService:
     """Shared by the endpoints and the carrier of a copy. For any thread."""
 
-    def __init__(self, timeout_s: float, credentials: GlobusCredentials | None = None) -> None:
+    def __init__(
+        self, timeout_s: float, credentials: GlobusCredentials | None = None, note: OnNote = no_note
+    ) -> None:
         """`credentials`: None: those of the user, found once they are needed.
 
         Raises UsageError where the SDK is not installed.
         """
         check_installed()
-        self._timeout_s = timeout_s
+        self._timeout_s, self._note = timeout_s, note
         self._lock = threading.Lock()  # guards the next two
         self._credentials = credentials
         self._idle: list[TransferClient] = []
@@ -63,7 +66,7 @@ class GlobusService:
         """What lets us in; raises AuthenticationError, UsageError."""
         with self._lock:
             if self._credentials is None:
-                self._credentials = find_credentials()
+                self._credentials = find_credentials(note=self._note)
             return self._credentials
 
     def ask(
