@@ -6,21 +6,30 @@ A timeout of requests is that between two bytes: a service that sends one a seco
 import time
 from typing import TYPE_CHECKING, Any
 
+from mpx.errors import UsageError
+
 if TYPE_CHECKING:
     from globus_sdk.transport import RequestsTransport
 
 LARGEST_BYTES = 128 << 20  # of an answer: 100,000 names, the most that the service tells at once, take 100 MB
 PATIENCE = 4  # times the timeout of an answer, for all of it
 _BLOCK_BYTES = 1 << 16
+_USUAL_S = 60.0  # the timeout of the SDK, where users have set none at all
 
 
 def bounded_transport(timeout_s: float | None = None) -> "RequestsTransport":
-    """Return a transport; `timeout_s`: None: as the SDK has it."""
+    """Return a transport; `timeout_s`: None: as the SDK has it. Raises UsageError for its settings."""
     from globus_sdk.transport import RequestsTransport
 
-    transport = RequestsTransport(http_timeout=timeout_s)
+    try:
+        transport = RequestsTransport(http_timeout=timeout_s)
+    except ValueError as error:
+        raise UsageError(
+            f"{error}; mend GLOBUS_SDK_VERIFY_SSL and GLOBUS_SDK_HTTP_TIMEOUT, or unset them"
+        ) from None
+    within_s = (transport.http_timeout or _USUAL_S) * PATIENCE
     for scheme in ("https://", "http://"):
-        transport.session.mount(scheme, _bounded_adapter(transport.http_timeout * PATIENCE))
+        transport.session.mount(scheme, _bounded_adapter(within_s))
     return transport
 
 

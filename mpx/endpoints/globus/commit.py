@@ -14,7 +14,15 @@ from mpx.endpoints.globus.listing import GlobusListing
 from mpx.endpoints.globus.refusals import is_there
 from mpx.endpoints.globus.tasks import CANCEL_S
 from mpx.engine.endpoint import Commit, FileInfo, Kind
-from mpx.errors import ConnectionLost, Interrupted, IsThere, MpxError, NotRenamed, TransferTimeout
+from mpx.errors import (
+    AuthenticationError,
+    ConnectionLost,
+    Interrupted,
+    IsThere,
+    MpxError,
+    NotRenamed,
+    TransferTimeout,
+)
 from mpx.files.partial_names import aside_name
 from mpx.report import OnNote, Severity
 
@@ -28,7 +36,10 @@ class GlobusCommit:
         self._access, self._listing, self._kind, self._stop = access, listing, kind, stop
 
     def rename(self, file: Commit, note: OnNote) -> MpxError | None:
-        """Give a file its final name; return what kept it from that. Raises Interrupted."""
+        """Give a file its final name; return what kept it from that.
+
+        Raises AuthenticationError, Interrupted.
+        """
         try:
             if self._rename(file.partial, file.final, self._stop):
                 if file.was_tried:
@@ -37,8 +48,8 @@ class GlobusCommit:
             if not file.replaces:
                 return IsThere(self._shown(file.final))
             return self._replace(file, note)
-        except Interrupted:
-            raise
+        except (AuthenticationError, Interrupted):
+            raise  # they concern all files
         except MpxError as error:
             return error
 

@@ -61,7 +61,7 @@ class GlobusListing:
         """`places`: of an older listing, that this one goes on from."""
         self._access, self._kind, self._stop = access, kind, stop
         self._places = places or ListedPlaces()
-        self._ahead = FolderReadAhead(lambda folder: self._page(folder, 0))
+        self._ahead = FolderReadAhead(partial(self._page, 0))
         self._keeping = threading.Lock()  # guards the next one
         self._kept = _Kept("", -1, 0.0)  # of the folder that was listed last
 
@@ -132,7 +132,7 @@ class GlobusListing:
         start = kept.pages or self._places.of(folder)
         search = FolderSearch(start, len(names), PAGE, kept.pages)
         try:
-            for page in search.pages(lambda number: self._page(folder, number * PAGE)):
+            for page in search.pages(lambda number: self._page(number * PAGE, folder)):
                 for entry, told in self._named(folder, page):
                     info = info_of(told, follow=follow)
                     if info and len(seen) < _MOST_KEPT:
@@ -174,7 +174,7 @@ class GlobusListing:
         """Yield what the service tells of the entries of a folder; raises _NoFolder."""
         offset, before = 0, None
         while True:
-            page = first_page(folder) if first_page and not offset else self._page(folder, offset)
+            page = first_page(folder) if first_page and not offset else self._page(offset, folder)
             if page and page[0] == before:
                 raise ConnectionLost(
                     f"Globus lists the same entries of {self._shown(folder)} again and again"
@@ -194,7 +194,9 @@ class GlobusListing:
                 raise ConnectionLost(f"Globus lists an entry of {self._shown(folder)} without a name")
             yield str(name), told
 
-    def _page(self, folder: str, offset: int) -> list[Mapping[str, Any]]:
+    def _page(
+        self, offset: int, folder: str, is_unwanted: Callable[[], bool] = lambda: False
+    ) -> list[Mapping[str, Any]]:
         from globus_sdk import GlobusAPIError, TransferClient
 
         path = folder if folder.endswith("/") else f"{folder}/"
@@ -214,7 +216,10 @@ class GlobusListing:
                 raise ConnectionLost(f"Globus answers nonsense to a listing of {self._shown(folder)}")
             return told
 
-        return self._access.service.ask(ask, f"list {self._shown(folder)}", self._kind, self._stop)
+        def stop() -> bool:
+            return self._stop() or is_unwanted()
+
+        return self._access.service.ask(ask, f"list {self._shown(folder)}", self._kind, stop)
 
     def close(self) -> None:
         """List nothing ahead any more."""
