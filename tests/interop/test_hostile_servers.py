@@ -4,7 +4,6 @@ No time is checked but that of a hang; each copy has time-outs of two seconds an
 """
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from interop.mpx_process import measured
 from interop.scripted_server import Dialogue, Script, ScriptedServer, without_end
+from random_bytes import random_bytes
 
 import mpx
 from mpx.endpoints.ftp import folder_listing
@@ -135,7 +135,7 @@ def test_whatever_the_command(verb: str, kind: str, usual_kib: int, tmp_path: Pa
     if verb in ("RETR", "PASV", "EPSV"):  # of MODE S
         script["MODE"] = lambda dialogue, mode: "504 no" if mode == "E" else "200 ok"
     if verb == "STOR":
-        near.write_bytes(os.urandom(300_000))
+        near.write_bytes(random_bytes(300_000))
         pair = (near, "SERVER/new")
     assert_ends(script, usual_kib, *pair)
 

@@ -8,6 +8,7 @@ import pytest
 from interop.mpx_process import Copy
 from mpx_command import copied
 from mpx_command import mpx as run
+from random_bytes import random_bytes
 from sites import Site
 
 import mpx
@@ -42,7 +43,7 @@ def partial_in(folder: Path) -> Path | None:
 def test_what_was_swapped_while_it_was_copied_is_an_error(
     there: Site, here: Path, tmp_path: Path, victim: Path, eventually, swap: str
 ) -> None:
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     source.chmod(0o666)
     (tmp_path / "work").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
@@ -72,7 +73,7 @@ def test_what_was_swapped_while_it_was_copied_is_an_error(
 def test_what_no_earlier_run_can_have_left_is_not_continued(
     there: Site, here: Path, victim: Path, left: str
 ) -> None:
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     final = here / "out"
     with_slash = f"{there.url}source"
     whole = mpx.copy(with_slash, str(here / "first"))
@@ -184,7 +185,7 @@ def test_folders_that_are_swapped_as_fast_as_can_be(
 def test_a_folder_that_is_swapped_for_a_link_while_a_file_is_copied(
     there: Site, here: Path, tmp_path: Path, eventually
 ) -> None:
-    there.write("tree/sub/source", os.urandom(SIZE))
+    there.write("tree/sub/source", random_bytes(SIZE))
     (tmp_path / "work").mkdir()
     (tmp_path / "outside").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}tree", here / "tree", "-r", "--rate", RATE)
@@ -199,7 +200,7 @@ def test_a_folder_that_is_swapped_for_a_link_while_a_file_is_copied(
 
 def test_a_read_only_file_that_was_killed_before_it_got_its_name(there: Site, here: Path) -> None:
     """It has the mode of its source already, and its own account cannot open it for writing."""
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     source.chmod(0o444)
     report = mpx.copy(f"{there.url}source", str(here / "first"))
     journal = Journal(report.source, str(report.destination).replace("first", "out"))
@@ -220,7 +221,7 @@ def test_what_somebody_else_writes_behind_the_end_is_cut_off(
     there: Site, here: Path, tmp_path: Path, eventually
 ) -> None:
     """As another run of ours with another state folder may do."""
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     (tmp_path / "work").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
     eventually(lambda: (part := partial_in(here)) and part.stat().st_size)

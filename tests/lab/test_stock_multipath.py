@@ -1,6 +1,5 @@
 """Stock GridFTP over four paths: globus-gridftp-server and globus-url-copy as Debian has them."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from install_peers import find_peer, needs_library
 from many_paths import ManyPaths, carried, many_paths
 from mpx_lab.stock_server import stock_server
 from mpx_lab.topologies import named
+from random_bytes import random_bytes
 
 LINKS = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")  # each is one of four paths
 SIZE = 8_000_000
@@ -26,7 +26,7 @@ class Site:
 
     def __init__(self, lab: ManyPaths, folder: Path) -> None:
         self.lab, self.folder = lab, folder
-        self.content = os.urandom(SIZE)
+        self.content = random_bytes(SIZE)
         self.file("here").write_bytes(self.content)
 
     def file(self, name: str) -> Path:
