@@ -237,7 +237,8 @@ class WebDownloadWorker(WebWorker):
                 raise
             self._ask_again(fetch)  # a connection that was kept had ended
             return
-        self._goodput.answered(time.monotonic() - self.came_s, was_open=was_used)
+        if was_used or not reply.may_have_followers:  # else it was opened meanwhile, and is kept
+            self._goodput.answered(time.monotonic() - self.came_s)
         self.came_s = time.monotonic()
         behind = beside(fetch, self._fetches)
         if behind and self._answers.is_of_another(fetch, reply):
@@ -330,7 +331,6 @@ class WebDownloadWorker(WebWorker):
         lane = self.lanes.get(fetch.at.origin)
         if lane is None or not reply.is_reusable:
             self._lost_lane(fetch)
-            self._goodput.reopens = reply.is_ended
             return None
         if not fetch.is_checked:
             return None

@@ -21,7 +21,6 @@ class Goodput:
         """`cost`: of requests, which all workers of a download share."""
         self.cost = cost or RequestCost()
         self._waited_s, self._head_s = 0.0, 0.0  # for the answer under way, and when that began; 0: none is
-        self.reopens = False  # the server has ended the connection with its last answer
         self._bytes_per_s = 0.0  # 0: not known
         self._began_s, self._began_bytes = 0.0, 0  # when a connection was opened, and what it has brought
         self._bytes = 0
@@ -43,15 +42,12 @@ class Goodput:
         """Note that a connection is opened."""
         self._began_s, self._began_bytes = time.monotonic(), 0
 
-    def answered(self, waited_s: float, *, was_open: bool = True) -> None:
+    def answered(self, waited_s: float) -> None:
         """Note that an answer begins, which was waited for so long.
 
         Opening a connection meanwhile is due to the request where the server ends each one with its answer.
-        Else the connection is kept, and what was waited for says nothing.
         """
-        if was_open or self.reopens:
-            self._waited_s, self._head_s = waited_s, time.monotonic()
-        self.reopens = False
+        self._waited_s, self._head_s = waited_s, time.monotonic()
 
     def ended(self, size: int) -> None:
         """Note that an answer has ended, and how many bytes it has brought."""
@@ -89,4 +85,3 @@ class Goodput:
     def forget(self) -> None:
         """Take it for unknown again."""
         self._bytes_per_s = 0.0
-        self.reopens = False
