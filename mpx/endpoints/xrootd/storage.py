@@ -72,6 +72,7 @@ class XrootdStorage:
         self._replacing = Replacing(url, self._server)
         self._files: dict[bytes, OpenFile] = {}
         self._listings: dict[bytes, FolderListing] = {}
+        self._reading: list[FolderListing] = []  # that may not have come to their ends
         self._copies = ThirdPartyCopies()
         self._connections = OwnConnections("")
         self._numbers = itertools.count(1)
@@ -126,8 +127,17 @@ class XrootdStorage:
             answer(refusal or Handle(self._keep(self._listings, listing)))
 
         listing = FolderListing(self._refused, opened)
+        with self._lock:
+            self._reading = [each for each in self._reading if not each.is_ended] + [listing]
         words = self._server, _text(asked.subject), self._replacing
         threading.Thread(target=listing.read, args=words, daemon=True).start()
+
+    def undelivered(self, error: BaseException) -> None:
+        """Take what the binding could not make objects of, and has called nobody with: of listings."""
+        with self._lock:
+            reading = list(self._reading)
+        for each in reading:
+            each.fail(error)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
