@@ -37,7 +37,7 @@ def main() -> None:
     storage = XrootdStorage(sys.argv[1], end)
 
     def printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Is all that the binding calls where it fails in a thread of the library, and frees what it still uses.
+        """Is all that the binding calls where it fails in a thread of the library, which it may not survive.
 
         So nothing returns to it: who asked is told, and has another process for what follows.
         """
