@@ -27,7 +27,7 @@ _END = Status(Code.EOF)
 Opened = Callable[[Status | None], None]  # with what was refused
 
 
-class FolderListing:
+class ListingInSteps:
     """For any thread: names come in threads of the library, and are asked for by another."""
 
     def __init__(self, refused: Callable[[Any], Status], opened: Opened) -> None:
