@@ -276,7 +276,7 @@ def test_what_was_found_damaged_on_the_way_over_sftp_is_handed_out_as_its_file_i
     fd = file.open(str(source), os.O_RDONLY)
     file.landed(0, 1000)
     file.redo(200, 300)
-    moving = Moving(context, scheduler, "there", RequestWindow(1, 1))
+    moving = Moving(context, scheduler, "there", RequestWindow(1, shares_files=True))
     how = {"tend": lambda _: None, "whole_files": False} if mover is Upload else {}
     mover(moving, **how).let_go(Job(file, fd))
     again = scheduler.take(1000)

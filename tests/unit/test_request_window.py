@@ -4,10 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.endpoints.sftp.request_window import FIRST_BYTES, GOODPUT_S, WINDOW_S, RequestWindow
+from mpx.endpoints.sftp.request_window import (
+    FIRST_BYTES,
+    GOODPUT_S,
+    LARGEST_ALONE_BYTES,
+    LARGEST_BYTES,
+    WINDOW_S,
+    RequestWindow,
+)
 
 MIB = 1 << 20
-LEAST, LARGEST = MIB // 2, 32 * MIB
+LEAST = MIB // 2
 
 
 def slow_start(window: RequestWindow, rate: float, rtt_s: float, lasts_s: float) -> list[float]:
@@ -30,36 +37,40 @@ def slow_start(window: RequestWindow, rate: float, rtt_s: float, lasts_s: float)
 @pytest.mark.parametrize("rtt_s", [0.005, 0.03, 0.06, 0.12, 0.25])
 @pytest.mark.parametrize("rate", [12.5e6, 62.5e6, 125e6])
 def test_a_window_holds_no_slow_start_back(rate: float, rtt_s: float) -> None:
-    parts = slow_start(RequestWindow(LEAST, LARGEST), rate, rtt_s, 5.0)
-    assert min(parts) == (1 if rate * rtt_s < LARGEST else pytest.approx(LARGEST / rate / rtt_s, rel=0.01))
+    parts = slow_start(RequestWindow(LEAST, shares_files=False), rate, rtt_s, 5.0)
+    assert min(parts) == (
+        1
+        if rate * rtt_s < LARGEST_ALONE_BYTES
+        else pytest.approx(LARGEST_ALONE_BYTES / rate / rtt_s, rel=0.01)
+    )
 
 
 def test_it_waits_for_the_first_answer() -> None:
     """Where blocks are large the first takes some round trips, and says nothing of goodput until then."""
-    window = RequestWindow(LEAST, LARGEST)
+    window = RequestWindow(LEAST, shares_files=False)
     for i in range(10):
         window.measure(1.0 + i * GOODPUT_S, 0, 0.06)
     assert window.bytes == FIRST_BYTES
 
 
 def test_then_it_follows_goodput() -> None:
-    window, rate, rtt_s = RequestWindow(LEAST, LARGEST), 10e6, 0.06
+    window, rate, rtt_s = RequestWindow(LEAST, shares_files=False), 10e6, 0.06
     slow_start(window, rate, rtt_s, 10.0)
     assert window.bytes == pytest.approx(rate * (rtt_s + WINDOW_S), rel=0.15)  # round trips are no multiple
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1.0), st.integers(0, 100 * MIB)), max_size=60), st.floats(0, 1))
 def test_it_has_bounds(steps: list[tuple[float, int]], rtt_s: float) -> None:
-    window, now_s, moved = RequestWindow(LEAST, LARGEST), 1.0, 0
+    window, now_s, moved = RequestWindow(LEAST, shares_files=False), 1.0, 0
     for took_s, size_bytes in steps:
         now_s, moved = now_s + took_s, moved + size_bytes
         window.answered(size_bytes)
         assert window.measure(now_s, moved, rtt_s) in (True, False)
-        assert LEAST <= window.bytes <= LARGEST
+        assert LEAST <= window.bytes <= LARGEST_ALONE_BYTES
 
 
 def test_another_session_begins_slowly_again() -> None:
-    window = RequestWindow(LEAST, LARGEST)
+    window = RequestWindow(LEAST, shares_files=False)
     slow_start(window, 10e6, 0.06, 10.0)
     held = window.bytes
     window.answered(MIB)
@@ -67,3 +78,14 @@ def test_another_session_begins_slowly_again() -> None:
     window.restart()
     window.answered(MIB)
     assert window.bytes == held + MIB
+
+
+def test_who_shares_a_file_has_no_more_under_way_than_goodput_asks_for() -> None:
+    """What is under way cannot be left to others at the end of a file."""
+    window = RequestWindow(LEAST, shares_files=True)
+    window.answered(LARGEST_BYTES)
+    assert window.bytes == FIRST_BYTES
+    slow_start(window, 10e6, 0.06, 0.5)
+    assert window.bytes <= FIRST_BYTES
+    slow_start(window, 1e9, 0.06, 10.0)
+    assert window.bytes == LARGEST_BYTES

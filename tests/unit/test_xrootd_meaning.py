@@ -36,6 +36,7 @@ def test_refusals(errno: int, message: str, code: Code, words: str) -> None:
 
 def test_words_of_the_library_itself() -> None:
     assert told("[FATAL] Auth failed: No protocols left to try\n") == "Auth failed: No protocols left to try"
+    assert told("[FATAL] Connection error\n") == "the connection is refused, or was lost"
 
 
 def test_attributes() -> None:

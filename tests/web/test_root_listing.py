@@ -1,5 +1,6 @@
 """Listings by XRootD's own protocol: of folders with many names."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_a_listing_is_not_held_as_a_whole(root_site: Site) -> None:
     found = [name for name, _ in end.entries(root_site.name("many"))]
     assert len(found) == NAMES and set(found) == made
     assert most_bytes(pid) - first_bytes < MOST_BYTES
+
+
+def test_a_listing_of_which_a_part_cannot_be_read(root_site: Site) -> None:
+    """The binding calls nobody with a part in which a name is no UTF-8; nobody waits for it."""
+    (root_site.folder / "odd").mkdir()
+    for i in range(1000):  # several parts
+        (root_site.folder / "odd" / str(i)).touch()
+    (root_site.folder / "odd" / os.fsdecode(b"bad \xff")).touch()
+    refused(mpx_there("list", root_site.url_of("odd")), 3, "cannot be read")
 
 
 def test_a_folder_that_is_empty_and_one_that_is_none(root_site: Site) -> None:

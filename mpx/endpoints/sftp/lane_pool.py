@@ -41,7 +41,6 @@ class LanePool(TurnsForSessions[Lane, Lane]):
 
     server_url = ""  # locations name it
     least_window_bytes = 4 * 1024 * 1024  # twice what ssh has under way in one session
-    largest_window_bytes = 16 * 1024 * 1024
 
     def __init__(self, login: SshLogin, note: OnNote = no_note) -> None:
         super().__init__(note)

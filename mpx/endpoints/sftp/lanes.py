@@ -30,7 +30,6 @@ class SftpLanes(Protocol):
     name: str  # of the host, as shown to people
     begins_in: str  # see SftpSession
     least_window_bytes: int  # that a session has under way: as much is held between it and its server
-    largest_window_bytes: int
     limit: int | None  # sessions that it admits, as far as it is known
 
     @property

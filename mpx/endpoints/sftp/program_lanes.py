@@ -17,7 +17,6 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
     begins_in = "/"
     server_url = ""
     least_window_bytes = 512 * 1024
-    largest_window_bytes = 32 * 1024 * 1024  # as much as xrdcp has under way; the process holds what it sends
 
     def __init__(self, name: str, start: Callable[[], ChildProcess], note: OnNote = no_note) -> None:
         """`name`: of the host; `start`: a further process, see its class for what that raises."""

@@ -1,30 +1,35 @@
 """How much data one session may have under way: what it carries in a round trip, and somewhat more. Pure.
 
-At first goodput is what the window permits, as TCP begins slowly: so the window grows with each answer, as
-TCP's does, until goodput grows no more. After that it follows goodput.
+At first goodput is what the window permits, as TCP begins slowly. So where a session has its files alone the
+window grows with each answer, as TCP's does, until goodput grows no more. Of files that sessions share nobody
+else can take any more what is under way, so that it follows goodput from the beginning.
 """
 
 FIRST_BYTES = 4 * 1024 * 1024  # until goodput is known
 WINDOW_S = 0.25  # of the goodput that is under way, beyond a round trip
 GOODPUT_S = 0.25  # over which it is measured
 GROWS = 1.25  # goodput that is so many times what it was before has not reached its end yet
+LARGEST_BYTES = 16 * 1024 * 1024
+LARGEST_ALONE_BYTES = 32 * 1024 * 1024  # as much as xrdcp has under way; the program holds what it sends
 SHRINKS = 0.7  # to this part of itself, in GOODPUT_S
 
 
 class RequestWindow:
     """Times are of any monotonic clock, in seconds."""
 
-    def __init__(self, least_bytes: int, largest_bytes: int) -> None:
-        """`least_bytes`, `largest_bytes`: that it ever has once goodput is known."""
+    def __init__(self, least_bytes: int, *, shares_files: bool) -> None:
+        """`least_bytes`: that it ever has once goodput is known."""
         self.bytes = FIRST_BYTES
         self.goodput = 0.0  # bytes/s; 0: not known
-        self._least_bytes, self._largest_bytes = least_bytes, largest_bytes
-        self._is_starting = True
+        self._least_bytes = least_bytes
+        self._largest_bytes = LARGEST_BYTES if shares_files else LARGEST_ALONE_BYTES
+        self._begins_slowly = not shares_files
+        self._is_starting = self._begins_slowly
         self._measured = (0, 0.0)  # bytes moved, and when
 
     def restart(self) -> None:
         """Note that another session begins."""
-        self._is_starting = True
+        self._is_starting = self._begins_slowly
 
     def answered(self, size_bytes: int) -> None:
         """Take note of what has arrived."""

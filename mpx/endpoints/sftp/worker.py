@@ -60,7 +60,7 @@ class SftpWorker(SessionWorker):
             waits_for_turn=number == 0,
             moves_data=number > 0,  # the first begins at once, in the connection that is there
         )
-        self._window = RequestWindow(pool.least_window_bytes, pool.largest_window_bytes)
+        self._window = RequestWindow(pool.least_window_bytes, shares_files=not whole_files)
         self._moving = Moving(context, scheduler, pool.name, self._window)
         self._mover: Mover = (
             Upload(self._moving, self._tend, whole_files=whole_files) if upload else Download(self._moving)

@@ -29,6 +29,14 @@ _CODES = {
 }
 
 
+_PLAINLY = {  # what the library says in two words
+    "Connection error": "the connection is refused, or was lost",
+    "Invalid address": "its name has no address",
+    "Operation expired": "it does not answer in time",
+    "Socket timeout": "it does not answer in time",
+}
+
+
 class Failed:
     """A status of our own, for what the library raises."""
 
@@ -79,7 +87,7 @@ def told(message: str) -> str:
         text = text.removeprefix(frame).strip()
     if text.startswith("[3") and "] " in text:
         text = text.partition("] ")[2]
-    return text
+    return _PLAINLY.get(text, text)
 
 
 def parse_sum(content: bytes, algorithm: str) -> str:

@@ -75,7 +75,7 @@ class XrootdProcess(ChildProcess):
                 "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it; of a proxy it counts, too, whether "
                 "its own CAs are known (--ca, X509_CERT_DIR)"
             )
-        return ConnectionLost(f"{self.host}, by XRootD: {told}")
+        return ConnectionLost(f"{self.host}, by XRootD at port {self._login.location.port}: {told}")
 
 
 def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from mpx.endpoints.sftp.wire import (
     Status,
 )
 from mpx.endpoints.xrootd import meaning
-from mpx.endpoints.xrootd.folder_listing import FolderListing
+from mpx.endpoints.xrootd.listing_in_steps import ListingInSteps
 from mpx.endpoints.xrootd.open_file import OpenFile
 from mpx.endpoints.xrootd.own_connections import OwnConnections
 from mpx.endpoints.xrootd.replacing import Replacing
@@ -71,7 +71,8 @@ class XrootdStorage:
         self._server = client.FileSystem(url)
         self._replacing = Replacing(url, self._server)
         self._files: dict[bytes, OpenFile] = {}
-        self._listings: dict[bytes, FolderListing] = {}
+        self._listings: dict[bytes, ListingInSteps] = {}
+        self._reading: list[ListingInSteps] = []  # that may not have come to their ends
         self._copies = ThirdPartyCopies()
         self._connections = OwnConnections("")
         self._numbers = itertools.count(1)
@@ -125,9 +126,18 @@ class XrootdStorage:
         def opened(refusal: Status | None) -> None:
             answer(refusal or Handle(self._keep(self._listings, listing)))
 
-        listing = FolderListing(self._refused, opened)
+        listing = ListingInSteps(self._refused, opened)
+        with self._lock:
+            self._reading = [each for each in self._reading if not each.is_ended] + [listing]
         words = self._server, _text(asked.subject), self._replacing
         threading.Thread(target=listing.read, args=words, daemon=True).start()
+
+    def undelivered(self, error: BaseException) -> None:
+        """Take what the binding could not make objects of, and has called nobody with: of listings."""
+        with self._lock:
+            reading = list(self._reading)
+        for each in reading:
+            each.fail(error)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:

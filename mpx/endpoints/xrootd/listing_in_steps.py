@@ -27,7 +27,7 @@ _END = Status(Code.EOF)
 Opened = Callable[[Status | None], None]  # with what was refused
 
 
-class FolderListing:
+class ListingInSteps:
     """For any thread: names come in threads of the library, and are asked for by another."""
 
     def __init__(self, refused: Callable[[Any], Status], opened: Opened) -> None:
@@ -47,7 +47,7 @@ class FolderListing:
                 return
             status = server.dirlist(name, _IN_STEPS, callback=self._take)
         except Exception as error:
-            self._take(meaning.Failed(f"what XRootD answers cannot be read: {error}"), None)
+            self.fail(error)
         else:
             if not status.ok:  # it has not even begun
                 self._take(status, None)
@@ -59,6 +59,15 @@ class FolderListing:
             replies = self._replies()
         for each, reply in replies:
             each(reply)
+
+    def fail(self, error: BaseException) -> None:
+        """Note that a part of it was lost: the binding calls nobody with names that are no UTF-8."""
+        self._take(meaning.Failed(f"what XRootD answers cannot be read: {error}"), None)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether all of it has come."""
+        return self._end is not None
 
     def close(self) -> None:
         """Hold nothing of what is still to come."""
