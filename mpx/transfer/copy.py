@@ -24,7 +24,6 @@ from mpx.errors import (
 from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
-from mpx.told_apart import told_apart
 from mpx.transfer.between_servers import after_refusal, choose_between
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.destination_lookup import are_there
@@ -47,6 +46,7 @@ from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.told_apart import told_apart
 from mpx.transfer.transport import Transport, choose_transport
 from mpx.transfer.whole_copies import to_whole_copies
 from mpx.transfer.wiring import Attempt

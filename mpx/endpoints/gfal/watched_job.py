@@ -35,13 +35,20 @@ class WatchedJob:
         self._session, self._timeout_s, self._stop = session, timeout_s, stop
 
     def run(
-        self, what: str, rest: bytes, on_state: Callable[[JobState], int], *, waits_at_first: bool = False
+        self,
+        what: str,
+        rest: bytes,
+        on_state: Callable[[JobState], int],
+        *,
+        waits_at_first: bool = False,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> JobState:
         """Have it done, and return how it ended.
 
         `on_state` is told how far it is, and returns what shows whether anything moves: nothing needs to at
-        first (0) where a server may have to compute something (`waits_at_first`). Raises Interrupted,
-        TransferTimeout once what is under way has ended, and what the session raises.
+        first (0) where a server may have to compute something (`waits_at_first`). `on_stop` is called
+        before what is under way is ended, which may take longer than we have after a signal. Raises
+        Interrupted, TransferTimeout once it has ended, and what the session raises.
         """
         session = self._session
         before, session.stop = session.stop, lambda: False  # who stops waits for what is removed
@@ -52,6 +59,7 @@ class WatchedJob:
                 if now != moved:
                     moved, moved_s = now, now_s
                 if self._stop():
+                    on_stop()
                     self._cancel()
                     raise Interrupted
                 is_late = now_s - moved_s > self._timeout_s and not (waits_at_first and not now)

@@ -92,7 +92,12 @@ class GfalWorker(SessionWorker):
         try:
             with self._places.opened(file) as (told, fd):
                 order = replace(told, is_new=self._is_new(file))
-                state = watched.run("copy", dumped(order), lambda state: self._moved(file, state, fd))
+                state = watched.run(
+                    "copy",
+                    dumped(order),
+                    lambda state: self._moved(file, state, fd),
+                    on_stop=lambda: self._remove_here(file),
+                )
                 stored_bytes = file.size_bytes if fd is None else os.fstat(fd).st_size
             if order.is_new and trouble(state.code, state.message) is Trouble.THERE:
                 raise IsThere(file.final)
@@ -149,11 +154,10 @@ class GfalWorker(SessionWorker):
 
     def _remove(self, file: FileTransfer) -> None:
         """Remove what is stored of a file, which cannot be continued, as far as it has a name of its own."""
-        if file.partial == file.final:
-            return
         if self._places.destination is None:
-            with contextlib.suppress(OSError):
-                file.written.remove()
+            self._remove_here(file)
+            return
+        if file.partial == file.final:
             return
         options = LaneOptions(REMOVE_S, REMOVE_S, lambda: False)
         with contextlib.suppress(MpxError):
@@ -162,6 +166,12 @@ class GfalWorker(SessionWorker):
                 session.ask([request(PacketKind.REMOVE, wire.name(file.partial))])
             finally:
                 session.close()
+
+    def _remove_here(self, file: FileTransfer) -> None:
+        """Remove it where this host has it, which takes no time."""
+        if self._places.destination is None and file.partial != file.final:
+            with contextlib.suppress(OSError):
+                file.written.remove()
 
     # --- the session ---------------------------------------------------------------------------------
 
