@@ -67,6 +67,14 @@ def test_the_long_form_and_what_is_not_there(here: Path, srm: FakeSrm) -> None:
     refused(mpx_there("copy", f"{srm.url}no", here / "no"), 3, "no does not exist")
 
 
+def test_names_that_gfal2_does_not_tell_as_they_are(srm: FakeSrm) -> None:
+    for name in ("plain", "caf\u00e9", os.fsdecode(b"bad \xff")):
+        (srm.folder / name).write_bytes(b"some")
+    ended = mpx_there("list", srm.url)
+    copied(ended)
+    assert len(ended.out.splitlines()) == 3 and "plain" in ended.out.splitlines()
+
+
 @pytest.mark.parametrize("words", [("list",), ("copy", "--retries", "0")], ids=["list", "copy"])
 def test_what_is_no_srm(here: Path, open_server: Open, closed_port: int, words: tuple[str, ...]) -> None:
     to = (here / "to",) if "copy" in words else ()

@@ -5,7 +5,7 @@ import errno
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import gfal2
 
@@ -26,7 +26,8 @@ def copy_job(kept: KeptContext, order: CopyOrder, connections: ForeignConnection
                 _read(job, context, order)
             else:
                 parameters = parameters_of(context, order)
-                parameters.event_callback, parameters.monitor_callback = job.told, job.moved
+                if _may_be_told_of(order):
+                    parameters.event_callback, parameters.monitor_callback = job.told, job.moved
                 context.filecopy(parameters, order.source, order.destination)
         except BaseException:
             kept.drop()
@@ -35,6 +36,20 @@ def copy_job(kept: KeptContext, order: CopyOrder, connections: ForeignConnection
 
     connections.begin(order.congestion)
     return GfalJob(kept.of(order.kind, order.straight), work, connections)
+
+
+def _may_be_told_of(order: CopyOrder) -> bool:
+    """Tell whether gfal2 may tell of its steps: by XRootD's protocol it does so with names as they are.
+
+    The binding ends the process where such a name is no UTF-8.
+    """
+    for url in (order.source, order.destination):
+        try:
+            unquote(url, errors="strict")
+        except UnicodeDecodeError:
+            if url.startswith("root"):
+                return False
+    return True
 
 
 def _read(job: GfalJob, context: Any, order: CopyOrder) -> None:

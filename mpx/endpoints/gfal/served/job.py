@@ -94,6 +94,8 @@ class GfalJob:
             code, message = error.code or -1, str(error.message)
         except OSError as error:
             code, message = error.errno or -1, error.strerror or str(error)
+        except SystemError:
+            code, message = -1, "it fails in words that are no text"
         except Exception as error:
             code, message = -1, f"{type(error).__name__}: {error}"
         with self._changed:

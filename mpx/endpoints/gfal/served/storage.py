@@ -115,10 +115,11 @@ class GfalStorage:
             entry, found = folder.readpp()
             if entry is None:
                 break
-            if cuts and len(entry.d_name.encode("utf-8", "surrogateescape")) >= LONGEST_NAME:
-                return Status(Code.FAILURE, f"gfal2 cuts off the name {entry.d_name[:40]}...")
-            if entry.d_name not in (".", ".."):
-                names.append(str(entry.d_name).rstrip("/"))
+            name = _name_of(entry)
+            if cuts and len(_bytes(name)) >= LONGEST_NAME:
+                return Status(Code.FAILURE, f"gfal2 cuts off the name {name[:40]}...")
+            if name not in (".", ".."):
+                names.append(name.rstrip("/"))
                 described.append(_attributes(found))
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -216,6 +217,14 @@ class GfalStorage:
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
+
+
+def _name_of(entry: Any) -> str:
+    """Return the name of an entry of a folder, whatever bytes it is of: the binding takes it for UTF-8."""
+    try:
+        return str(entry.d_name)
+    except UnicodeDecodeError as error:
+        return _text(error.object)
 
 
 def _bytes(name: str) -> bytes:
