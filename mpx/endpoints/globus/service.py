@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from globus_sdk import TransferClient
 
 INSTALL = "globus:// needs globus-sdk; install it with mpx, in its sources: pip install '.[globus]'"
+_LEAST_S = 15.0  # that a call has: the first one loads the SDK, which takes its time on a busy machine
 _LOOK_S = 0.1  # at whether nobody waits for an answer any more
 Answer = TypeVar("Answer")
 
@@ -96,7 +97,7 @@ class GlobusService:
             except BaseException as error:
                 found.put((None, error))
 
-        until_s = time.monotonic() + PATIENCE * self._timeout_s
+        until_s = time.monotonic() + max(_LEAST_S, PATIENCE * self._timeout_s)
         threading.Thread(target=work, name="mpx-globus-question", daemon=True).start()
         while True:
             try:
