@@ -63,7 +63,7 @@ def test_what_is_killed_after_any_step_of_up_is_removed_by_the_next_use(lab_id: 
 
 
 def once_it_runs() -> list[int]:
-    """After the first and the last step of each kind that follow; above, it is killed after each, without one."""
+    """After the first and the last step of each kind that follow; above all, without one."""
     first, last = dict[type, int](), dict[type, int]()
     for number, kind in enumerate(CONTROLLED[BEFORE_IT:], BEFORE_IT + 1):
         first.setdefault(kind, number)
