@@ -40,7 +40,7 @@ def test_a_tree_there_and_back(here: Path, server: Site, via: Via) -> None:
 
 def test_names_with_all_kinds_of_letters(here: Path, open_server: Callable[..., object], via: Via) -> None:
     """Not of XRootD by HTTP, see the next test."""
-    awkward = ["with blanks", "50%20off", "café", "a#b", "it's", "semi;colon", "*[x]", "a+b&c"]
+    awkward = ["with blanks, it's", "50%20off", "café a#b", "semi;colon *[x] a+b&c"]
     for kind in ("nginx", "apache", "grid", "root"):
         with open_server(kind) as site:  # type: ignore[attr-defined]
             folder = here / kind

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,24 @@ from interop.mpx_process import Copy
 from mpx_command import copied
 from mpx_command import mpx as run
 from random_bytes import random_bytes
-from sites import Site
+from sites import Site, opened
 
 import mpx
 from mpx.transfer.journal import Journal
 from mpx.transfer.journal_reader import Unfinished
 
 pytestmark = pytest.mark.peers
-SIZE = 24_000_001
-RATE = "80Mbit/s"
+SIZE = 12_000_001
+RATE = "24Mbit/s"
 LONG_AGO_S = 1_000_000_000
+# One of each way that data come: the others differ in how one logs in, which the local end does not see.
+FROM = ("local", "stock server", "mpx serve with a token", "sftp")
+
+
+@pytest.fixture(params=FROM)
+def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with opened(request.param, tmp_path) as site:
+        yield site
 
 
 @pytest.fixture
