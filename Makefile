@@ -11,7 +11,7 @@ AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SU
 WORKERS ?= 8
 UNIT_WORKERS ?= 5
 
-.PHONY: help setup check test test-again test-unit test-all fuzz kills foreign demo demo-ssh demo-token demo-gsiftp demo-web demo-lab demo-multipath demo-one-transfer lock clean
+.PHONY: help setup check check-types check-rest test test-again test-unit test-all fuzz kills foreign demo demo-ssh demo-token demo-gsiftp demo-web demo-lab demo-multipath demo-one-transfer lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
@@ -50,12 +50,21 @@ $(VENV)/.done-dev: $(VENV)/.done requirements/dev.txt
 	$(AS_CALLER) $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(AS_CALLER) touch $@
 
+# Both at once. All tests are read meanwhile, so that they are compiled when the workers of `make test` begin:
+# else each would compile all of them.
 check: setup
+	@$(MAKE) --no-print-directory --output-sync=target --jobs 2 check-types check-rest
+
+check-types:
+	$(BIN)/mypy
+
+check-rest: export PYTHONDONTWRITEBYTECODE =
+check-rest:
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/bench/test_bench_layers.py
+	@-$(BIN)/python -m pytest -qq --collect-only -m 'not long' > /dev/null 2>&1
 
 # Each with one thread for numbers: threads that wait for a core would spin on it. Compiled modules are kept
 # whatever the environment says, as tests start mpx and its parts thousands of times.

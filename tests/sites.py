@@ -15,6 +15,7 @@ from urllib.parse import quote
 from grids import as_user, shared_grid
 from interop.sshd import HOST, private_sshd
 from interop.stock_server import StockServer
+from random_bytes import random_bytes
 
 from mpx.endpoints.sftp.lane_pool import LanePool
 from mpx.endpoints.sftp.lanes import LaneOptions
@@ -128,7 +129,7 @@ class Site:
 def make(path: Path, size: int = 1) -> Path:
     """Make a file of so many random bytes, and the folders it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(os.urandom(size))
+    path.write_bytes(random_bytes(size))
     return path
 
 

@@ -18,6 +18,8 @@ from mpx.errors import UsageError
 LOOPBACK = "127.0.0.1"
 HOST = "there"  # as the settings of the client call it
 SUBSYSTEM = "Subsystem sftp internal-sftp"  # unless the settings have another
+# The exchange of keys that OpenSSH prefers takes each login 50 ms of a processor, this one 3 ms.
+CHEAP = ("KexAlgorithms curve25519-sha256", "Ciphers aes128-gcm@openssh.com")
 START_S, LOOK_S = 30.0, 0.01
 PRIVILEGE_FOLDER = Path("/run/sshd")  # that sshd insists on where it runs as root
 
@@ -50,6 +52,7 @@ class PrivateSshd:
                     "UsePAM no",
                     "PidFile none",
                     "PasswordAuthentication no",
+                    *CHEAP,
                     *(() if any(line.startswith("Subsystem ") for line in settings) else (SUBSYSTEM,)),
                     "MaxStartups 100",
                     "",

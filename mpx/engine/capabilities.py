@@ -90,6 +90,7 @@ class Capabilities:
     sends_parts: bool = True  # of files, as the source of a copy between two servers
     renames: bool | None = True  # a finished file is given its final name in one step
     lists: bool = True  # folders; False: it seems not to
+    keeps_folders: bool = True  # those in which nothing is, too
     links: bool | None = True  # symbolic links can be made
     keeps_times: bool = True  # files can be given modification times, unless it has shown otherwise
     describes_links: bool = True  # `stat` is known to show links as links; else only listings do

@@ -21,6 +21,7 @@ from interop.control_relay import ControlRelay
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
 from mpx_lab.proxy import DelayProxy
+from random_bytes import random_bytes
 from s3.buckets import Bucket, buckets_of
 from s3.object_folder import ObjectPath
 from sites import grid_site, own_site, sftp_site, token_site
@@ -190,7 +191,7 @@ def way(
 
 @pytest.mark.parametrize("size", [0, 1, 9 * MIB + 3])
 def test_bytes_arrive_as_they_were(way: Way, size: int) -> None:
-    content = os.urandom(size)
+    content = random_bytes(size)
     (way.source / "file").write_bytes(content)
     report = way.copy("file")
     assert (way.destination / "file").read_bytes() == content
@@ -211,7 +212,7 @@ def test_a_file_of_five_gibibytes(way: Way) -> None:
             file.truncate(5 * GIB + 3)
             for offset in (0, 2 * GIB - 5, 4 * GIB - 5, 5 * GIB - 7):
                 file.seek(offset)
-                file.write(os.urandom(10))
+                file.write(random_bytes(10))
         report = way.copy("file")
         assert filecmp.cmp(source, destination, shallow=False)
         assert (report.status, report.bytes.moved) == ("done", 5 * GIB + 3)
@@ -222,7 +223,7 @@ def test_a_file_of_five_gibibytes(way: Way) -> None:
 
 def test_a_stopped_copy_goes_on(way: Way) -> None:
     in_parts = way.carrier == "Apache up"  # of which some are answered only a while after they were sent
-    content = os.urandom(SLOW_BYTES * 4 if in_parts else SLOW_BYTES)
+    content = random_bytes(SLOW_BYTES * 4 if in_parts else SLOW_BYTES)
     (way.source / "file").write_bytes(content)
     cancel = threading.Event()
 
@@ -245,7 +246,7 @@ def test_a_stopped_copy_goes_on(way: Way) -> None:
 
 
 def test_a_source_that_changes_is_not_taken_for_whole(way: Way) -> None:
-    content = os.urandom(SLOW_BYTES)
+    content = random_bytes(SLOW_BYTES)
     (way.source / "file").write_bytes(content)
     changed = threading.Event()
 
@@ -309,7 +310,7 @@ def test_what_came_damaged_is_moved_again(scripted: Callable[..., "Scripted"]) -
 def test_what_is_damaged_on_this_host_is_moved_again(tmp_path: Path) -> None:
     """Between local files nothing can come damaged, but the disk may."""
     with between("local", tmp_path) as way:
-        content = os.urandom(SLOW_BYTES)
+        content = random_bytes(SLOW_BYTES)
         (way.source / "file").write_bytes(content)
         damaged = threading.Event()
 

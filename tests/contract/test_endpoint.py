@@ -6,6 +6,7 @@ import zlib
 
 import pytest
 import xxhash
+from random_bytes import random_bytes
 from sites import Site
 
 from mpx.endpoints.schemes import capabilities_of
@@ -178,7 +179,7 @@ ALGORITHMS = {"adler32": adler32_hex, "md5": md5_hex, "sha256": sha256_hex, "xxh
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_checksums_of_parts(site: Site, end: Endpoint, algorithm: str) -> None:
-    data = os.urandom(3_000_000)
+    data = random_bytes(3_000_000)
     site.write("a; b", data)
     site.write("empty")
     ranges = [(0, 3_000_000), (0, 1), (1, 2), (1_048_575, 1_048_577), (2_999_999, 3_000_000), (5, 5)]
@@ -211,7 +212,7 @@ def test_checksums_where_one_fails(site: Site) -> None:
 
 
 def test_very_many_checksums(site: Site, end: Endpoint) -> None:
-    data = os.urandom(1000)
+    data = random_bytes(1000)
     site.write("a", data)
     algorithm = next(iter(site.checksums), "adler32")
     ranges = [(i, i + 1) for i in range(1000)] if site.sums_parts else [(0, 1000)] * 100

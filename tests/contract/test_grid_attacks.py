@@ -3,7 +3,6 @@
 Each claim of docs/threat-model.md about gsiftp:// and the network is tried here.
 """
 
-import os
 import re
 import socket
 import threading
@@ -17,6 +16,7 @@ from interop.control_relay import ControlRelay
 from interop.stock_server import StockServer
 from man_in_the_middle import Bend, ManInTheMiddle, cut, flipped
 from mpx_command import mpx
+from random_bytes import random_bytes
 from sites import make
 
 from mpx.endpoints.ftp.login import log_in
@@ -139,7 +139,7 @@ def test_whoever_connects_to_our_data_ports_gets_and_changes_nothing(
     server: StockServer, tmp_path: Path
 ) -> None:
     """Somebody tries all our ports, again and again, and says nothing, or something."""
-    content = os.urandom(20 * MIB)
+    content = random_bytes(20 * MIB)
     (server.root / "file").write_bytes(content)
     first = min(free_ports(1)[0], 60_000)
     stop, got = threading.Event(), []

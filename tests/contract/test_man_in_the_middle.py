@@ -4,7 +4,6 @@ Each claim of docs/threat-model.md about the network is tried here.
 """
 
 import contextlib
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from man_in_the_middle import Bend, ManInTheMiddle, cut, flipped
+from random_bytes import random_bytes
 from secure_client import secure_server, token_of
 from sites import make
 
@@ -29,7 +29,7 @@ from mpx.net.self_signed import self_signed
 from mpx.serve.identity import Identity
 from mpx.serve.token_serving import TokenServing
 
-CONTENT = os.urandom(300_000)
+CONTENT = random_bytes(300_000)
 QUICK = SessionOptions(connect_timeout_s=2.0, timeout_s=2.0)
 EVERY_OF_DATA = 61  # byte of a data connection, as each costs a whole copy
 EVERY_OF_LOGIN = 5

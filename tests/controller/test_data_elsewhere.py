@@ -1,6 +1,5 @@
 """Copies with a server whose data has another address than its commands, which no path set leads to."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from interop.control_relay import ControlRelay
 from pretended import Book, kept
+from random_bytes import random_bytes
 
 from mpx import CopyOptions, copy
 from mpx.errors import ControllerError
@@ -32,7 +32,7 @@ def served(folder: Path) -> Iterator[str]:
 def test_it_is_said_with_both_addresses_and_refused_where_paths_are_required(
     tmp_path: Path, upload: bool
 ) -> None:
-    book, content = Book(), os.urandom(SIZE)
+    book, content = Book(), random_bytes(SIZE)
     with served(tmp_path / "served") as url, kept(book) as controller:
         (tmp_path / "served/far").write_bytes(content)
         (tmp_path / "near").write_bytes(content)

@@ -1,13 +1,13 @@
 """Small files that are stored together: one that is refused harms no other, and none waits for an answer."""
 
 import itertools
-import os
 import threading
 from pathlib import Path
 
 import pytest
 from interop.control_relay import ControlRelay
 from interop.stock_server import StockServer
+from random_bytes import random_bytes
 
 import mpx
 from mpx.files.partial_names import partial_name
@@ -21,7 +21,7 @@ def test_one_refused_file_of_a_batch(tmp_path: Path, checksum: str) -> None:
     tree, root = tmp_path / "tree", tmp_path / "served"
     tree.mkdir()
     root.mkdir()
-    contents = {f"file{i:02}": os.urandom(10_000 + i) for i in range(60)}
+    contents = {f"file{i:02}": random_bytes(10_000 + i) for i in range(60)}
     for name, content in contents.items():
         (tree / name).write_bytes(content)
     with StockServer(root) as server:
@@ -45,7 +45,7 @@ def test_files_are_sent_behind_others_before_these_are_answered(tmp_path: Path) 
     """Else nothing is sent for a round trip at the end of each batch."""
     (tmp_path / "served").mkdir()
     (tmp_path / "tree").mkdir()
-    contents = {f"file{i:03}": os.urandom(100 + i) for i in range(400)}
+    contents = {f"file{i:03}": random_bytes(100 + i) for i in range(400)}
     for name, content in contents.items():
         (tmp_path / "tree" / name).write_bytes(content)
     asked, answered = itertools.count(1), itertools.count(1)

@@ -5,7 +5,6 @@ What can be had is used; what cannot leaves files unverified, in one line, or en
 
 import hashlib
 import json
-import os
 import posixpath
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from install_peers import FOREIGN
 from interop.scripted_server import Dialogue
 from interop.storing_server import FEATURES, StoringDialogue, StoringServer
 from mpx_command import copied, mpx, refused
+from random_bytes import random_bytes
 
 from mpx import CopyOptions, copy
 from mpx.engine.checksum import SECTION_BYTES
@@ -83,7 +83,7 @@ def whole_files_only(dialogue: Dialogue, argument: str) -> str:
 @pytest.mark.parametrize("size", [3, 2_000_000, LONG], ids=["short", "long", "of several sections"])
 @pytest.mark.parametrize("options", [{}, {"checksum": "md5"}], ids=["auto", "md5"])
 def test_only_whole_files(tmp_path: Path, size: int, options: dict[str, str]) -> None:
-    content = os.urandom(1000) * (size // 1000 + 1)
+    content = random_bytes(1000) * (size // 1000 + 1)
     (tmp_path / "here").write_bytes(content[:size])
     features = (*FEATURES, "CKSM ADLER32, MD5")
     with StoringServer({"CKSM": whole_files_only}, features=features) as there:
@@ -288,7 +288,7 @@ def test_proftpd_with_digests(digesting: ProFtpd, tmp_path: Path, algorithm: str
     folder.mkdir()
     sizes = {"a": 59, "a b": 100_000, 'q"x': 1, "md5": 7, "empty": 0, "long": 3_000_000}
     for name, size in sizes.items():
-        (folder / name).write_bytes(os.urandom(size))
+        (folder / name).write_bytes(random_bytes(size))
     report_path = tmp_path / "report"
     for source, target in ((folder, f"{digesting.url}up"), (f"{digesting.url}up", tmp_path / "down")):
         copied(mpx("copy", "-r", "--checksum", algorithm, "--report", report_path, source, target))

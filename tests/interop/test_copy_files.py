@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from mpx_command import copied, mpx, refused
+from random_bytes import random_bytes
 from sites import AWKWARD, Site, make, opened
 
 import mpx as api
@@ -92,7 +93,7 @@ def sparse(path: Path, size: int) -> None:
         for offset in (0, SECTION_BYTES - 700_001, 4 * GIB - 500_000, size - 999_999):
             if 0 <= offset < size:
                 out.seek(offset)
-                out.write(os.urandom(min(999_999, size - offset)))
+                out.write(random_bytes(min(999_999, size - offset)))
 
 
 def test_a_file_across_a_section(far: Site, here: Path) -> None:

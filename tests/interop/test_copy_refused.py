@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from interop.trees import TREE, failures, names, skips
 from mpx_command import copied, mpx, refused
+from random_bytes import random_bytes
 from sites import Site, make
 
 import mpx as api
@@ -125,8 +126,8 @@ def tiny(tmp_path: Path) -> Iterator[Path]:
 
 def test_room_is_looked_for_before_the_first_byte(far: Site, here: Path, tiny: Path) -> None:
     for i in range(5):
-        far.write(f"src/{i}", os.urandom(1_000_000))
-    far.write("big", os.urandom(5_000_000))
+        far.write(f"src/{i}", random_bytes(1_000_000))
+    far.write("big", random_bytes(5_000_000))
     api.copy(far.url_of("src/0"), f"{tiny}/")
     with pytest.raises(api.NoSpace, match="bytes needed, "):
         api.copy(far.url_of("big"), str(tiny / "big"))

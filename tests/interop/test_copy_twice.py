@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
+from random_bytes import random_bytes
 from sites import make
 
 from mpx import CopyOptions, copy
@@ -55,7 +56,7 @@ def test_what_has_changed_on_either_side_is_sent(tmp_path: Path) -> None:
     source = tree(tmp_path)
     with counted(KEEPS_NONE, tmp_path) as server:
         copy(str(source), server.url + "/tree", TREE)
-        (source / "1").write_bytes(os.urandom(101))  # as many bytes, and another time
+        (source / "1").write_bytes(random_bytes(101))  # as many bytes, and another time
         server.times["/tree/2"] = "20250101010101"
         server.files["/tree/3"] = b"cut"
         assert moved(copy(str(source), server.url + "/tree", TREE)) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from interop.mpx_process import Copy
 from interop.test_swapped import partial_in
+from random_bytes import random_bytes
 from sites import Site, make, opened
 
 pytestmark = pytest.mark.peers
@@ -26,7 +27,7 @@ def cut(folder: Path, left: int, eventually: Callable[..., None]) -> None:
 def test_a_file_that_is_cut_here_while_it_comes_is_never_called_whole(
     there: Site, here: Path, tmp_path: Path, eventually, left: int
 ) -> None:
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     (tmp_path / "work").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
     cut(here, left, eventually)

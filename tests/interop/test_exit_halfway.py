@@ -13,6 +13,7 @@ import pytest
 from interop.control_relay import ControlRelay
 from interop.stock_server import StockServer
 from mpx_command import copied, mpx, refused, running
+from random_bytes import random_bytes
 from sites import Site, make, partials
 
 pytestmark = pytest.mark.peers
@@ -126,9 +127,9 @@ except mpx.PartialFailure as failed:
 def test_10_one_file_that_cannot_be_written_does_not_stop_the_rest(tmp_path: Path) -> None:
     tree = tmp_path / "served" / "tree"
     tree.mkdir(parents=True)
-    (tree / "big").write_bytes(os.urandom(3_000_000))
+    (tree / "big").write_bytes(random_bytes(3_000_000))
     for i in range(60):
-        (tree / f"f{i}").write_bytes(os.urandom(20_000))
+        (tree / f"f{i}").write_bytes(random_bytes(20_000))
     with StockServer(tree.parent) as server:
         done = subprocess.run(
             [sys.executable, "-c", _WITH_A_LIMIT, f"{server.url}tree", str(tmp_path / "got")],

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 import re
 import socket
 import threading
@@ -17,6 +16,7 @@ from interop.stock_server import StockServer, end_forgotten_sessions
 from interop.storing_server import StoringDialogue, StoringServer
 from interop.vsftpd import serving
 from mpx_command import mpx as run
+from random_bytes import random_bytes
 
 import mpx
 from mpx.endpoints.ftp.session_pool import SessionPool
@@ -30,8 +30,8 @@ from mpx.transfer.registry import open_endpoint, session_options
 pytestmark = pytest.mark.peers
 
 FILES = 24
-LARGE = os.urandom(30_000_001)
-CONTENT = os.urandom(200_003)
+LARGE = random_bytes(30_000_001)
+CONTENT = random_bytes(200_003)
 TREE = {f"folder{i % 3}/f{i}": CONTENT[i:] for i in range(FILES)} | {"large": LARGE, "empty": b""}
 
 Serving = Callable[[Path, int], contextlib.AbstractContextManager[tuple[str, Path]]]
@@ -126,7 +126,7 @@ def test_a_server_that_admits_few(tmp_path: Path, direction: str, sessions: int)
     far = root / "far"
     given, target = (near, far) if direction == "up" else (far, near)
     given.mkdir()
-    content = os.urandom(2_000_003)
+    content = random_bytes(2_000_003)
     for i in range(FILES):
         (given / f"f{i}").write_bytes(content[i:])
     with StockServer(root, arguments=("-connections-max", str(sessions))) as server:

@@ -1,6 +1,5 @@
 """Copies to and from a stock GridFTP server with the security of grids, as its users run them."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from interop.mpx_process import Copy
 from interop.stock_server import StockServer
 from mpx_command import mpx
 from mpx_lab.private_grid import write_key
+from random_bytes import random_bytes
 from sites import make
 
 from mpx.serve import Server
@@ -109,7 +109,7 @@ def test_what_is_not_encrypted_is_said_and_compared_by_what_nobody_can_match(
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_killed_copy_goes_on(server: StockServer, tmp_path: Path, way: str) -> None:
     near, far = tmp_path / "near", server.root / "far"
-    content = os.urandom(12 * MIB)
+    content = random_bytes(12 * MIB)
     (near if way == "up" else far).write_bytes(content)
     ends = (str(near), f"{server.url}far")
     source, destination = ends if way == "up" else ends[::-1]

@@ -1,10 +1,9 @@
 """Servers that send without end: a copy ends by itself, with a clear error, and without much memory.
 
-No time is checked but that of a hang; each copy has time-outs of two seconds and no retries.
+No time is checked but that of a hang; each copy has time-outs of a second or two and no retries.
 """
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from interop.mpx_process import measured
 from interop.scripted_server import Dialogue, Script, ScriptedServer, without_end
+from random_bytes import random_bytes
 
 import mpx
 from mpx.endpoints.ftp import folder_listing
@@ -19,6 +19,7 @@ from mpx.endpoints.ftp.framing import BlockHeader
 from mpx.transfer import tree_walk
 
 FAST = ("--timeout", "2s", "--connect-timeout", "2s", "--retries", "0", "-q")
+FASTER = ("--timeout", "1s", "--connect-timeout", "1s")  # of those that cannot but fail
 MOST_GROWTH_KIB = 100 * 1024
 DRIP_S = 0.3  # between two bytes, well below the time-out
 
@@ -100,9 +101,15 @@ def usual_kib(tmp_path_factory: pytest.TempPathFactory) -> int:
     return kib
 
 
-def assert_ends(script: Script, usual_kib: int, *words: object, codes: tuple[int, ...] = (6, 7)) -> str:
+def assert_ends(
+    script: Script,
+    usual_kib: int,
+    *words: object,
+    codes: tuple[int, ...] = (6, 7),
+    options: tuple[str, ...] = FASTER,
+) -> str:
     with ScriptedServer(script) as server:
-        code, said, kib = run(*(str(word).replace("SERVER", server.url) for word in words))
+        code, said, kib = run(*options, *(str(word).replace("SERVER", server.url) for word in words))
     assert code in codes, said
     assert "Traceback" not in said
     assert "unexpected" not in said
@@ -135,7 +142,7 @@ def test_whatever_the_command(verb: str, kind: str, usual_kib: int, tmp_path: Pa
     if verb in ("RETR", "PASV", "EPSV"):  # of MODE S
         script["MODE"] = lambda dialogue, mode: "504 no" if mode == "E" else "200 ok"
     if verb == "STOR":
-        near.write_bytes(os.urandom(300_000))
+        near.write_bytes(random_bytes(300_000))
         pair = (near, "SERVER/new")
     assert_ends(script, usual_kib, *pair)
 
@@ -158,7 +165,7 @@ def listing(kind: str) -> Script:
 )
 def test_a_listing_without_end(kind: str, usual_kib: int, tmp_path: Path) -> None:
     words = ("-r", "SERVER/folder", tmp_path / "folder")
-    said = assert_ends(listing(kind), usual_kib, *words, codes=(6, 7, 10))
+    said = assert_ends(listing(kind), usual_kib, *words, codes=(6, 7, 10), options=())
     assert "list" in said
 
 
@@ -232,7 +239,8 @@ def test_long_words(verb: str, reply: str, usual_kib: int, tmp_path: Path) -> No
         "PASV": Dialogue._pasv,
         verb: lambda *_: reply,
     }
-    assert_ends(script, usual_kib, "SERVER/file", tmp_path / "file", codes=(0, 2, 3, 6, 7, 8, 10))
+    codes = (0, 2, 3, 6, 7, 8, 10)
+    assert_ends(script, usual_kib, "SERVER/file", tmp_path / "file", codes=codes, options=())
 
 
 LONG_REPLIES = {
@@ -259,5 +267,6 @@ def test_long_answers_to_many_questions(kind: str, usual_kib: int, tmp_path: Pat
         return dialogue.answer(dialogue.verb, name)
 
     script: Script = {"MLSD": listing_without_sizes, **dict.fromkeys(("SIZE", "MDTM", "CWD", "MLST"), answer)}
-    said = assert_ends(script, usual_kib, "-r", "SERVER/folder", tmp_path / "folder", codes=(6, 10))
+    words = ("-r", "SERVER/folder", tmp_path / "folder")
+    said = assert_ends(script, usual_kib, *words, codes=(6, 10), options=())
     assert "bytes" in said or "folder" in said

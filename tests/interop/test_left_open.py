@@ -1,11 +1,11 @@
 """Downloads in MODE S whose data connection the server leaves open: its word that all is sent ends them."""
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
 from interop.scripted_server import Dialogue, ScriptedServer
+from random_bytes import random_bytes
 
 import mpx
 
@@ -30,7 +30,7 @@ def server(opened: contextlib.ExitStack, size: int, *, says: str | None, short: 
 
     offsets: dict[Dialogue, int] = {}
     no_e = {"MODE": lambda _, mode: "504 no" if mode == "E" else "200 ok", "CKSM": lambda *_: "502 no"}
-    return ScriptedServer({"RETR": retrieve, "REST": restart, **no_e}, content=os.urandom(size))
+    return ScriptedServer({"RETR": retrieve, "REST": restart, **no_e}, content=random_bytes(size))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -3,13 +3,13 @@
 A stock server stops listening for good when a connection comes between two STORs.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from interop.stock_server import StockServer
 from mpx_lab.proxy import DelayProxy
+from random_bytes import random_bytes
 
 import mpx
 from mpx.engine.tuner import Decision, Sample
@@ -46,7 +46,7 @@ def test_streams_change_from_file_to_file(tmp_path: Path, monkeypatch, direction
     far = root / "far"
     given, target = (near, far) if direction == "up" else (far, near)
     given.mkdir()
-    content = os.urandom(SIZE)
+    content = random_bytes(SIZE)
     for i in range(FILES):
         (given / f"f{i}").write_bytes(content[i:] + content[:i])
     with (

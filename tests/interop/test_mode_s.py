@@ -16,6 +16,7 @@ from interop.storing_server import StoringDialogue, StoringServer
 from interop.vsftpd import session_pids
 from mpx_command import command, copied, refused
 from mpx_command import mpx as mpx_copy
+from random_bytes import random_bytes
 
 import mpx
 from mpx.endpoints.ftp.mode_s import worker
@@ -29,7 +30,7 @@ TESTS = Path(__file__).resolve().parent.parent
 def test_vsftpd_both_ways(vsftpd, tmp_path, size):
     url, served = vsftpd
     source = tmp_path / "source"
-    source.write_bytes(os.urandom(size))
+    source.write_bytes(random_bytes(size))
     up = mpx.copy(str(source), f"{url}/a file")
     assert (served / "a file").read_bytes() == source.read_bytes()
     down = mpx.copy(f"{url}/a file", str(tmp_path / "back"))
@@ -91,7 +92,7 @@ def test_an_upload_has_no_more_streams_than_files(vsftpd, tmp_path, names):
     url, served = vsftpd
     sources = []
     for name in names:
-        (tmp_path / name).write_bytes(os.urandom(1_000_000))
+        (tmp_path / name).write_bytes(random_bytes(1_000_000))
         sources.append(str(tmp_path / name))
     report = mpx.copy(sources, f"{url}/", mpx.CopyOptions(rate_bps=40e6))
     assert sorted(os.listdir(served)) == sorted(names)
@@ -103,7 +104,7 @@ def test_an_upload_has_no_more_streams_than_files(vsftpd, tmp_path, names):
 @pytest.mark.peers
 def test_as_many_streams_as_sessions(vsftpd, tmp_path):
     url, served = vsftpd
-    content = os.urandom(200_000_000)
+    content = random_bytes(200_000_000)
     (served / "far").write_bytes(content)
     most = []
     options = mpx.CopyOptions(streams=3, max_sessions=3, rate_bps=800e6)
@@ -122,7 +123,7 @@ def test_as_many_streams_as_sessions(vsftpd, tmp_path):
 def test_a_server_without_rest(vsftpd, tmp_path):
     url, served = vsftpd
     port = int(url.split(":")[2].split("/")[0])
-    contents = {f"file {i}": os.urandom(20_000_000 + i) for i in range(3)}
+    contents = {f"file {i}": random_bytes(20_000_000 + i) for i in range(3)}
     for name, content in contents.items():
         (served / name).write_bytes(content)
 
@@ -141,7 +142,7 @@ def test_a_server_without_rest(vsftpd, tmp_path):
 @pytest.mark.peers
 def test_a_session_killed_in_mid_file_is_no_shorter_file(vsftpd, tmp_path, eventually):
     url, served = vsftpd
-    content = os.urandom(24_000_001)
+    content = random_bytes(24_000_001)
     (served / "far").write_bytes(content)
     running = Copy(tmp_path, f"{url}/far", tmp_path / "near", "--rate", "80Mbit/s", "--files", "1")
 
@@ -177,7 +178,7 @@ def test_a_client_behind_a_firewall_still_downloads(tmp_path, peer):
         pytest.skip("a network namespace needs root")
     served = tmp_path / "served"
     served.mkdir()
-    (served / "source").write_bytes(os.urandom(20_000_000))
+    (served / "source").write_bytes(random_bytes(20_000_000))
     (served / "source").chmod(0o644)
     script = [sys.executable, str(TESTS / "interop" / "blocked_inbound.py"), str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
@@ -200,7 +201,7 @@ mpx.copy(sys.argv[1], sys.argv[2])
 
 def test_a_download_that_was_killed_between_its_last_byte_and_its_name(vsftpd, tmp_path):
     url, served = vsftpd
-    content = os.urandom(8 * 1024 * 1024 + 3)
+    content = random_bytes(8 * 1024 * 1024 + 3)
     (served / "big").write_bytes(content)
     state = {"MPX_STATE_DIR": str(tmp_path / "state")}
     command_line = [sys.executable, "-c", _KILLED_AT_THE_RENAME, f"{url}/big", str(tmp_path / "got")]
@@ -221,7 +222,7 @@ def test_a_server_that_only_says_150_again_when_a_part_is_closed(tmp_path: Path,
         return "150 0.008 seconds (measured here)" if reply and reply.startswith("426") else reply
 
     monkeypatch.setattr(worker, "FIRST_PIECE", 256 * 1024)
-    content = os.urandom(40_000_000)  # more than fits into the buffers of a connection
+    content = random_bytes(40_000_000)  # more than fits into the buffers of a connection
     with StoringServer({"RETR": retrieve}, files={"/file": content}) as server:
         report = mpx.copy(
             f"{server.url}/file", str(tmp_path / "file"), mpx.CopyOptions(streams=1, timeout_s=3)

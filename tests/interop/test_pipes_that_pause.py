@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from interop.foreign_servers import PyFtpdLib
 from interop.stock_server import StockServer
+from random_bytes import random_bytes
 from sites import partials
 
 import mpx
@@ -19,7 +20,7 @@ from mpx.serve import Server
 from mpx.serve.session import Limits
 
 pytestmark = pytest.mark.peers
-CONTENT = os.urandom(3_000_001)
+CONTENT = random_bytes(3_000_001)
 PAUSE_TICKS = 40  # of the control loop, which takes 0.1 s or longer for each: more than ...
 QUICKER = 20  # ... the 60 s of a time-out by the clock of the watch
 

@@ -1,7 +1,6 @@
 """The proxy between Debian's own client and server: what arrives is what was sent, and by our path."""
 
 import contextlib
-import os
 import socket
 import subprocess
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from interop.stock_server import StockServer
 from mpx_lab.proxy import DelayProxy
+from random_bytes import random_bytes
 
 pytestmark = pytest.mark.peers
 STREAMS = 4
@@ -32,7 +32,7 @@ def copy(program: str, *arguments: str) -> None:
 def test_up_and_down_with_the_stock_client(server: StockServer, tmp_path: Path, peer, options) -> None:
     client = peer("globus-url-copy")
     local, back = tmp_path / "local.bin", tmp_path / "back.bin"
-    local.write_bytes(os.urandom(SIZE))
+    local.write_bytes(random_bytes(SIZE))
     with DelayProxy((server.host, server.port), rtt_s=0.02, rate_bps=400e6) as proxy:
         url = f"ftp://{proxy.host}:{proxy.port}{server.root}/remote.bin"
         copy(client, *options, f"file://{local}", url)
@@ -53,7 +53,7 @@ def test_two_files_over_the_same_data_connections(server: StockServer, tmp_path:
     local = tmp_path / "local"
     local.mkdir()
     for name in ("a", "b", "c"):
-        (local / name).write_bytes(os.urandom(3_000_000))
+        (local / name).write_bytes(random_bytes(3_000_000))
     with DelayProxy((server.host, server.port), rtt_s=0.02) as proxy:
         url = f"ftp://{proxy.host}:{proxy.port}{server.root}/"
         copy(client, "-fast", "-p", "2", "-r", f"file://{local}/", url)
@@ -65,7 +65,7 @@ def test_ipv6(tmp_path: Path, peer) -> None:
     client = peer("globus-url-copy")
     root, local, back = tmp_path / "served", tmp_path / "local.bin", tmp_path / "back.bin"
     root.mkdir()
-    local.write_bytes(os.urandom(SIZE))
+    local.write_bytes(random_bytes(SIZE))
     with StockServer(root, host="::1") as server, DelayProxy(("::1", server.port), host="::1") as proxy:
         url = f"ftp://[::1]:{proxy.port}{root}/remote.bin"
         copy(client, "-ipv6", "-p", str(STREAMS), f"file://{local}", url)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from interop.stock_server import StockServer
+from random_bytes import random_bytes
 from raw_client import RawClient, block, connect, end
 from sites import make
 
@@ -181,7 +182,7 @@ def test_globus_a_sparse_gibibyte(server, served, local, peer):
     with source.open("wb") as file:
         for i in range(32):
             file.seek(i * (1 << 25))
-            file.write(os.urandom(1000))
+            file.write(random_bytes(1000))
         file.truncate((1 << 30) + 1)
     run(peer("globus-url-copy"), "-fast", "-p", "4", f"file://{source}", f"{server.url}there")
     assert same(served / "there", source)
@@ -307,7 +308,7 @@ def test_lftp_lists_resumes_and_changes_names(server, served, local, peer):
 def test_streams_come_and_go_while_a_real_client_reads(server, served, local, peer):
     """One session stores with 1 to 9 streams while globus-url-copy fetches another file."""
     make(served / "other", 20_000_003)
-    content = os.urandom(9_000_009)
+    content = random_bytes(9_000_009)
     step = 250_000
     pieces = [(offset, content[offset : offset + step]) for offset in range(0, len(content), step)]
 

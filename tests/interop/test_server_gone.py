@@ -1,6 +1,5 @@
 """A server that goes away is no server that admits few sessions: it is waited for, as --retries says."""
 
-import os
 import signal
 import subprocess
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from interop.stock_server import StockServer
 from mpx_command import command
+from random_bytes import random_bytes
 
 import mpx
 from mpx.endpoints.ftp.session_pool import SessionPool
@@ -19,7 +19,7 @@ from mpx.serve import Server
 from mpx.transfer.registry import session_options
 
 pytestmark = pytest.mark.peers
-CONTENT = os.urandom(20_000_003)
+CONTENT = random_bytes(20_000_003)
 
 
 @pytest.fixture(autouse=True)

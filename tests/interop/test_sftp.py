@@ -13,6 +13,7 @@ import pytest
 from interop.ssh_copies import SFTP_SERVER, contents, copied, kill_halfway, lanes_of, there
 from interop.sshd import HOST, PrivateSshd, private_sshd
 from mpx_command import running
+from random_bytes import random_bytes
 from sites import make
 
 MIB = 1024 * 1024
@@ -66,10 +67,10 @@ def test_a_file_with_holes_goes_both_ways(sshd: PrivateSshd, tmp_path: Path) -> 
     """What arrives has zeros for them, as with servers of FTP."""
     source = tmp_path / "source"
     with source.open("wb") as file:
-        file.write(os.urandom(70_000))
+        file.write(random_bytes(70_000))
         file.truncate(9 * MIB)
         file.seek(6 * MIB + 1)
-        file.write(os.urandom(1000))
+        file.write(random_bytes(1000))
     copied(source, there(tmp_path / "far"))
     copied(there(source), tmp_path / "back")
     for copy in ("far", "back"):

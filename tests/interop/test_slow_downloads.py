@@ -1,7 +1,8 @@
 """Downloads that are slow for long, as by --rate: streams are replaced after what is queued at the server."""
 
-import os
 from pathlib import Path
+
+from random_bytes import random_bytes
 
 import mpx
 from mpx.serve import Server
@@ -13,7 +14,7 @@ SIZE, SLOWLY = 120_000_000, 90e6  # eleven seconds, and twice what so many sessi
 def test_there_are_never_more_streams_than_may_be(tmp_path: Path) -> None:
     """The paper's search tries other numbers at any goodput; ours adds none where `rate_bps` is reached."""
     (tmp_path / "served").mkdir()
-    content = os.urandom(SIZE)
+    content = random_bytes(SIZE)
     (tmp_path / "served" / "there").write_bytes(content)
     seen: set[int] = set()
     with Server(tmp_path / "served") as server:

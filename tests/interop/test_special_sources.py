@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from mpx_command import copied, mpx, refused
+from random_bytes import random_bytes
 from sites import Site, make, partials
 
 import mpx as api
 
 pytestmark = pytest.mark.peers
-CONTENT = os.urandom(3_000_001)
+CONTENT = random_bytes(3_000_001)
 PAGE_OF_SYS = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 

@@ -2,22 +2,32 @@
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from interop.mpx_process import Copy
 from mpx_command import copied
 from mpx_command import mpx as run
-from sites import Site
+from random_bytes import random_bytes
+from sites import Site, opened
 
 import mpx
 from mpx.transfer.journal import Journal
 from mpx.transfer.journal_reader import Unfinished
 
 pytestmark = pytest.mark.peers
-SIZE = 24_000_001
-RATE = "80Mbit/s"
+SIZE = 12_000_001
+RATE = "24Mbit/s"
 LONG_AGO_S = 1_000_000_000
+# One of each way that data come: the others differ in how one logs in, which the local end does not see.
+FROM = ("local", "stock server", "mpx serve with a token", "sftp")
+
+
+@pytest.fixture(params=FROM)
+def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    with opened(request.param, tmp_path) as site:
+        yield site
 
 
 @pytest.fixture
@@ -42,7 +52,7 @@ def partial_in(folder: Path) -> Path | None:
 def test_what_was_swapped_while_it_was_copied_is_an_error(
     there: Site, here: Path, tmp_path: Path, victim: Path, eventually, swap: str
 ) -> None:
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     source.chmod(0o666)
     (tmp_path / "work").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
@@ -72,7 +82,7 @@ def test_what_was_swapped_while_it_was_copied_is_an_error(
 def test_what_no_earlier_run_can_have_left_is_not_continued(
     there: Site, here: Path, victim: Path, left: str
 ) -> None:
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     final = here / "out"
     with_slash = f"{there.url}source"
     whole = mpx.copy(with_slash, str(here / "first"))
@@ -184,7 +194,7 @@ def test_folders_that_are_swapped_as_fast_as_can_be(
 def test_a_folder_that_is_swapped_for_a_link_while_a_file_is_copied(
     there: Site, here: Path, tmp_path: Path, eventually
 ) -> None:
-    there.write("tree/sub/source", os.urandom(SIZE))
+    there.write("tree/sub/source", random_bytes(SIZE))
     (tmp_path / "work").mkdir()
     (tmp_path / "outside").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}tree", here / "tree", "-r", "--rate", RATE)
@@ -199,7 +209,7 @@ def test_a_folder_that_is_swapped_for_a_link_while_a_file_is_copied(
 
 def test_a_read_only_file_that_was_killed_before_it_got_its_name(there: Site, here: Path) -> None:
     """It has the mode of its source already, and its own account cannot open it for writing."""
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     source.chmod(0o444)
     report = mpx.copy(f"{there.url}source", str(here / "first"))
     journal = Journal(report.source, str(report.destination).replace("first", "out"))
@@ -220,7 +230,7 @@ def test_what_somebody_else_writes_behind_the_end_is_cut_off(
     there: Site, here: Path, tmp_path: Path, eventually
 ) -> None:
     """As another run of ours with another state folder may do."""
-    source = there.write("source", os.urandom(SIZE))
+    source = there.write("source", random_bytes(SIZE))
     (tmp_path / "work").mkdir()
     copy = Copy(tmp_path / "work", f"{there.url}source", here / "out", "--rate", RATE)
     eventually(lambda: (part := partial_in(here)) and part.stat().st_size)

@@ -11,6 +11,7 @@ import pytest
 from free_ports import free_ports
 from interop.control_relay import ControlRelay
 from mpx_command import copied, mpx, refused
+from random_bytes import random_bytes
 from sites import Site
 
 import mpx as api
@@ -29,7 +30,7 @@ BEYOND_THE_END = BlockHeader(0, 1000, 1 << 50).pack() + bytes(1000)
 
 @pytest.fixture
 def content() -> bytes:
-    return os.urandom(SIZE)
+    return random_bytes(SIZE)
 
 
 def port_of(site: Site) -> int:

@@ -24,6 +24,7 @@ from victims import ALL_KINDS, first_line, python
 
 STEPS = len(plan(ALL_KINDS, "x"))
 CONTROLLED = [type(step) for step in plan(ALL_KINDS, "x", OWN)]
+BEFORE_IT = CONTROLLED.index(StartController)
 
 
 @contextmanager
@@ -61,7 +62,16 @@ def test_what_is_killed_after_any_step_of_up_is_removed_by_the_next_use(lab_id: 
     assert devices() == before
 
 
-@pytest.mark.parametrize("steps", range(CONTROLLED.index(StartController) + 1, len(CONTROLLED) + 1))
+def once_it_runs() -> list[int]:
+    """After the first and the last step of each kind that follow; above all, without one."""
+    first, last = dict[type, int](), dict[type, int]()
+    for number, kind in enumerate(CONTROLLED[BEFORE_IT:], BEFORE_IT + 1):
+        first.setdefault(kind, number)
+        last[kind] = number
+    return sorted({*first.values(), *last.values()})
+
+
+@pytest.mark.parametrize("steps", once_it_runs())
 def test_what_is_killed_once_it_has_a_controller_is_removed_by_the_next_use(lab_id: str, steps: int) -> None:
     before = devices()
     with building(lab_id, steps, OWN):

@@ -18,6 +18,7 @@ from mpx_lab.lab import Lab
 from mpx_lab.mpx_server import mpx_server
 from mpx_lab.own_controller import OWN
 from mpx_lab.stock_server import stock_server
+from random_bytes import random_bytes
 from traces import traces
 
 Make = Callable[..., Lab]
@@ -82,7 +83,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path, bytes]:
     for each in (tmp_path, *tmp_path.parents):  # the stock server works as another user
         with contextlib.suppress(PermissionError):
             each.chmod(each.stat().st_mode | 0o055)
-    return near, far, os.urandom(SIZE)
+    return near, far, random_bytes(SIZE)
 
 
 @pytest.mark.parametrize("upload", [True, False], ids=["up", "down"])

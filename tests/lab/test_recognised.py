@@ -5,11 +5,11 @@ On machines with simulated time, so that a busy one adds nothing to round trips.
 
 import filecmp
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from random_bytes import random_bytes
 from simulation import Run
 
 BESIDE = """
@@ -70,7 +70,7 @@ def test_who_is_there_is_named(run: Run, tmp_path: Path, congestion: str, group:
 
 
 def test_a_copy_beside_bbr_turns_to_bbr_and_arrives(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "source").write_bytes(os.urandom(80_000_000))
+    (tmp_path / "source").write_bytes(random_bytes(80_000_000))
     report = tmp_path / "report.json"
     words = ("copy", "-q", "--congestion", "auto", "--report", str(report), str(tmp_path / "source"))
     beside(run, tmp_path, "bbr", *words, "SERVER/there")

@@ -1,6 +1,5 @@
 """Stock GridFTP over four paths: globus-gridftp-server and globus-url-copy as Debian has them."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ from install_peers import find_peer, needs_library
 from many_paths import ManyPaths, carried, many_paths
 from mpx_lab.stock_server import stock_server
 from mpx_lab.topologies import named
+from random_bytes import random_bytes
 
 LINKS = ("s1-s2", "s1-s3", "s1-s4", "s1-s5")  # each is one of four paths
-SIZE = 8_000_000
+SIZES = {"here": 8_000_000, "small": 2_000_000}  # of the files; the small one is for one path alone
 SCALE = 0.05  # 5 Mbit/s on each of the four paths: a busy machine fills them too, so all are needed
 # Of the file at least: the path was used. The tools deal blocks of 256 kB to whoever is first.
 SHARE = 0.03
@@ -26,8 +26,8 @@ class Site:
 
     def __init__(self, lab: ManyPaths, folder: Path) -> None:
         self.lab, self.folder = lab, folder
-        self.content = os.urandom(SIZE)
-        self.file("here").write_bytes(self.content)
+        for name, size in SIZES.items():
+            self.file(name).write_bytes(random_bytes(size))
 
     def file(self, name: str) -> Path:
         return self.folder / name
@@ -54,22 +54,22 @@ class Site:
         with stock_server(self.lab.lab.host("dst"), self.folder, options, environment) as url:
             yield f"{url}{self.folder}"
 
-    def up(self, url: str, before: list[str] | None = None) -> list[float]:
-        return self.copies(f"file://{self.file('here')}", f"{url}/there", before or [])
+    def up(self, url: str, before: list[str] | None = None, name: str = "here") -> list[float]:
+        return self.copies(name, f"file://{self.file(name)}", f"{url}/there", before or [])
 
-    def down(self, url: str, before: list[str] | None = None) -> list[float]:
-        return self.copies(f"{url}/here", f"file://{self.file('there')}", before or [])
+    def down(self, url: str, before: list[str] | None = None, name: str = "here") -> list[float]:
+        return self.copies(name, f"{url}/{name}", f"file://{self.file('there')}", before or [])
 
-    def copies(self, source: str, target: str, before: list[str]) -> list[float]:
-        """Copy, on src; return the share of the file that each path has carried."""
+    def copies(self, name: str, source: str, target: str, before: list[str]) -> list[float]:
+        """Copy a file, on src; return the share of it that each path has carried."""
         lab = self.lab.lab
         were = carried(lab, LINKS)
         words = [*before, "globus-url-copy", "-p", "4", source, target]
         done = lab.host("src").run(words, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
-        assert self.file("there").read_bytes() == self.content
+        assert self.file("there").read_bytes() == self.file(name).read_bytes()
         self.file("there").unlink()
-        return [(now - was) / SIZE for was, now in zip(were, carried(lab, LINKS), strict=True)]
+        return [(now - was) / SIZES[name] for was, now in zip(were, carried(lab, LINKS), strict=True)]
 
     def run_up(self, paths: int = 4) -> list[str]:
         return self.lab.around(*self.lab.addresses, paths)
@@ -98,21 +98,21 @@ def test_a_server_with_the_module(site: Site, eventually: Callable[..., None]) -
         assert "4 paths" in site.log() and "not steered" not in site.log()
 
         site.kill_controller()
-        assert max(site.up(url)) > 0.9
-        assert max(site.down(url)) > 0.9
+        assert max(site.up(url, name="small")) > 0.9
+        assert max(site.down(url, name="small")) > 0.9
         assert site.log().count("not steered") == 2  # of each session once
 
 
 def test_a_command_around_the_client(site: Site) -> None:
     with site.server(module=False) as url:
-        assert max(site.up(url)) > 0.9
+        assert max(site.up(url, name="small")) > 0.9
         assert min(site.up(url, site.run_up())) > SHARE
         assert min(site.down(url, site.run_down())) > SHARE
         assert site.lab.ask("GET", "path-sets") == []
-        assert max(site.up(url, site.run_up(1))) > 0.9
+        assert max(site.up(url, site.run_up(1), "small")) > 0.9
 
         site.kill_controller()
-        assert max(site.up(url, site.run_up())) > 0.9
+        assert max(site.up(url, site.run_up(), "small")) > 0.9
 
 
 def test_both_at_once(site: Site) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from install_peers import find_peer
 from mpx_lab.lab import Lab
 from mpx_lab.stock_server import stock_server
 from mpx_lab.topology import Topology, wan
+from random_bytes import random_bytes
 
 SIZE_BYTES = 12_000_000
 WITHIN_S = 120
@@ -72,7 +72,7 @@ def test_a_copy_survives_a_cut_of_the_link(
     url, folder = served
     here, there = tmp_path / "here", folder / "there"
     original, made = (here, there) if up else (there, here)
-    original.write_bytes(os.urandom(SIZE_BYTES))
+    original.write_bytes(random_bytes(SIZE_BYTES))
     original.chmod(0o644)
     source, target = (str(here), f"{url}/there") if up else (f"{url}/there", str(here))
     link = lab.link("wan")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from random_bytes import random_bytes
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.checksum import SECTION_BYTES
@@ -159,7 +160,7 @@ def test_only_what_is_the_same_gets_its_name(folder: Path, seed: int, monkeypatc
     monkeypatch.setattr("mpx.engine.retry.FIRST_WAIT_S", 0.001)
     play = Play(folder, seed=seed)
     play.committer.start()
-    files = [play.file(f"{i}", os.urandom(20 + i % 50)) for i in range(FILES)]
+    files = [play.file(f"{i}", random_bytes(20 + i % 50)) for i in range(FILES)]
     for file in files:
         play.queue.put(file)
     play.finish(damage=0.3)
@@ -257,7 +258,7 @@ def test_sessions_that_end_while_they_are_not_needed_do_not_end_the_copy(folder:
 def test_what_was_taken_back_is_not_in_the_journal(folder: Path) -> None:
     """Damage in a large file, and a kill before it came again: the next run trusts nothing of it."""
     play = Play(folder)
-    content = os.urandom(6_000_000)
+    content = random_bytes(6_000_000)
     file = play.file("large", content)
     play.journal.begin(Unfinished(file.final, file.partial, file.size_bytes, file.modified_s))
     play.committer.began(file)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from random_bytes import random_bytes
 
 from mpx.endpoints.local.endpoint import LocalEndpoint
 from mpx.engine.checksum_choice import ChecksumChoice
@@ -105,7 +106,7 @@ def test_a_pipe_whose_checksum_was_not_taken_cannot_be_compared(tmp_path: Path, 
 def test_sizes_have_checksums_of_their_own_and_each_is_asked_for_in_one_go(tmp_path: Path) -> None:
     files = []
     for i, size in enumerate((10, 2_000_000, 20, 3_000_000)):
-        content = os.urandom(size)
+        content = random_bytes(size)
         for name in (f"{i}", f"{i}.part"):
             (tmp_path / name).write_bytes(content)
         files.append(

@@ -1,7 +1,6 @@
 """What is kept of copies between two runs, and what becomes of a damaged file."""
 
 import contextlib
-import os
 import sqlite3
 import stat
 import sys
@@ -13,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from random_bytes import random_bytes
 
 from mpx.commands.history import history_command
 from mpx.endpoints.ftp.known_servers import KnownServers, Login
@@ -86,7 +86,7 @@ def test_what_cannot_be_used_is_an_error(what: str, file: Path, monkeypatch: pyt
         elif what == "a link":
             file.symlink_to(file.parent / "elsewhere")
         elif what == "damage":
-            file.write_bytes(os.urandom(5000))
+            file.write_bytes(random_bytes(5000))
         elif what == "no table":
             sqlite3.connect(file).close()
         elif what == "locked":
@@ -119,7 +119,7 @@ def test_a_python_without_sqlite_is_an_error_too(file: Path, monkeypatch: pytest
 
 def test_forgetting_removes_a_damaged_file(file: Path) -> None:
     file.parent.mkdir(mode=0o700)
-    file.write_bytes(os.urandom(5000))
+    file.write_bytes(random_bytes(5000))
     assert CliRunner().invoke(history_command, ["--forget"]).output == "forgotten: 0 entries\n"
     store.record(ROUTE, FOUND)
     assert store.outcomes(ROUTE) == [FOUND]

@@ -1,7 +1,6 @@
 """The delaying proxy between plain sockets: every time is checked from below only, bytes exactly."""
 
 import hashlib
-import os
 import re
 import socket
 import threading
@@ -11,6 +10,7 @@ import pytest
 from mpx_lab.proxy import BUCKET_S, DelayProxy
 from mpx_lab.proxy.path import CREDIT_S
 from mpx_lab.proxy.session import MOST_LISTENERS
+from random_bytes import random_bytes
 from unit.proxied import PATIENCE_S, accept, is_refused, listen, read_all, read_line, send_and_end, world
 
 # Delay and rate
@@ -107,7 +107,7 @@ def read_until_end(sock: socket.socket) -> None:
 
 
 def test_50_mb_each_way_arrive_as_they_were_sent() -> None:
-    up, down = os.urandom(50_000_000), os.urandom(50_000_000)
+    up, down = random_bytes(50_000_000), random_bytes(50_000_000)
     with world(rtt_s=0.004) as path:
         client, server = path.data(path.passive())
         arrived: dict[str, str] = {}

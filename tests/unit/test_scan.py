@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from random_bytes import random_bytes
 from unit.made_up_context import Onlooker, a_context
 from unit.memory_carrier import MemoryCarrier
 
@@ -212,7 +213,7 @@ def test_what_is_the_same_is_skipped(scanned: Scanned) -> None:
 @pytest.mark.parametrize("changed", [False, True])
 def test_an_unfinished_file_goes_on_unless_it_has_changed(scanned: Scanned, changed: bool) -> None:
     source, final = scanned.source / "large", scanned.target / "large"
-    source.write_bytes(os.urandom(LARGE))
+    source.write_bytes(random_bytes(LARGE))
     os.utime(source, (1e9, 1e9))
     modified_s = 1e9 - 1 if changed else 1e9
     known = Unfinished(str(final), str(final) + ".part", LARGE, modified_s, RangeSet([(0, LARGE - 10)]))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from random_bytes import random_bytes
 from raw_client import CONTENT, RawClient, drain, read_blocks
 
 from mpx.endpoints.ftp import wire
@@ -22,7 +23,7 @@ Connect = Callable[[RawClient, str], list[socket.socket]]
 
 @pytest.fixture
 def large(root: Path) -> bytes:
-    content = os.urandom(1 << 20) * (LARGE >> 20)
+    content = random_bytes(1 << 20) * (LARGE >> 20)
     (root / "large").write_bytes(content)
     return content
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from random_bytes import random_bytes
 from raw_client import CONTENT, read_blocks
 from secure_client import SecureClient, is_refused, secure_server, token_of
 
@@ -288,7 +289,7 @@ def test_what_was_sent_before_its_turn_is_logged(
 ) -> None:
     """A client may have all of a file before its command is done, and see to it that this never comes."""
     server, secure = serving
-    (root / "big").write_bytes(os.urandom(1 << 20) * 48)
+    (root / "big").write_bytes(random_bytes(1 << 20) * 48)
     with token_of(secure), SecureClient(server.port) as client:
         for line in ("MODE E", "OPTS RETR Parallelism=2,2,2;"):
             assert client.do(line).code == 200

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from random_bytes import random_bytes
 from tls_pairs import PROTOCOL, identity, plain_pair, tls_pair
 
 from mpx.errors import AuthenticationError, ConnectionLost, Interrupted
@@ -19,7 +20,7 @@ from mpx.net.beyond_sockets import is_worn, overhead_bytes
 from mpx.net.tcp_info import tcp_info, unacknowledged_bytes
 from mpx.net.tls import RECORD_BYTES, TlsSocket
 
-LARGE = os.urandom(3 * 1024 * 1024 + 17)
+LARGE = random_bytes(3 * 1024 * 1024 + 17)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pytest
 from interop.mpx_process import Copy, copy
 from mpx_command import mpx
+from random_bytes import random_bytes
 from sites import Site, partials
 from web.servers.apache import apache_site
 from web.servers.nginx import nginx_site
@@ -30,7 +31,7 @@ SERVERS: dict[str, MakeSite] = {"nginx": nginx_site, "apache": apache_site, "wsg
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    return os.urandom(SIZE)
+    return random_bytes(SIZE)
 
 
 def on_disk(folder: Path, *but: Path) -> int:
@@ -148,7 +149,7 @@ def test_a_server_that_takes_few_connections(tmp_path: Path, here: Path) -> None
     (tmp_path / "served").mkdir()
     with nginx_site(tmp_path / "served", connections=3) as server:
         for i in range(12):
-            (server.folder / str(i)).write_bytes(os.urandom(1_000_000 + i))
+            (server.folder / str(i)).write_bytes(random_bytes(1_000_000 + i))
         options = api.CopyOptions(streams=8, rate_bps=100e6)
         names = [f"{server.url}{i}" for i in range(12)]
         report = api.copy(names, f"{here}/", options)

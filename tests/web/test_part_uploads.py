@@ -1,6 +1,5 @@
 """Large files to real servers: in parts where these keep the rest of a file, else each in one stream."""
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 from mpx_command import mpx as mpx_command
+from random_bytes import random_bytes
 from sites import Site, partials
 from web.servers.xrootd import XrootdSite
 from web.shared_servers import SharedServers, with_environment
@@ -23,7 +23,7 @@ NOT_STORED = {"nginx": "501", "wsgidav": "known to store no parts", "xrootd": "k
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    return os.urandom(SIZE)
+    return random_bytes(SIZE)
 
 
 @pytest.fixture

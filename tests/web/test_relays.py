@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from interop.test_between_servers import THROUGH_US, said
+from random_bytes import random_bytes
 from sites import Site, make, partials, sftp_site, stock_site, token_site
 from web.servers.nginx import nginx_site
 from web.servers.site import WebSite
@@ -178,7 +179,7 @@ def test_a_source_that_changes_is_not_taken_for_whole(pair: Pair) -> None:
     def change(progress: mpx.Progress) -> None:
         if progress.bytes_done and not changed.is_set():
             changed.set()
-            source.write_bytes(os.urandom(6 * MIB))
+            source.write_bytes(random_bytes(6 * MIB))
             os.utime(source, (1e9, 1e9))
 
     with pytest.raises(IntegrityError, match="changed while it was copied") as failed:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Unpack
 
 import pytest
+from random_bytes import random_bytes
 from web.given_options import GivenOptions
 from web.servers.nginx import nginx_site
 from web.servers.private_network import within
@@ -51,7 +52,7 @@ def pair(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
 
 
 def written(site: XrootdSite, name: str, size_bytes: int = SIZE) -> bytes:
-    data = os.urandom(size_bytes)
+    data = random_bytes(size_bytes)
     path = site.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

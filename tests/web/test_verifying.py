@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 import pytest
+from random_bytes import random_bytes
 from web.given_options import GivenOptions
 from web.servers.apache import apache_site
 from web.servers.nginx import nginx_site
@@ -41,7 +42,7 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     (tree / "in").mkdir(parents=True)
     for name, size_bytes in (("short", SHORT), ("in/other", SHORT), ("long", LONG)):
-        (tree / name).write_bytes(os.urandom(size_bytes))
+        (tree / name).write_bytes(random_bytes(size_bytes))
     return tree
 
 

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.gfal.meaning import Trouble, is_of_source, told, trouble
+from mpx.endpoints.gfal.meaning import Trouble, explained, is_of_source, trouble
 from mpx.endpoints.gfal.process import not_let_in
 from mpx.endpoints.gfal.settings import JobState, loaded
 from mpx.endpoints.sftp import wire
@@ -96,7 +96,7 @@ def error_of(state: JobState, host: str, what: str, *, default: type[MpxError]) 
     """Return the error of a job that has failed. `default`: of which end it is where gfal2 does not say."""
     of_source = is_of_source(state.message)
     kind = default if of_source is None else SourceError if of_source else DestinationError
-    found, words = trouble(state.code, state.message), shown(told(state.message))
+    found, words = trouble(state.code, state.message), shown(explained(state.message))
     text = f"gfal2 does not {what}: {words}"
     if found is Trouble.LOGIN:
         return AuthenticationError(not_let_in(host, words))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes, PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from mpx.errors import AuthenticationError
@@ -56,7 +56,7 @@ class Credential:
     @property
     def key(self) -> CertificateIssuerPrivateKeyTypes:
         """The key of the leaf, to sign with."""
-        found = load_pem_private_key(self.pem.encode("ascii"), None)
+        found = _loaded(self.pem)
         return cast("CertificateIssuerPrivateKeyTypes", found)  # a certificate is of it, so it can sign
 
     def load_into(self, context: ssl.SSLContext) -> None:
@@ -116,12 +116,20 @@ def _read(certificate: str, key: str, advice: str) -> Credential:
         raise _Unusable(f"the key {key} has a passphrase, which mpx does not ask for")
     try:
         chain = tuple(x509.load_pem_x509_certificates(pem.encode("ascii")))
-        load_pem_private_key(pem.encode("ascii"), None)
+        _loaded(pem)
     except UNREADABLE as error:
         why = str(error).partition("\n")[0][:_MOST_SAID]
         files = certificate if key == certificate else f"{certificate} and {key}"
         raise _Unusable(f"cannot use {files} as a certificate and key: {why}") from None
     return Credential(certificate, chain, pem, advice)
+
+
+def _loaded(pem: str) -> PrivateKeyTypes:
+    """Read a key; raises as UNREADABLE.
+
+    Whether its numbers are prime is not looked at: that takes 30 ms, and the key is the user's own.
+    """
+    return load_pem_private_key(pem.encode("ascii"), None, unsafe_skip_rsa_key_validation=True)
 
 
 def _private(name: str) -> str:
