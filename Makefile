@@ -11,7 +11,7 @@ AS_CALLER := $(if $(filter $(shell stat -c %u .),$(SUDO_UID)),sudo -E -H -u $(SU
 WORKERS ?= 8
 UNIT_WORKERS ?= 5
 
-.PHONY: help setup check check-types check-rest test test-unit test-all fuzz kills foreign demo demo-ssh demo-token demo-gsiftp demo-web demo-lab demo-multipath demo-one-transfer lock clean
+.PHONY: help setup check check-types check-rest test test-again test-unit test-all fuzz kills foreign demo demo-ssh demo-token demo-gsiftp demo-web demo-lab demo-multipath demo-one-transfer lock clean
 
 help:
 	@echo "make demo    copy real files up and down through an emulated 30 ms path"
@@ -23,6 +23,7 @@ help:
 	@echo "make demo-one-transfer   as root: probe, classify, ask a controller, search, in one copy over two paths"
 	@echo "make demo-multipath   as root: copy over four paths of an OpenFlow network at once"
 	@echo "make test    set up what the tests need and run all but the long ones   [PYTHON=python3.12 WORKERS=8]"
+	@echo "make test-again   those that failed in the last run, if they are few, one after the other"
 	@echo "make test-unit   only those of tests/unit, which need nothing but this Python"
 	@echo "make test-all    all tests, then fuzz, foreign and kills; an hour"
 	@echo "make fuzz    a minute of hostile input for each parser of foreign bytes   [TARGETS=... SECONDS=60 SEED=N]"
@@ -67,13 +68,16 @@ check-rest:
 
 # Each with one thread for numbers: threads that wait for a core would spin on it. Compiled modules are kept
 # whatever the environment says, as tests start mpx and its parts thousands of times.
-test test-unit test-all: export OMP_NUM_THREADS = 1
-test test-unit test-all: export PYTHONDONTWRITEBYTECODE =
+test test-again test-unit test-all: export OMP_NUM_THREADS = 1
+test test-again test-unit test-all: export PYTHONDONTWRITEBYTECODE =
 # The peer of our time warping compares a few short series; to compile it takes longer.
-test test-unit test-all: export NUMBA_DISABLE_JIT = 1
+test test-again test-unit test-all: export NUMBA_DISABLE_JIT = 1
 test: setup
 	$(BIN)/python tests/install_peers.py
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not long' $(PYTEST)
+
+test-again: setup
+	$(BIN)/python tests/try_again.py
 
 test-unit: setup
 	$(BIN)/python -m pytest -n $(UNIT_WORKERS) --dist worksteal -m 'not long' $(PYTEST) tests/unit

@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
 MOST_SHOWN = 3  # of those that are alike
 _LONGEST = 500  # characters of a cause that tell it from others
@@ -24,9 +25,13 @@ def shown_and_left(failures: Iterable[tuple[str, str]]) -> Iterator[tuple[list[t
 
 
 def kind_of(name: str, cause: str) -> str:
-    """Return a cause without what is of one file: its name, at either end, and numbers."""
-    base, said = (_NUMBER.sub("0", text) for text in (posixpath.basename(name.rstrip("/")) or name, cause))
-    said = said[:_LONGEST]
+    """Return a cause without what is of one file: its name, at either end or as in URLs, and numbers."""
+    base, said = posixpath.basename(name.rstrip("/")) or name, cause[:_LONGEST]
+    if (encoded := quote(base, errors="surrogateescape")) != base:
+        said = said.replace(encoded, base)
+    if _SPACES.search(base):  # words are looked at one by one
+        said, base = said.replace(base, one_word := _SPACES.sub("_", base)), one_word
+    base, said = _NUMBER.sub("0", base), _NUMBER.sub("0", said)
     return "".join(_without(word, base) for word in _SPACES.split(said)) if base in said else said
 
 

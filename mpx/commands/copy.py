@@ -13,8 +13,8 @@ from mpx.errors import Interrupted, MpxError, PartialFailure, UsageError
 from mpx.location import parse_location
 from mpx.options import CopyOptions
 from mpx.signals import Signals
-from mpx.told_apart import told_apart
 from mpx.transfer.early_start import EarlyStart
+from mpx.transfer.told_apart import told_apart
 from mpx.units import format_size
 
 if TYPE_CHECKING:  # what a copy itself needs is imported once it begins, not to show the help

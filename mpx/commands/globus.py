@@ -6,11 +6,12 @@ import socket
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mpx.endpoints.globus import login as kept_login
+from mpx.endpoints.globus.bounded_transport import bounded_transport
 from mpx.endpoints.globus.credentials import (
     TRANSFER,
     client_in,
@@ -25,6 +26,9 @@ from mpx.endpoints.globus.service import answered, check_installed
 from mpx.errors import AuthenticationError, MpxError, UsageError
 from mpx.location import parse_collection
 from mpx.text import shown
+
+if TYPE_CHECKING:
+    from globus_sdk import NativeAppAuthClient
 
 REGISTER = (
     "name the client id of a native app, which you register at app.globus.org/settings/developers: "
@@ -95,10 +99,9 @@ def _known() -> GlobusLogin | None:
 
 
 def _log_in(client_id: str, scopes: list[str], *, again: bool, **session: Any) -> dict[str, GlobusToken]:
-    from globus_sdk import MISSING, NativeAppAuthClient
-    from globus_sdk.transport import RetryConfig
+    from globus_sdk import MISSING
 
-    client = NativeAppAuthClient(client_id, app_name="mpx", retry_config=RetryConfig(max_retries=1))
+    client = _client(client_id)
     client.oauth2_start_flow(
         scopes, refresh_tokens=True, prefill_named_grant=f"mpx at {socket.gethostname()}"
     )
@@ -131,6 +134,18 @@ def _log_in(client_id: str, scopes: list[str], *, again: bool, **session: Any) -
         raise AuthenticationError("Globus answers nonsense to the login; log in again") from None
 
 
+def _client(client_id: str) -> "NativeAppAuthClient":
+    from globus_sdk import NativeAppAuthClient
+    from globus_sdk.transport import RetryConfig
+
+    return NativeAppAuthClient(
+        client_id,
+        app_name="mpx",
+        transport=bounded_transport(),
+        retry_config=RetryConfig(max_retries=1),
+    )
+
+
 def _asked(question: Callable[[], Answer], what: str, hidden: list[str]) -> Answer:
     from globus_sdk import GlobusError
 
@@ -144,21 +159,17 @@ def _asked(question: Callable[[], Answer], what: str, hidden: list[str]) -> Answ
 def logout() -> None:
     """Take back the tokens at Globus, and remove what is kept of the login here."""
     check_installed()
-    known = kept_login.load()
+    known = kept_login.take()  # at first, so that no copy keeps a token that it renews meanwhile
     if known is None:
         click.echo("mpx: not logged in to Globus", err=True)
         return
-    from globus_sdk import NativeAppAuthClient
-    from globus_sdk.transport import RetryConfig
-
-    client = NativeAppAuthClient(known.client_id, app_name="mpx", retry_config=RetryConfig(max_retries=1))
+    client = _client(known.client_id)
     kept: MpxError | None = None
     for secret in [secret for token in known.tokens.values() for secret in (token.refresh, token.access)]:
         try:
             _asked(partial(client.oauth2_revoke_token, secret), "take back a token", [secret])
         except MpxError as error:
             kept = error
-    kept_login.forget()
     if kept is not None:
         raise type(kept)(
             f"{shown(str(kept))}; what was kept here is removed, the token holds until it expires"

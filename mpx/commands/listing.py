@@ -70,7 +70,9 @@ def _list(
         if info is None:
             raise SourceError(f"{url} does not exist")
         if info.kind is not Kind.FOLDER:
-            _print(_raw(_line(location.name.rsplit("/", 1)[-1], info, long=long), is_local=is_local))
+            _print(
+                _raw(_line(location.name.rstrip("/").rsplit("/", 1)[-1], info, long=long), is_local=is_local)
+            )
             return
         lines = SortedLines()
         try:
@@ -134,6 +136,7 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
     Files are counted as far as they had been listed, and bytes as far as they are known here to have arrived;
     the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
+    from mpx.endpoints.globus.discarding import cancel_tasks_of
     from mpx.transfer.journal import leftovers
     from mpx.transfer.opened_endpoint import opened_endpoint
 
@@ -162,6 +165,8 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
             continue
         try:
             destination = parse_location(leftover.destination)
+            for told in cancel_tasks_of(leftover.key, options.timeout_s):
+                click.echo(shown(f"    {told}"))
             partial = [file.partial for file in files]
             # What is noted without a server is at AWS.
             there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")

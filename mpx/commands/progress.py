@@ -68,8 +68,9 @@ def _columns() -> int:
 
 def line_of(progress: Progress) -> str:
     """Return one line: how far, how fast, with how many streams and why, how long still."""
-    if not progress.files_total and not progress.is_listed and not progress.streams and progress.reason:
-        return progress.reason  # what comes before files are looked for
+    is_begun = progress.files_total or progress.is_listed or progress.streams
+    if not is_begun and (progress.outage or progress.reason):
+        return progress.outage or progress.reason  # what comes before files are looked for
     done, total = progress.bytes_done, progress.bytes_total
     files = f"{progress.files_done}/{progress.files_total} files"
     if progress.files_failed:

@@ -90,6 +90,7 @@ class Capabilities:
     sends_parts: bool = True  # of files, as the source of a copy between two servers
     renames: bool | None = True  # a finished file is given its final name in one step
     lists: bool = True  # folders; False: it seems not to
+    keeps_folders: bool = True  # those in which nothing is, too
     links: bool | None = True  # symbolic links can be made
     keeps_times: bool = True  # files can be given modification times, unless it has shown otherwise
     describes_links: bool = True  # `stat` is known to show links as links; else only listings do
@@ -99,6 +100,7 @@ class Capabilities:
     admits_many: bool = False  # known to admit all sessions of a copy, so that none has to wait
     fallback: str = ""  # why data move in the simpler of its ways (GridFTP: MODE S); empty: in the better
     sets_congestion: bool = False  # a program gives its connections the congestion control that it is told
+    switches_congestion: bool = False  # ... also to those that send by then
     program: str = ""  # what a program that has the streams speaks, as people call it
     why_program: str = ""  # why that moves the data, and what to do about it
     congestions: tuple[str, ...] = ()  # congestion controls that it can be told to send with

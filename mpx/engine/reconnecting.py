@@ -2,9 +2,15 @@
 
 import threading
 
+from mpx.engine.retry import Retry, why_again
+from mpx.errors import MpxError
+
 
 class Reconnecting:
-    """Workers between two sessions, each with the number of its attempt. Used from any thread."""
+    """Workers between two sessions, and whoever else asks again, each with the number of its attempt.
+
+    Used from any thread.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,6 +28,14 @@ class Reconnecting:
         """Note that a worker has a session, or needs none any more."""
         with self._lock:
             self._attempts.pop(worker, None)
+
+    def wait(self, who: str, retry: Retry, error: MpxError) -> None:
+        """Wait before the next attempt, which is known meanwhile; raises as Retry.again."""
+        self.begin(who, retry.next_attempt, why_again(error))
+        try:
+            retry.again(error)
+        finally:
+            self.end(who)
 
     @property
     def attempt(self) -> int:

@@ -52,6 +52,13 @@ class ServerFailed(ConnectionLost):
         return self.kind(text) if is_refusal else ServerFailed(text, self.kind)
 
 
+def why_again(error: MpxError) -> str:
+    """Return in words why a server is asked again; empty where the connection was lost."""
+    if isinstance(error, ServerBusy):
+        return "the server is busy"
+    return "the server answers 500" if isinstance(error, ServerFailed) else ""
+
+
 def wait_s(failures: int) -> float:
     """Return how many seconds to wait, given the number of failures before the latest one."""
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures, MOST_DOUBLED))

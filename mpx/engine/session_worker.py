@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_queue import FileQueue
 from mpx.engine.file_transfer import FileTransfer
-from mpx.engine.retry import Retry, ServerBusy, ServerFailed, SessionsFull
+from mpx.engine.retry import Retry, ServerBusy, ServerFailed, SessionsFull, why_again
 from mpx.engine.stop import Either
 from mpx.engine.stream import StreamTotals, summed
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TokenRefused, TransferTimeout
@@ -228,8 +228,7 @@ class SessionWorker(threading.Thread):
             return
         self.hand_back(error)
         if retry.next_attempt <= self.context.options.retries:
-            why = "the server answers 500" if isinstance(error, ServerFailed) else ""
-            self.context.events.reconnecting.begin(self.name, retry.next_attempt, why)
+            self.context.events.reconnecting.begin(self.name, retry.next_attempt, why_again(error))
         retry.again(error)
         self.context.supervisor.note(f"trying again after: {error}")
 

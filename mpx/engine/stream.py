@@ -110,6 +110,36 @@ def summed(*some: Mapping[str, StreamTotals]) -> dict[str, StreamTotals]:
     return sums
 
 
+class SentCounters:
+    """What a kernel tells of one connection that sends, as sums. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self.last = StreamTotals()
+        self._in_queue = InQueue()
+
+    def take(self, now_s: float, info: tcp_info.TcpInfo, carried_bytes: int) -> StreamTotals:
+        """Take what it tells now, and how much has arrived by now; return the sums."""
+        more_bytes = carried_bytes - self.last.bytes
+        more_lost = info.retransmits - self.last.retransmits
+        place = self._in_queue.place(now_s, info.rtt_s, info.least_rtt_s, more_bytes)
+        self.last = StreamTotals(
+            streams=1,
+            bytes=carried_bytes,
+            retransmits=info.retransmits,
+            queued_bytes=self.last.queued_bytes + more_bytes * (place is Queueing.QUEUED),
+            queued_lost=self.last.queued_lost + more_lost * (place is Queueing.QUEUED),
+            untold_bytes=self.last.untold_bytes + more_bytes * (place is Queueing.UNTOLD),
+            untold_lost=self.last.untold_lost + more_lost * (place is Queueing.UNTOLD),
+            busy_s=info.busy_s,
+            limited_by_receiver_s=info.limited_by_receiver_s,
+            limited_by_sender_s=info.limited_by_sender_s,
+            rtts_s=(info.rtt_s,),
+            least_rtt_s=info.least_rtt_s or math.inf,
+            window_bytes=info.window_bytes,
+        )
+        return self.last
+
+
 class StreamCounters:
     """A data connection and its counters; one thread sends or receives, any may ask for counters or `cut`."""
 
@@ -124,8 +154,7 @@ class StreamCounters:
         self._seen_bytes = 0
         self._owed_since_s: float | None = None
         self._guard = threading.Lock()
-        self._last = StreamTotals()
-        self._in_queue = InQueue()
+        self._sent = SentCounters()
 
     def opened(self, connection: socket.socket) -> None:
         """Take over an open connection."""
@@ -138,7 +167,7 @@ class StreamCounters:
         self.totals()
         with self._guard:
             if clean:
-                self._last.bytes = self.passed_bytes
+                self._sent.last.bytes = self.passed_bytes
             if self.connection is not None:
                 self._count_subflows()
                 self.connection.close()
@@ -159,30 +188,13 @@ class StreamCounters:
             info = tcp_info.tcp_info(self.connection) if self.connection is not None else None
             if info is not None:
                 carried_bytes = min(self._acknowledged(info), self.passed_bytes)
-                more_bytes = carried_bytes - self._last.bytes
-                more_lost = info.retransmits - self._last.retransmits
-                place = self._in_queue.place(time.monotonic(), info.rtt_s, info.least_rtt_s, more_bytes)
-                self._last = StreamTotals(
-                    streams=1,
-                    bytes=carried_bytes,
-                    retransmits=info.retransmits,
-                    queued_bytes=self._last.queued_bytes + more_bytes * (place is Queueing.QUEUED),
-                    queued_lost=self._last.queued_lost + more_lost * (place is Queueing.QUEUED),
-                    untold_bytes=self._last.untold_bytes + more_bytes * (place is Queueing.UNTOLD),
-                    untold_lost=self._last.untold_lost + more_lost * (place is Queueing.UNTOLD),
-                    busy_s=info.busy_s,
-                    limited_by_receiver_s=info.limited_by_receiver_s,
-                    limited_by_sender_s=info.limited_by_sender_s,
-                    rtts_s=(info.rtt_s,),
-                    least_rtt_s=info.least_rtt_s or math.inf,
-                    window_bytes=info.window_bytes,
-                )
+                self._sent.take(time.monotonic(), info, carried_bytes)
             elif self.connection is None:
-                self._last = self._last.none_open()
+                self._sent.last = self._sent.last.none_open()
             elif is_local(self.connection):  # what its ssh has taken is on its way
                 taken_bytes = self.passed_bytes - tcp_info.unacknowledged_bytes(self.connection)
-                self._last = StreamTotals(streams=1, bytes=max(self._last.bytes, taken_bytes))
-            return self._last
+                self._sent.last = StreamTotals(streams=1, bytes=max(self._sent.last.bytes, taken_bytes))
+            return self._sent.last
 
     def _acknowledged(self, info: tcp_info.TcpInfo) -> int:
         """Return the bytes that have arrived, without those that TLS has added."""

@@ -33,6 +33,7 @@ def aside_name(partial: str, final: str) -> str:
 
     Hidden if the partial file is, and the same for the same copy.
     """
-    hidden = posixpath.basename(partial).startswith(".")
-    tag = partial.removesuffix(".part").rsplit(".mpx-", 1)[-1]
+    name = posixpath.basename(partial)
+    hidden = name.startswith(".")
+    tag = name.removesuffix(".part").rsplit(".mpx-", 1)[-1]
     return partial_name(final, f"{tag}-old", "." if hidden else "")

@@ -4,7 +4,7 @@ import fcntl
 import socket
 import struct
 import termios
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpx.net import mptcp
 
@@ -41,18 +41,27 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
 
     Of Multipath TCP bytes are those of all subflows, and all else is that of the first.
     """
+    found = parse_tcp_info(raw_tcp_info(connection))
+    if found is None or (whole := mptcp.mptcp_info(connection)) is None:
+        return found
+    acked = whole.bytes_acked
+    return replace(found, bytes_acked=acked, delivered_bytes=acked, bytes_received=whole.bytes_received)
+
+
+def raw_tcp_info(connection: socket.socket) -> bytes:
+    """Return the record as the kernel writes it, for another process of this host; empty when closed."""
     try:
-        raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WINDOW_AT + _FIELD.size)
+        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WINDOW_AT + _FIELD.size)
     except OSError:
-        return None
+        return b""
+
+
+def parse_tcp_info(raw: bytes) -> TcpInfo | None:
+    """Read a record as the kernel writes it; None where it is too short."""
     if len(raw) < _TCP_INFO_BYTES:
         return None
     busy, receiver, sender = _LIMITS.unpack_from(raw, 168)
     acked, received = _COUNTERS.unpack_from(raw, 120)
-    delivered = _field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT)
-    if (whole := mptcp.mptcp_info(connection)) is not None:
-        acked = delivered = whole.bytes_acked
-        received = whole.bytes_received
     return TcpInfo(
         bytes_acked=acked,
         bytes_received=received,
@@ -63,7 +72,7 @@ def tcp_info(connection: socket.socket) -> TcpInfo | None:
         limited_by_receiver_s=receiver / 1e6,
         limited_by_sender_s=sender / 1e6,
         window_bytes=_field(raw, _WINDOW_AT),
-        delivered_bytes=delivered,
+        delivered_bytes=_field(raw, _DELIVERED_AT) * _field(raw, _SEGMENT_AT),
         received_rtt_s=_FIELD.unpack_from(raw, 92)[0] / 1e6 if raw[_OPTIONS_AT] & _TIMESTAMPS else 0.0,
     )
 

@@ -11,6 +11,7 @@ from mpx.net.tcp import Address, show
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^:/?#\[\]\s@]+))(?::([0-9]{1,5}))?", re.ASCII)
 _SCHEME = re.compile(rf"({'|'.join(WITH_HOSTS)})://", re.IGNORECASE)
 _S3 = re.compile("s3://", re.IGNORECASE)
+_GLOBUS = re.compile("globus://", re.IGNORECASE)
 _SSH_PORT = 22
 
 
@@ -25,6 +26,11 @@ def parse_target(text: str, region: str | None = None, endpoint_url: str | None 
     if region is not None or endpoint_url is not None:
         given = "--endpoint-url" if region is None else "--region"
         raise UsageError(f"{given} is for s3://; {text!r} names its host itself")
+    if _GLOBUS.match(text):
+        raise UsageError(
+            f"{text!r} cannot be probed: Globus moves the data between collections; for copies by the HTTPS "
+            "of a collection write https://HOST/ of that, as app.globus.org shows it"
+        )
     if found := _SCHEME.match(text):
         location = parse_location(text)
         if capabilities_of(location).through_ssh:

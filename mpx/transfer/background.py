@@ -204,7 +204,7 @@ def _background_of(
     begin = functools.partial(place.monitor, model, connections, watch) if selects else None
     options = place.transport.options
     losses = None
-    if selects and options.policy == FAIR:
+    if (selects or plan.by_losses) and options.policy == FAIR:
         first = place.transport.congestion_of(place.path) or CUBIC
         losses = RandomLosses(first, options.share, options.max_streams)
 

@@ -209,6 +209,7 @@ def carrier_for(
             upload=upload,
             sessions=context.options.max_sessions,
             whole_files=upload and capabilities_of(far).parts_up is PartsUp.IN_TURN,
+            switches=upload and capabilities_of(far).switches_congestion,
         )
     if not mode_e:
         from mpx.endpoints.ftp.mode_s.carrier import StreamCarrier

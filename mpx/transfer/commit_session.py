@@ -140,7 +140,7 @@ class CommitSession(threading.Thread):
                 if len(batch) > 1:
                     retry.begin()  # fewer at once show which of them it is due to
                     self._most = fewer(len(batch))
-                retry.again(error)
+                work.ends.reconnecting.wait(f"{self.name} {self.ident}", retry, error)
             else:
                 retry.progressed()
                 self._most = min(2 * self._most, GROUP)

@@ -22,6 +22,7 @@ class Plan:
     congestion: str | None
     selects: bool = False
     yields: bool = False  # to all others, by pacing
+    by_losses: bool = False  # what is lost decides, where nothing of the background can be read
     note: str = ""  # what cannot be had, and what mends it
     severity: Severity = Severity.INFO  # of the note
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mpx.endpoints.schemes import reached
 from mpx.engine.capabilities import PartsUp, Question, StreamKind
 from mpx.engine.path_set import DEFAULT_PATH
-from mpx.engine.retry import Retry, ServerBusy
+from mpx.engine.retry import Retry, ServerBusy, why_again
 from mpx.engine.stop import Failure
 from mpx.errors import (
     InboundBlocked,
@@ -24,7 +24,6 @@ from mpx.errors import (
 from mpx.location import Location, parse_location
 from mpx.options import CopyOptions
 from mpx.report import OnProgress, Report, Severity, before_data
-from mpx.told_apart import told_apart
 from mpx.transfer.between_servers import after_refusal, choose_between
 from mpx.transfer.committed_names import CommittedNames
 from mpx.transfer.destination_lookup import are_there
@@ -47,6 +46,7 @@ from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
 from mpx.transfer.scan import Pair
 from mpx.transfer.sent_notes import SentNotes
+from mpx.transfer.told_apart import told_apart
 from mpx.transfer.transport import Transport, choose_transport
 from mpx.transfer.whole_copies import to_whole_copies
 from mpx.transfer.wiring import Attempt
@@ -119,6 +119,7 @@ class Copy:
         self.ends: Ends | None = None
         self.journal: Journal | None = None
         self.multipath: Multipath | None = None
+        self.on_progress: OnProgress | None = None
 
     def run(
         self,
@@ -128,6 +129,7 @@ class Copy:
         on_rehearsed: Callable[[str], None] | None = None,
     ) -> Report:
         """Do it, and return the report; see `copy`."""
+        self.on_progress = on_progress
         if on_begun:
             on_begun(self.report)
         try:
@@ -242,6 +244,10 @@ class Copy:
             try:
                 return question()
             except ServerBusy as error:
+                if self.on_progress and retry.next_attempt <= self.options.retries:
+                    asked = f"{why_again(error)}; asked again, attempt {retry.next_attempt}"
+                    said = f"{asked} of {self.options.retries}: {error}"  # a line may be cut at its end
+                    self.on_progress(before_data(self.report.elapsed_s, said))
                 retry.again(error)
 
     def check_checksum(self, ends: Ends, transport: Transport, pairs: Sequence[Pair]) -> None:

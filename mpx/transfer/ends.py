@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mpx.endpoints.ftp.session_pool import SessionPool
 from mpx.endpoints.schemes import capabilities_of
 from mpx.engine.endpoint import Admission, Endpoint, FileInfo
+from mpx.engine.reconnecting import Reconnecting
 from mpx.engine.shared_connections import SharedConnections
 from mpx.errors import NameNotCarried
 from mpx.files.guarded_folders import LocalFolders
@@ -80,6 +81,7 @@ class Ends:
             if shared := shared_connections(location, options, stop, named, note):
                 self._shared[location.endpoint] = shared
         self.folders = LocalFolders()  # of the destination, where that is this host
+        self.reconnecting = Reconnecting()  # who waits to ask a server again
         self.trees = SourceTrees()  # of this host, read without following links
         self._source, self._destination = sources[0], destination
         self._names = [source.name for source in sources]

@@ -76,7 +76,9 @@ class FileStart:
     ) -> None:
         self._ends, self._options, self._records = ends, options, records
         self._prove, self._checksum_for = prove, checksum_for
-        self._destination = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
+        self._destination = RetryingEndpoint(
+            ends.destination, options.retries, failure.stopping, ends.reconnecting
+        )
 
     def make(self, task: Task, *, is_in_new_folder: bool) -> FileTransfer:
         """Return what is to be moved of a file; whatever is in its way is removed.

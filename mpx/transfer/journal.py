@@ -234,8 +234,9 @@ class Leftover:
     source: str
     destination: str
     server: str  # where locations do not name it (S3); empty: as options and settings say
+    key: str  # of the journal
     known: Contents
-    forget: Callable[[], None]  # removes its journal
+    forget: Callable[[], None]  # removes its journal, and what it has noted of tasks at a service
 
 
 def leftovers() -> Iterator[Leftover]:
@@ -258,5 +259,11 @@ def leftovers() -> Iterator[Leftover]:
             except DestinationError:
                 continue
             with lock:
-                known, forget = read_journal(folder, name), partial(folder.unlink, name)
-                yield Leftover(source, destination, server, known, forget)
+                key = name.removesuffix(".journal")
+                known, forget = read_journal(folder, name), partial(_forget, folder, key)
+                yield Leftover(source, destination, server, key, known, forget)
+
+
+def _forget(folder: StateFolder, key: str) -> None:
+    for name in (f"{key}.tasks", f"{key}.journal"):
+        folder.unlink(name)

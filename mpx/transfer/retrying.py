@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from mpx.engine.endpoint import Endpoint, FileInfo
+from mpx.engine.reconnecting import Reconnecting
 from mpx.engine.retry import Retry, Stop, fewer
 from mpx.errors import ConnectionLost, ListingBroken, MpxError, PartialFailure, TransferTimeout
 from mpx.location import Location
@@ -21,10 +22,14 @@ class RetryingEndpoint:
     And Interrupted once `stop` is set.
     """
 
-    def __init__(self, end: Endpoint, retries: int, stop: Stop) -> None:
+    def __init__(
+        self, end: Endpoint, retries: int, stop: Stop, reconnecting: Reconnecting | None = None
+    ) -> None:
+        """`reconnecting` knows of each wait."""
         self._end = end
         self._retries = retries
         self._stop = stop
+        self._reconnecting = reconnecting or Reconnecting()
 
     @property
     def location(self) -> Location:
@@ -40,7 +45,7 @@ class RetryingEndpoint:
             except (ConnectionLost, TransferTimeout) as error:
                 self._end.close()  # it connects again when it is used
                 retry = retry or Retry(self._retries, self._stop)
-                retry.again(error)
+                self._wait(retry, error)
 
     def ask_all(
         self, question: Callable[[Sequence[Item]], Iterable[Answer]], items: Sequence[Item]
@@ -59,7 +64,7 @@ class RetryingEndpoint:
                 answers += question(some)
             except (ConnectionLost, TransferTimeout) as error:
                 self._end.close()
-                retry.again(error)
+                self._wait(retry, error)
                 most = fewer(len(some))
             else:
                 retry.progressed()
@@ -108,9 +113,12 @@ class RetryingEndpoint:
                 ends += isinstance(error, ListingBroken)
                 if ends > min(self._retries, MOST_ENDS):
                     raise PartialFailure(f"{error}; what it listed until then is copied") from None
-                retry.again(error)
+                self._wait(retry, error)
             else:
                 return
+
+    def _wait(self, retry: Retry, error: MpxError) -> None:
+        self._reconnecting.wait(f"asking {self.location}", retry, error)
 
     @staticmethod
     def _check_same(name: str, before: bytes, now: bytes) -> None:

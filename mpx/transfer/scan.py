@@ -23,6 +23,7 @@ from mpx.report import OnNote, Severity, Skip, no_note
 from mpx.transfer.commit import Committer
 from mpx.transfer.destination_folders import DestinationFolders
 from mpx.transfer.destination_lookup import check_names, decide, is_open
+from mpx.transfer.empty_folders import EmptyFolders
 from mpx.transfer.ends import Ends
 from mpx.transfer.file_start import FileStart, stays
 from mpx.transfer.folded_names import FoldedNames
@@ -83,12 +84,15 @@ class Scan(threading.Thread):
         self._report, self._journal, self._sent = records.report, records.journal, records.sent
         self._committed = records.committed
         self._file_start = file_start
-        self._source = RetryingEndpoint(ends.source, options.retries, failure.stopping)
-        self._destination = RetryingEndpoint(ends.destination, options.retries, failure.stopping)
+        self._source = RetryingEndpoint(ends.source, options.retries, failure.stopping, ends.reconnecting)
+        self._destination = RetryingEndpoint(
+            ends.destination, options.retries, failure.stopping, ends.reconnecting
+        )
         self._folded_names = FoldedNames(ends.destination, self._destination)
         self._folders = DestinationFolders(
             pairs, ends.destination, self._destination, self._folded_names, ends.folders
         )
+        self._empty_folders = EmptyFolders(ends.destination)
         if options.links != "follow" and ends.source.capabilities.is_here:
             for source, _, info in pairs:
                 if info.kind is Kind.FOLDER:
@@ -102,12 +106,16 @@ class Scan(threading.Thread):
                     return
                 if self._to_come is not None:
                     self._to_come -= len(group)
+                for task in group:
+                    self._empty_folders.saw(task)
                 self._prepare(group)
                 if self._folded_names.is_full:
                     self._put_folded()
             self._put_folded()
             if note := self._ends.source.listing_note():
                 self._report.note(f"{note.text}; {UNTIMED}", note.severity)
+            if left_out := self._empty_folders.note:
+                self._report.note(left_out, Severity.NOTICE)
             self._queue.end_listing()
             if self._ends.is_between_servers or not self._ends.far.capabilities.owns_streams:
                 self._ends.let_go()  # as nobody measures over its sessions

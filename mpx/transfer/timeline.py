@@ -79,7 +79,7 @@ class Timeline:
         quiet_s = now_s - self._latest[0]
         if quiet_s < (FAILS_S if self._fails() else QUIET_S):
             return ""
-        if not self._queue.missing_bytes:  # what is under way is listed, verified or named
+        if not (self._queue.missing_bytes or self._fails()):  # what is under way is listed, verified or named
             self._latest = now_s, self._latest[1]
             return ""
         done = self._what_is_done()

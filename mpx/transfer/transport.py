@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mpx import choices
+from mpx.engine.capabilities import StreamKind
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import Rtt
 from mpx.net import congestion_control, mptcp
 from mpx.options import CopyOptions
 from mpx.recognition.policy import why_not_from
 from mpx.report import Report, Severity
-from mpx.transfer.congestion_plan import Plan, plan
+from mpx.transfer.congestion_plan import SERVER_CHOOSES, Plan, plan
 from mpx.transfer.ends import Ends
 from mpx.transfer.option_checks import (
     check_congestion,
@@ -134,7 +135,12 @@ def _plan_congestion(options: CopyOptions, ends: Ends, rtt: Rtt | None) -> Plan:
     why_not = why_not_congestion(options, ends, rtt)
     why_not_open = why_not_congestion(options, ends, rtt, are_open=True)
     found = plan(options.congestion, options.policy, why_not, why_not_open)
-    return found if can.owns_streams else replace(found, selects=False, yields=False)
+    if ends.is_between_servers and can.streams is StreamKind.REQUESTS and found.note == SERVER_CHOOSES:
+        found = replace(found, note="")  # nothing of which is seen here: servers copy by themselves
+    if can.owns_streams:
+        return found
+    by_losses = can.switches_congestion and found.selects
+    return replace(found, selects=False, yields=False, by_losses=by_losses)
 
 
 def why_not_congestion(

@@ -66,7 +66,7 @@ class Attempt:
         )
         self._failure, self._records, self._multipath = failure, records, multipath
         self._is_local, self._is_by_service = ends.is_local, transport.ways == (SERVICE,)
-        self._queue, self._events = FileQueue(failure.cancel), ServerEvents()
+        self._queue, self._events = FileQueue(failure.cancel), ServerEvents(reconnecting=ends.reconnecting)
         paths = multipath.paths if multipath else DefaultPath()
         # Where it yields, each path has a rate of its own.
         by_path = controls(paths.names, failure.cancel, options.rate_bps, apart=yields and known is not None)

@@ -66,7 +66,7 @@ class FakeSrm:
             assert tls.recv(1) != _PROXY_IS_HANDED_OVER
             for body in _requests(tls):
                 name, answer = self._answer(body)
-                sent = _ENVELOPE.format(name, answer).encode()
+                sent = _ENVELOPE.format(name, answer).encode("utf-8", "surrogateescape")
                 head = (
                     f"HTTP/1.1 200 OK\r\nContent-Type: text/xml; charset=utf-8\r\nContent-Length: {len(sent)}"
                 )

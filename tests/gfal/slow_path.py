@@ -1,6 +1,7 @@
 """A path of a bounded rate in front of a server, which can fall silent: plain TCP, whatever is spoken."""
 
 import contextlib
+import math
 import socket
 import threading
 import time
@@ -13,9 +14,8 @@ BLOCK_BYTES = 16384
 @contextlib.contextmanager
 def slowed(url: str, rate_bps: float) -> Iterator[str]:
     """The URL by which a server is reached over such a path."""
-    port = int(url.split(":")[2].split("/")[0])
-    with SlowPath(port, rate_bps) as path:
-        yield url.replace(f":{port}", f":{path.port}")
+    with SlowPath(int(url.split(":")[2].split("/")[0]), rate_bps) as path:
+        yield path.url(url)
 
 
 class SlowPath:
@@ -40,6 +40,14 @@ class SlowPath:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+
+    def url(self, url: str) -> str:
+        """Return how what is at the server is reached by this path."""
+        return url.replace(f":{self._to}", f":{self.port}")
+
+    def hurry(self) -> None:
+        """Pass all on as it comes from now on."""
+        self._rate_bps = math.inf
 
     def fall_silent(self) -> None:
         """Pass nothing on from now on."""

@@ -74,6 +74,20 @@ def test_bytes_of_names_that_are_no_utf_8(here: Path, nginx: Site, via: Via) -> 
     assert (here / f"{name}2").read_bytes() == (here / name).read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["grid", "root"])
+def test_a_name_that_is_no_utf_8_in_a_folder(
+    here: Path, open_server: Callable[..., object], via: Via, kind: str
+) -> None:
+    """The binding cannot tell it, and ends the process where gfal2 tells of it."""
+    with open_server(kind) as site:  # type: ignore[attr-defined]
+        for name in ("one", os.fsdecode(b"bad \xff"), "caf\u00e9"):
+            site.write(f"tree/{name}", os.fsencode(name))
+        site.hand_over()
+        report = via(site.url_of("tree"), here / "tree", recursive=True, retries=0)
+        assert report.files.moved == 3
+        assert same(here / "tree", site.folder / "tree")
+
+
 def test_names_that_gfal2_cuts_off(nginx: Site) -> None:
     """They are not taken for others: 60 letters that are encoded by six bytes each, in a listing."""
     nginx.write("\u00e9" * 60)

@@ -9,10 +9,11 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gfal.slow_path import SlowPath, slowed
+from gfal.slow_path import SlowPath
 from mpx_command import copied, refused, running
 from sites import Site, make
 from web.servers.scripted import scripted_site
@@ -24,17 +25,28 @@ from mpx.errors import ConnectionLost, Interrupted
 
 Via = Callable[..., api.Report]
 Open = Callable[[str], contextlib.AbstractContextManager[Site]]
-SLOW_BPS, SLOW_BYTES = 64e6, 12_000_001
+SLOW_BPS, SLOW_BYTES = 2e6, 12_000_001  # 48 s: what is stopped is under way still, however busy we are
 WAYS = pytest.mark.parametrize("upload", [True, False], ids=["up", "down"])
 BINDING = "/usr/lib/python3/dist-packages/gfal2.*.so"
 
 
 @pytest.fixture
-def slow(open_server: Open) -> Iterator[Site]:
-    """A server at the end of a slow path."""
-    with open_server("apache") as site, slowed(site.url, SLOW_BPS) as url:
-        site.url = url
+def apache(open_server: Open) -> Iterator[Site]:
+    with open_server("apache") as site:
         yield site
+
+
+@pytest.fixture
+def path(apache: Site) -> Iterator[SlowPath]:
+    """A slow path to that server."""
+    with SlowPath(int(apache.url.split(":")[2].split("/")[0]), SLOW_BPS) as path:
+        yield path
+
+
+@pytest.fixture
+def slow(apache: Site, path: SlowPath) -> Site:
+    """That server at the end of that path."""
+    return replace(apache, url=path.url(apache.url))
 
 
 def with_gfal(pid: int) -> list[int]:
@@ -58,7 +70,9 @@ def ends(here: Path, site: Site, content: bytes, *, upload: bool) -> tuple[str, 
 
 
 @WAYS
-def test_a_process_that_crashes_harms_no_copy(here: Path, slow: Site, via: Via, *, upload: bool) -> None:
+def test_a_process_that_crashes_harms_no_copy(
+    here: Path, slow: Site, path: SlowPath, via: Via, *, upload: bool
+) -> None:
     content = os.urandom(SLOW_BYTES)
     source, destination, there = ends(here, slow, content, upload=upload)
     crashed: list[int] = []
@@ -68,6 +82,7 @@ def test_a_process_that_crashes_harms_no_copy(here: Path, slow: Site, via: Via, 
             crashed.extend(with_gfal(os.getpid()))
             for pid in crashed:
                 os.kill(pid, signal.SIGSEGV)
+            path.hurry()
 
     report = via(source, destination, more={"on_progress": crash})
     assert crashed and report.status == "done"
@@ -91,7 +106,7 @@ def test_a_crash_is_one_line(eventually: Callable[..., None]) -> None:
 
 @WAYS
 def test_a_stopped_copy_leaves_nothing(
-    here: Path, slow: Site, via: Via, eventually: Callable[..., None], *, upload: bool
+    here: Path, slow: Site, path: SlowPath, via: Via, eventually: Callable[..., None], *, upload: bool
 ) -> None:
     content = os.urandom(SLOW_BYTES)
     source, destination, there = ends(here, slow, content, upload=upload)
@@ -104,6 +119,7 @@ def test_a_stopped_copy_leaves_nothing(
     with pytest.raises(Interrupted):
         via(source, destination, more={"on_progress": stop, "cancel": cancel})
     eventually(lambda: list(there.parent.iterdir()) == [])  # Apache has files of its own for a moment
+    path.hurry()
     assert via(source, destination).status == "done"
     assert there.read_bytes() == content
 
@@ -120,7 +136,9 @@ def test_signals(here: Path, slow: Site, number: signal.Signals, eventually: Cal
 
 
 @WAYS
-def test_a_killed_copy(here: Path, slow: Site, eventually: Callable[..., None], *, upload: bool) -> None:
+def test_a_killed_copy(
+    here: Path, slow: Site, path: SlowPath, eventually: Callable[..., None], *, upload: bool
+) -> None:
     content = os.urandom(SLOW_BYTES)
     source, destination, there = ends(here, slow, content, upload=upload)
     with running("copy", "--via", "gfal2", source, destination) as copy:
@@ -130,6 +148,7 @@ def test_a_killed_copy(here: Path, slow: Site, eventually: Callable[..., None], 
     assert pids
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
     assert not there.exists()
+    path.hurry()
     copied(mpx_there("copy", "-q", "--via", "gfal2", source, destination))
     assert there.read_bytes() == content
     eventually(lambda: list(there.parent.iterdir()) == [there])
@@ -142,20 +161,16 @@ def test_a_server_that_is_gone(here: Path, closed_port: int, via: Via) -> None:
     assert list(here.iterdir()) == []
 
 
-def test_a_path_that_stalls(here: Path, open_server: Open, via: Via) -> None:
+def test_a_path_that_stalls(here: Path, slow: Site, path: SlowPath, via: Via) -> None:
     """A server that is silent from some point on."""
-    with open_server("apache") as site:
-        site.write("file", os.urandom(SLOW_BYTES))
-        port = int(site.url.split(":")[2].split("/")[0])
-        with SlowPath(port, SLOW_BPS) as proxy:
-            url = site.url_of("file").replace(f":{port}", f":{proxy.port}")
+    slow.write("file", os.urandom(SLOW_BYTES))
 
-            def stall(progress: api.Progress) -> None:
-                if progress.bytes_done:
-                    proxy.fall_silent()
+    def stall(progress: api.Progress) -> None:
+        if progress.bytes_done:
+            path.fall_silent()
 
-            with pytest.raises(api.MpxError) as caught:
-                via(url, here / "to", timeout_s=2.0, retries=0, more={"on_progress": stall})
+    with pytest.raises(api.MpxError) as caught:
+        via(slow.url_of("file"), here / "to", timeout_s=2.0, retries=0, more={"on_progress": stall})
     assert caught.value.exit_code in (6, 7)  # gfal2 says so itself, or does not
     assert not (here / "to").exists()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from gfal.fake_srm import FakeSrm
-from grids import shared_grid
+from grids import as_user, shared_grid
 from interop.trees import TREE, names
 from mpx_command import copied, refused
 from sites import Site, make
@@ -65,6 +65,28 @@ def test_the_long_form_and_what_is_not_there(here: Path, srm: FakeSrm) -> None:
     copied(ended)
     assert ended.out == "file\n"
     refused(mpx_there("copy", f"{srm.url}no", here / "no"), 3, "no does not exist")
+
+
+def test_names_that_gfal2_does_not_tell_as_they_are(srm: FakeSrm) -> None:
+    for name in ("plain", "caf\u00e9", os.fsdecode(b"bad \xff")):
+        (srm.folder / name).write_bytes(b"some")
+    ended = mpx_there("list", srm.url)
+    copied(ended)
+    assert len(ended.out.splitlines()) == 3 and "plain" in ended.out.splitlines()
+
+
+@pytest.mark.parametrize("words", [("list",), ("copy", "--retries", "0")], ids=["list", "copy"])
+def test_what_is_no_srm(here: Path, open_server: Open, closed_port: int, words: tuple[str, ...]) -> None:
+    to = (here / "to",) if "copy" in words else ()
+    with as_user(shared_grid()):
+        refused(mpx_there(*words, f"srm://localhost:{closed_port}/x", *to), 6, "is not reached")
+        with open_server("apache") as site:
+            url = site.url_of("x").replace("http:", "srm:").replace("dav:", "srm:")
+            refused(mpx_there(*words, url, *to), 6, "speaks no SRM")
+            refused(
+                mpx_there(*words, url, *to, X509_USER_PROXY="/nowhere"), 5, "SRM takes a proxy", "get a token"
+            )
+    assert list(here.iterdir()) == []
 
 
 def test_from_srm_to_another_site(srm: FakeSrm, open_server: Open) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from globus.fake_task import FakeTask
@@ -30,6 +30,7 @@ class Answer:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     then: Callable[[], None] | None = None  # instead of an answer
+    writes: Callable[[BinaryIO], None] | None = None  # an answer of its own
 
 
 @dataclass
@@ -290,6 +291,11 @@ def fake_globus(folders: Mapping[str, Path]) -> Iterator[tuple[FakeGlobus, str]]
             if told.then is not None:
                 told.then()
                 self.close_connection = True
+                return
+            if told.writes is not None:
+                self.close_connection = True
+                with contextlib.suppress(OSError):  # who has asked goes away
+                    told.writes(self.wfile)
                 return
             data = told.body if isinstance(told.body, bytes) else json.dumps(told.body).encode()
             self.send_response(told.status)

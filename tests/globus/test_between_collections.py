@@ -48,6 +48,7 @@ def test_a_file(collections: Collections, tmp_path: Path) -> None:
         "verified",
     )
     told = json.dumps(report)
+    assert "congctl" not in told  # nothing here says how servers send to each other
     (task,) = collections.fake.tasks.values()
     assert f"Globus task {task.task_id}: SUCCEEDED, 1 file" in told and "not tunable" in told
     assert task.data["verify_checksum"] and task.data["preserve_timestamp"] and not task.data["encrypt_data"]

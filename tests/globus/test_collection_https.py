@@ -62,7 +62,7 @@ def test_a_tree_up_and_down(served: tuple[Collections, list[str]], tmp_path: Pat
 
 
 def test_a_file_that_replaces_one(served: tuple[Collections, list[str]], tmp_path: Path) -> None:
-    """The service renames onto nothing that is there: that is removed first."""
+    """The service renames onto nothing that is there: that is put aside first."""
     (served[0].one / "x").write_bytes(b"older")
     make(tmp_path / "x", 10_000)
     kept = copy(served, "--overwrite", "never", tmp_path / "x", f"{served[0].one_url}x")
@@ -115,11 +115,12 @@ def test_between_two_through_this_host(
 
 def test_a_name_that_is_taken_meanwhile(collections: Collections) -> None:
     """As the endpoint is asked after the committer has looked."""
-    make(collections.one / ".x.part", 10)
+    partial = ".x.mpx-1234.part"
+    make(collections.one / partial, 10)
     (collections.one / "x").write_bytes(b"older")
     location = parse_location(f"{collections.one_url}x")
     end = GlobusEndpoint(location, GlobusAccess(location, WebOptions()), writing=True)
-    (kept,) = end.commit([Commit("/.x.part", "/x", None, None, replaces=False)], print)
+    (kept,) = end.commit([Commit(f"/{partial}", "/x", None, None, replaces=False)], print)
     assert isinstance(kept, IsThere) and (collections.one / "x").read_bytes() == b"older"
-    assert end.commit([Commit("/.x.part", "/x", None, None)], print) == [None]
+    assert end.commit([Commit(f"/{partial}", "/x", None, None)], print) == [None]
     assert (collections.one / "x").stat().st_size == 10

@@ -222,7 +222,8 @@ def test_other_commands_and_copies_between_servers(account: SshftpAccount, tmp_p
     source = make(tmp_path / "served" / "source", 3 * MIB)
     listed = mpx("list", f"ssh://{HOST}{tmp_path}/served")
     assert (listed.code, listed.out) == (0, "source\n"), listed.err
-    assert f"would copy {source}" in copied("--dry-run", there(source), tmp_path / "new")
+    rehearsed = f"would copy ssh://{HOST}{source} to {tmp_path}/new"
+    assert rehearsed in copied("--dry-run", there(source), tmp_path / "new")
     with StockServer(tmp_path / "served") as stock:
         for number, ends in enumerate(
             ((f"{stock.url}source", there(tmp_path / "far")), (there(source), f"{stock.url}new"))

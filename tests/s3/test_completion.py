@@ -114,3 +114,37 @@ def test_the_server_forgets_the_upload_again_and_again(
     done = up(server, tmp_path, IN_PARTS, retries=2)
     assert done.code == 4 and "forgets uploads" in done.text, done
     assert server.count("begin") == 3
+
+
+@pytest.mark.parametrize("is_as_long", [True, False])
+def test_a_part_was_stored_twice(
+    is_as_long: bool, server: ScriptedS3, small_parts: None, tmp_path: Path
+) -> None:
+    """By two workers, each of which was told another ETag, as of encrypted objects: it has the last one."""
+
+    def tag_of(number: str, is_listed: bool) -> str:
+        return f'"tag-{number}-{"last" if is_listed or number != "2" else "first"}"'
+
+    def answer(asked: Asked) -> Answer | None:
+        if asked.what == "part":
+            status, _, body = server._answer(asked)
+            return status, {"ETag": tag_of(asked.query["partNumber"], is_listed=False), **KMS}, body
+        if asked.what == "parts":
+            sizes = {
+                number: len(data) - (number == "2" and not is_as_long)
+                for number, data in server._parts.items()
+            }
+            parts = (
+                f"<Part><PartNumber>{number}</PartNumber><ETag>{tag_of(number, is_listed=True)}</ETag>"
+                f"<Size>{size}</Size></Part>"
+                for number, size in sizes.items()
+            )
+            return 200, {}, f"<R {NAME_SPACE}>{''.join(parts)}</R>".encode()
+        is_refused = asked.what == "complete" and b"tag-2-first" in asked.body
+        return error(400, "InvalidPart") if is_refused else None
+
+    server.instead = answer
+    done = up(server, tmp_path, IN_PARTS, retries=0)
+    assert done.code == (0 if is_as_long else 4), done
+    assert server.count("parts") == 1
+    assert server.count("complete") == 1 + is_as_long

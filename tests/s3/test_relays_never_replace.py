@@ -23,7 +23,8 @@ def source() -> Iterator[ScriptedHttp]:
 
 def passed(source: ScriptedHttp, **options: object) -> mpx.Report | MpxError:
     urls = [f"{source.origin}{name}" for name in FILES]
-    told = mpx.CopyOptions(overwrite="never", timeout_s=20.0, retries=2, streams=1, **options)
+    given = {"retries": 2, **options}
+    told = mpx.CopyOptions(overwrite="never", timeout_s=20.0, streams=1, **given)
     try:
         return mpx.copy(urls, "s3://bucket/folder", told)
     except MpxError as failed:
@@ -56,6 +57,18 @@ def test_one_that_comes_meanwhile_stays(
         **{name.lstrip("/"): data for name, data in FILES.items()},
         "folder/c": THEIRS,
     }
+
+
+def test_a_server_that_knows_no_condition(source: ScriptedHttp, scripted: ScriptedS3) -> None:
+    """It is asked again without, which is no failure."""
+
+    def answer(asked: Asked) -> Answer | None:
+        return error(501, "NotImplemented") if "if-none-match" in asked.headers else None
+
+    scripted.instead = answer
+    outcome = passed(source, retries=0)
+    assert isinstance(outcome, mpx.Report), outcome
+    assert scripted.objects == {name.lstrip("/"): data for name, data in FILES.items()}
 
 
 @pytest.mark.parametrize("key", ["folder/a", "folder/b"])

@@ -90,11 +90,21 @@ def test_a_pipe(any_bucket: Bucket, tmp_path: Path) -> None:
 
 
 def test_empty_folders_are_not_kept(bucket: Bucket, tmp_path: Path) -> None:
-    make(tmp_path / "tree/file")
-    (tmp_path / "tree/empty").mkdir()
-    copied(mpx("copy", "-r", tmp_path / "tree", f"{bucket.url}tree", "--report", tmp_path / "r.json"))
-    assert bucket.keys() == {"tree/file"}
-    assert "S3 keeps no folders" in (tmp_path / "r.json").read_text()
+    """Which is told once, with their number."""
+    for name in ("with/one", "empty", "within/empty"):
+        (tmp_path / "tree" / name).mkdir(parents=True)
+    (tmp_path / "tree/with/one/file").write_bytes(b"1")
+    copy = ("copy", "-r", tmp_path / "tree", f"{bucket.url}tree")
+    rehearsed = mpx(*copy, "--dry-run")
+    copied(rehearsed)
+    assert f"would copy {tmp_path}/tree/with/one/file to {bucket.url}tree/with/one/file, 1 B" in rehearsed.out
+    assert "folder s3" not in rehearsed.out
+    done = mpx(*copy)
+    copied(done)
+    for said in (rehearsed.out, done.out):
+        (told,) = [line for line in said.splitlines() if "empty folder" in line]
+        assert told.startswith("note: 2 empty folders left out") and f"{bucket.url}tree/" in told
+    assert bucket.keys() == {"tree/with/one/file"}
 
 
 def test_what_changed_meanwhile_is_not_mixed(bucket: Bucket, tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ NEVER = mpx.CopyOptions(overwrite="never")
 SIZES = {"one request": 1000, "parts": LEAST_BYTES * 2}
 
 
-def to_server(tmp_path: Path, data: bytes) -> Outcome:
+def to_server(tmp_path: Path, data: bytes, retries: int = 1) -> Outcome:
     (tmp_path / "source").write_bytes(data)
-    return copied(tmp_path / "source", URL, overwrite="never", timeout_s=20.0)
+    return copied(tmp_path / "source", URL, overwrite="never", timeout_s=20.0, retries=retries)
 
 
 def makes_object(asked: Asked) -> bool:
@@ -69,7 +69,7 @@ def test_a_server_that_heeds_the_condition(
 def test_a_server_that_knows_no_condition(
     how: str, data: bytes, scripted: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked again without, and what is there is looked for before."""
+    """It is asked again without, which is no failure, and what is there is looked for before."""
     refuses = how != "ignores"
     refusal = error(501, "NotImplemented")
     if how == "takes it for an error":
@@ -81,7 +81,7 @@ def test_a_server_that_knows_no_condition(
         return refusal if refuses and "if-none-match" in asked.headers else None
 
     scripted.instead = answer
-    assert to_server(tmp_path, data).code == 0
+    assert to_server(tmp_path, data, retries=0).code == 0
     assert scripted.objects[KEY] == data
     last = max(i for i, asked in enumerate(scripted.asked) if makes_object(asked))
     looks = sum(asked.what == "HEAD" for asked in scripted.asked[:last])
@@ -206,3 +206,22 @@ def test_real_servers(
     with pytest.raises(IsThere):
         mpx.copy(source, f"{any_bucket.url}key", NEVER)
     assert any_bucket.get("key") == THEIRS
+
+
+def test_many_at_once_at_a_server_that_knows_no_condition(scripted: ScriptedS3, tmp_path: Path) -> None:
+    """One finds that out while others are refused, too."""
+    (tmp_path / "many").mkdir()
+    names = [f"file {number}" for number in range(8)]
+    for name in names:
+        (tmp_path / "many" / name).write_bytes(name.encode())
+
+    def answer(asked: Asked) -> Answer | None:
+        return error(501, "NotImplemented") if "if-none-match" in asked.headers else None
+
+    scripted.instead = answer
+    to = "s3://bucket/many/"
+    outcome = copied(
+        f"{tmp_path}/many/", to, recursive=True, overwrite="never", timeout_s=20.0, retries=0, streams=4
+    )
+    assert outcome.code == 0, outcome
+    assert scripted.objects == {f"many/{name}": name.encode() for name in names}

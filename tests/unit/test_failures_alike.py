@@ -1,5 +1,7 @@
 """What is shown of failures that are alike."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,14 @@ def test_causes_that_are_not_alike() -> None:
 def test_names_in_folders_are_left_out_with_these() -> None:
     first = kind_of("/from/x/one.tar", "ftp://h/to/x/one.tar: no room")
     assert first == kind_of("/from/y/two.tar", "ftp://h/to/y/two.tar: no room")
+
+
+@pytest.mark.parametrize("names", [("ein Bild", "noch eins"), ("é", "ü?"), ("a b/c d e", "a b/100%")])
+def test_names_with_blanks_and_names_as_urls_have_them(names: tuple[str, str]) -> None:
+    for cause in ("cannot write /to/{}: no folder", "https://h does not store /to/.{}.mpx-1.part: 403"):
+        plain = {kind_of(f"/from/{name}", cause.format(name)) for name in names}
+        encoded = {kind_of(f"/from/{name}", cause.format(quote(name))) for name in names}
+        assert len(plain) == len(encoded) == 1
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text()), max_size=30))

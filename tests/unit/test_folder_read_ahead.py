@@ -1,6 +1,7 @@
 """Folders are listed ahead of a walk, each once, and what the walk sees is what is there."""
 
 import threading
+from collections.abc import Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +39,7 @@ def walk(ahead: FolderReadAhead[list[str]], root: str = "/") -> list[str]:
 def test_a_walk(tree: Tree) -> None:
     there, asked, lock = folders_of(tree), [], threading.Lock()
 
-    def ask(folder: str) -> list[str]:
+    def ask(folder: str, _: object) -> list[str]:
         with lock:
             asked.append(folder.rstrip("/"))
         return there[folder.rstrip("/")]
@@ -53,7 +54,7 @@ def test_several_are_asked_at_once() -> None:
     """Those that come next, while the walk waits for one."""
     together = threading.Barrier(3, timeout=30)
 
-    def ask(folder: str) -> list[str]:
+    def ask(folder: str, _: object) -> list[str]:
         if folder == "/":
             return [str(i) for i in range(4)]
         if folder in ("/3", "/2", "/1"):
@@ -68,7 +69,7 @@ def test_several_are_asked_at_once() -> None:
 def test_what_failed_ahead_is_asked_once_more() -> None:
     failed = []
 
-    def ask(folder: str) -> list[str]:
+    def ask(folder: str, _: object) -> list[str]:
         if folder == "/a/2" and not failed:
             failed.append(folder)
             raise ConnectionLost("lost")
@@ -77,6 +78,26 @@ def test_what_failed_ahead_is_asked_once_more() -> None:
     ahead = FolderReadAhead(ask)
     assert walk(ahead) == ["", "/a", "/a/3", "/a/2", "/a/1"] and failed
     ahead.close()
+
+
+def test_what_is_under_way_ends_as_it_is_closed() -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    def ask(folder: str, is_unwanted: Callable[[], bool]) -> list[str]:
+        if folder == "/a":
+            began.set()
+            while not is_unwanted():
+                assert not ended.wait(0.01)
+            ended.set()
+        return ["a", "b"] if folder == "/" else []
+
+    ahead = FolderReadAhead(ask)
+    ahead.found("/", ahead.page("/"))
+    assert ahead.page("/b") == [] and began.wait(30)
+    ahead.close()
+    assert ended.is_set()
+    ahead.found("/", ["c"])
+    assert ahead.page("/c") == []
 
 
 def test_calls_at_once_are_answered_in_order() -> None:

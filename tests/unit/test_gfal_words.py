@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpx.endpoints.gfal.meaning import Trouble, is_of_source, status, told, trouble
+from mpx.endpoints.gfal.meaning import Trouble, explained, is_not_trusted, is_of_source, status, told, trouble
 from mpx.endpoints.gfal.served.listed import plain_names
 from mpx.endpoints.gfal.settings import CopyOrder, GfalSettings, dumped, loaded, parse_settings
 from mpx.endpoints.gfal.urls import folder_url, url_of
@@ -71,12 +71,16 @@ def test_orders_pass_as_they_are() -> None:
     [
         (errno.ENOENT, "Result HTTP 404 : File not found  after 1 attempts", Trouble.MISSING),
         (errno.ENOENT, "Could not open the user certificate", Trouble.LOGIN),
+        (errno.ECOMM, "CGSI-gSOAP running on dtn1 reports No such file or directory", Trouble.LOGIN),
+        (errno.ECOMM, "CGSI-gSOAP running on dtn1 reports could not open connection to h:1", Trouble.LOST),
         (errno.EEXIST, "HTTP 405 : Method Not Allowed, File Exist", Trouble.THERE),
         (errno.EACCES, "HTTP 403 : Permission refused", Trouble.DENIED),
         (errno.EACCES, "globus_ftp_control: gss_init_sec_context failed", Trouble.LOGIN),
         (errno.EACCES, "globus_gsi_gssapi: SSL handshake problems", Trouble.LOGIN),
         (errno.EACCES, "the server responded with an error 530 530-Login incorrect.", Trouble.LOGIN),
         (errno.ENETRESET, "Error on XrdCl::CopyProcess::Run(): [FATAL] TLS error:  (source)", Trouble.LOGIN),
+        (errno.EAGAIN, "Failed to stat file (Resource temporarily unavailable)", Trouble.LOGIN),
+        (errno.EAGAIN, "SRM_REQUEST_QUEUED", Trouble.OTHER),
         (errno.ECOMM, "globus_xio: System error in connect: Connection refused", Trouble.LOST),
         (errno.ECOMM, "the server responded with an error 501 Invalid command arguments.", Trouble.OTHER),
         (errno.ECOMM, "the server responded with an error 552 No space left on device", Trouble.FULL),
@@ -104,6 +108,21 @@ def test_whatever_is_told_is_one_short_line(code: int, message: str) -> None:
     assert found.code != Code.OK
     assert len(told(message)) <= 303 and len(told(message).splitlines()) <= 1
     assert isinstance(trouble(code, message), Trouble)
+
+
+def test_what_is_said_beside_words_that_say_too_little() -> None:
+    assert explained("HTTP 404 : File not found") == "HTTP 404 : File not found"
+    assert explained("HTTP 403 : Permission refused").endswith("that permits this")
+    said = explained("CGSI-gSOAP running on dtn1 reports Error reading token data: Connection closed")
+    assert said.endswith("speaks no SRM, or has ended")
+    assert "permits" not in explained("cannot open /HTTP 403/HTTP".replace(" ", "_"))
+
+
+def test_who_is_not_trusted() -> None:
+    assert is_not_trusted("(Neon): Server certificate verification failed: issuer is not trusted")
+    assert is_not_trusted("Failed to stat file (Resource temporarily unavailable)")
+    assert not is_not_trusted("Failed to stat file (Invalid exchange)")
+    assert not is_not_trusted("HTTP 403 : Permission refused")
 
 
 def test_whose_failure_it_is() -> None:

@@ -14,6 +14,7 @@ from mpx.endpoints.ftp.mode_e.download_channel import DownloadDataChannel
 from mpx.endpoints.ftp.mode_e.retrieve import PartialRetrieve
 from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Moving
+from mpx.endpoints.sftp.request_window import RequestWindow
 from mpx.endpoints.sftp.upload import Upload
 from mpx.engine.endpoint import FileInfo, Kind
 from mpx.engine.file_transfer import FileTransfer
@@ -275,7 +276,8 @@ def test_what_was_found_damaged_on_the_way_over_sftp_is_handed_out_as_its_file_i
     fd = file.open(str(source), os.O_RDONLY)
     file.landed(0, 1000)
     file.redo(200, 300)
-    how = {"whole_files": False} if mover is Upload else {}
-    mover(Moving(context, scheduler, "there"), **how).let_go(Job(file, fd))
+    moving = Moving(context, scheduler, "there", RequestWindow(1, shares_files=True))
+    how = {"tend": lambda _: None, "whole_files": False} if mover is Upload else {}
+    mover(moving, **how).let_go(Job(file, fd))
     again = scheduler.take(1000)
     assert again is not None and (again.file, again.start, again.end) == (file, 200, 300)

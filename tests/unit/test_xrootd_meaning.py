@@ -1,10 +1,13 @@
 """What XRootD's library tells, in the words of SFTP and of checksums, and what its process is told."""
 
+import ssl
 import stat
+from pathlib import Path
 
 import pytest
 
 from mpx.endpoints.sftp.wire import Attributes, Code
+from mpx.endpoints.xrootd import process
 from mpx.endpoints.xrootd.meaning import attributes, parse_sum, refusal, told
 from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.endpoints.xrootd.process import environment
@@ -33,6 +36,7 @@ def test_refusals(errno: int, message: str, code: Code, words: str) -> None:
 
 def test_words_of_the_library_itself() -> None:
     assert told("[FATAL] Auth failed: No protocols left to try\n") == "Auth failed: No protocols left to try"
+    assert told("[FATAL] Connection error\n") == "the connection is refused, or was lost"
 
 
 def test_attributes() -> None:
@@ -71,6 +75,19 @@ def test_what_the_process_is_told() -> None:
     both = environment(XrootdOptions(10.0, 60.0, ca="/tmp", certificate="/c", key="/k"), "", {})
     assert (both["X509_USER_CERT"], both["X509_USER_KEY"], both["X509_CERT_DIR"]) == ("/c", "/k", "/tmp")
     assert "BEARER_TOKEN" not in both
+
+
+def test_where_no_grid_has_its_cas_the_system_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a folder the library would trust nobody, and web servers are known by these."""
+    none, trusted = XrootdOptions(10.0, 60.0), ssl.get_default_verify_paths().openssl_capath
+    monkeypatch.setattr(process, "GRID_CAS", str(tmp_path / "none"))
+    assert environment(none, "", {})["X509_CERT_DIR"] == trusted
+    for name in ("X509_CERT_DIR", "X509_CERT_FILE"):
+        assert trusted not in environment(none, "", {name: "/given"}).values()
+    monkeypatch.setattr(process, "GRID_CAS", str(tmp_path))
+    assert "X509_CERT_DIR" not in environment(none, "", {})
 
 
 @pytest.mark.parametrize(

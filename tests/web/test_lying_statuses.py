@@ -215,15 +215,16 @@ def test_uploads_to_a_busy_server(tmp_path: Path) -> None:
         assert all(server.files[f"/folder/to/{n}"] == LARGE[: 200_000 + n] for n in range(12))
 
 
+@pytest.mark.parametrize("tls", [True, False], ids=["in TLS", "in the clear"])
 @pytest.mark.parametrize("asks", [True, False], ids=["asks", "does not ask"])
-def test_a_server_that_forbids_without_asking_who_we_are(asks: bool, tmp_path: Path) -> None:
+def test_a_server_that_forbids_without_asking_who_we_are(asks: bool, tls: bool, tmp_path: Path) -> None:
     """It may do so to all: a token need not help; but some that want one do not say so."""
     headers = {"WWW-Authenticate": "Bearer"} if asks else {}
     (tmp_path / "from").mkdir()
     (tmp_path / "from/file").write_bytes(SMALL)
     script: dict[str, Scripted] = {"MKCOL": lambda _: Answer(403, headers)}
-    with ScriptedHttp(script, {"/folder/other": b""}, tls=True) as server:
+    with ScriptedHttp(script, {"/folder/other": b""}, tls=tls) as server:
         outcome = copied(tmp_path / "from", f"{server.dav}/folder/to", recursive=True, retries=0)
     assert outcome.code == 4, outcome
-    assert ("it may forbid this to all" in outcome.text) != asks
-    assert "get a token for localhost" in outcome.text
+    assert ("the server does not let that be made there: it asks for no login" in outcome.text) != asks
+    assert ("get a token for localhost" in outcome.text) == tls  # which is not sent in the clear

@@ -147,6 +147,29 @@ def test_what_an_attempt_of_ours_has_left_in_place_is_replaced(tmp_path: Path) -
         assert [each.headers.get("if-none-match") for each in server.asked("PUT")] == ["*", None]
 
 
+@pytest.mark.parametrize("how", ["heeds", "ignores"])
+def test_what_comes_after_an_attempt_of_ours_that_failed_stays(how: str, tmp_path: Path) -> None:
+    """Ours has stored nothing; what is there by then is longer than ours, or comes with the data."""
+
+    def fails_once(exchange: Exchange) -> Answer:
+        files = exchange.server.files
+        if len(exchange.server.asked("PUT")) == 1:
+            exchange.body()
+            if how == "ignores":
+                files[NAME] = SMALL + b"theirs"
+            return Answer(500)
+        files.setdefault(NAME, b"theirs")
+        exchange.body()
+        return Answer(412) if exchange.asked.headers.get("if-none-match") == "*" else exchange.usual()
+
+    (tmp_path / "src").write_bytes(SMALL)
+    with ScriptedHttp({"PUT": fails_once}, {"/folder/other": b""}) as server:
+        outcome = copied(tmp_path / "src", f"{server.dav}{NAME}", overwrite="never", in_place=True)
+        assert outcome.code == 4, outcome
+        assert server.files[NAME].endswith(b"theirs")
+    assert "has come into being meanwhile; --overwrite never" in outcome.text
+
+
 @pytest.mark.parametrize("first", [1, 3])
 def test_small_files_that_pass_through_here_replace_none_in_place(first: int) -> None:
     """At a server that ignores conditions: somebody stores one of them once it was listed."""

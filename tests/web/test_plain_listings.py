@@ -66,3 +66,10 @@ def test_who_calls_itself_xrootd_and_encodes_names(name: str, tmp_path: Path) ->
     assert outcome.code == 0, outcome
     assert (tmp_path / "to" / name).read_bytes() == b"12345"
     assert len(not_there) <= 1
+
+
+def test_a_file_that_is_named_with_a_slash() -> None:
+    """As some servers describe it."""
+    with ScriptedHttp({}, {"/folder/file": b"1"}) as server:
+        ended = mpx_there("list", f"{server.dav}/folder/file/")
+    assert (ended.code, ended.out) == (0, "file\n"), ended.err

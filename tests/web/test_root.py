@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 from interop.trees import TREE, names
 from mpx_command import refused
 from sites import Site, make
@@ -103,6 +104,12 @@ def test_no_process_is_left(here: Path, root_site: Site, eventually: Callable[..
 def test_a_server_without_the_file(here: Path, root_site: Site) -> None:
     refused(mpx_there("copy", root_site.url_of("no"), here / "no"), 3, "no does not exist")
     assert not (here / "no").exists()
+
+
+def test_nobody_is_there(root_site: Site) -> None:
+    port = free_ports(1)[0]
+    ended = mpx_there("list", f"root://localhost:{port}//x")
+    refused(ended, 6, "localhost", f"port {port}", "the connection is refused")
 
 
 def test_names_that_are_no_utf_8(here: Path, root_site: Site) -> None:

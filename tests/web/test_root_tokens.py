@@ -78,6 +78,19 @@ def test_tokens(here: Path, root_site: Site, server: XrootdSite) -> None:
     refused(nobody, 5, "accepts none of the credentials", "BEARER_TOKEN_FILE")
 
 
+def test_a_server_whose_ca_is_unknown(here: Path, root_site: Site, server: XrootdSite) -> None:
+    """Not that a token is missing, as one is there."""
+    (here / "cas").mkdir()
+    ended = mpx_there(
+        *("list", root_site.url_of("")), BEARER_TOKEN=server.issuer.token(), X509_CERT_DIR=str(here / "cas")
+    )
+    refused(ended, 5, "is not trusted", "--ca or X509_CERT_DIR", str(here / "cas"))
+    assert "token" not in ended.err
+    nobody = mpx_there("list", root_site.url_of(""), BEARER_TOKEN="")
+    refused(nobody, 5, "get a token")
+    assert "is not trusted" not in nobody.err
+
+
 def test_until_when_a_token_lets_in(
     here: Path, root_site: Site, server: XrootdSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpx.endpoints.child_process import ChildProcess
-from mpx.endpoints.gfal.meaning import told
+from mpx.endpoints.gfal.meaning import is_not_trusted, told
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
@@ -121,7 +121,9 @@ def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dic
 
 
 def not_let_in(host: str, words: str) -> str:
-    """Return the line of a server that accepts no credentials."""
+    """Return the line of a server that accepts no credentials, or has none that is accepted here."""
+    if is_not_trusted(words):
+        return f"{host} is not trusted: {words}; name the CA of its certificate by --ca or X509_CERT_DIR"
     return (
         f"{host} accepts none of the credentials that gfal2 has, or is not trusted: {words}; get a token "
         "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or X509_CERT_DIR"

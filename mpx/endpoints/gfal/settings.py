@@ -38,8 +38,20 @@ class CopyOrder:
     destination: str
     streams: int = 0  # between two servers of GridFTP; 0: as gfal2 has it
     is_here: bool = False  # the destination is an open file of this host
+    is_new: bool = False  # nothing that has that name is replaced
     straight: str = ""  # between two servers: never, or only so; empty: where they can
     congestion: str = ""  # of its connections; empty: the kernel's choice
+
+    @property
+    def kind(self) -> tuple[str, str, int, str] | None:
+        """Return what copies must have in common to share a context; None: this one shares none.
+
+        Where SRM leads to only it knows, and from two servers of it data move in more than one way.
+        """
+        ends = self.source.partition(":")[0], self.destination.partition(":")[0]
+        if "srm" in ends and "file" not in ends:
+            return None
+        return (*ends, self.streams, self.straight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 
-from mpx.endpoints.gfal.meaning import Trouble, is_of_source, told, trouble
+from mpx.endpoints.gfal.meaning import Trouble, explained, is_of_source, trouble
 from mpx.endpoints.gfal.process import not_let_in
 from mpx.endpoints.gfal.settings import JobState, loaded
 from mpx.endpoints.sftp import wire
@@ -35,13 +35,20 @@ class WatchedJob:
         self._session, self._timeout_s, self._stop = session, timeout_s, stop
 
     def run(
-        self, what: str, rest: bytes, on_state: Callable[[JobState], int], *, waits_at_first: bool = False
+        self,
+        what: str,
+        rest: bytes,
+        on_state: Callable[[JobState], int],
+        *,
+        waits_at_first: bool = False,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> JobState:
         """Have it done, and return how it ended.
 
         `on_state` is told how far it is, and returns what shows whether anything moves: nothing needs to at
-        first (0) where a server may have to compute something (`waits_at_first`). Raises Interrupted,
-        TransferTimeout once what is under way has ended, and what the session raises.
+        first (0) where a server may have to compute something (`waits_at_first`). `on_stop` is called
+        before what is under way is ended, which may take longer than we have after a signal. Raises
+        Interrupted, TransferTimeout once it has ended, and what the session raises.
         """
         session = self._session
         before, session.stop = session.stop, lambda: False  # who stops waits for what is removed
@@ -52,6 +59,7 @@ class WatchedJob:
                 if now != moved:
                     moved, moved_s = now, now_s
                 if self._stop():
+                    on_stop()
                     self._cancel()
                     raise Interrupted
                 is_late = now_s - moved_s > self._timeout_s and not (waits_at_first and not now)
@@ -88,7 +96,7 @@ def error_of(state: JobState, host: str, what: str, *, default: type[MpxError]) 
     """Return the error of a job that has failed. `default`: of which end it is where gfal2 does not say."""
     of_source = is_of_source(state.message)
     kind = default if of_source is None else SourceError if of_source else DestinationError
-    found, words = trouble(state.code, state.message), shown(told(state.message))
+    found, words = trouble(state.code, state.message), shown(explained(state.message))
     text = f"gfal2 does not {what}: {words}"
     if found is Trouble.LOGIN:
         return AuthenticationError(not_let_in(host, words))

@@ -3,8 +3,11 @@
 import contextlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
+from mpx.choices import NEVER
 from mpx.endpoints.gfal.lanes import GfalLanes
+from mpx.endpoints.gfal.meaning import Trouble, trouble
 from mpx.endpoints.gfal.places import GfalPlaces
 from mpx.endpoints.gfal.settings import JobState, dumped
 from mpx.endpoints.gfal.watched_job import WatchedJob, error_of
@@ -18,7 +21,7 @@ from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
+from mpx.errors import ConnectionLost, Interrupted, IsThere, MpxError, UsageError
 from mpx.text import shown
 
 REMOVE_S = 10.0  # that a server has to remove what is left, when nobody waits for more
@@ -87,9 +90,17 @@ class GfalWorker(SessionWorker):
         watched = WatchedJob(session, self.context.options.timeout_s, self.context.failure.cancel.is_set)
         self._left = file
         try:
-            with self._places.opened(file) as (order, fd):
-                state = watched.run("copy", dumped(order), lambda state: self._moved(file, state, fd))
+            with self._places.opened(file) as (told, fd):
+                order = replace(told, is_new=self._is_new(file))
+                state = watched.run(
+                    "copy",
+                    dumped(order),
+                    lambda state: self._moved(file, state, fd),
+                    on_stop=lambda: self._remove_here(file),
+                )
                 stored_bytes = file.size_bytes if fd is None else os.fstat(fd).st_size
+            if order.is_new and trouble(state.code, state.message) is Trouble.THERE:
+                raise IsThere(file.final)
             if state.code:
                 what = f"copy {shown(file.source)}"
                 raise error_of(state, self.host, what, default=self._places.default_error)
@@ -104,6 +115,12 @@ class GfalWorker(SessionWorker):
         if state.how and self._places.is_between:
             self.context.supervisor.note(f"gfal2 has copied by {state.how!r} (in its words)")
         self._is_stored(file, stored_bytes)
+
+    def _is_new(self, file: FileTransfer) -> bool:
+        """Tell whether what has its final name now is to stay, as no attempt of ours has put it there."""
+        was_stored, file.was_stored = file.was_stored or file.was_begun, True
+        keeps = self.context.options.overwrite == NEVER and self._places.destination is not None
+        return keeps and file.partial == file.final and not was_stored
 
     def _is_stored(self, file: FileTransfer, stored_bytes: int) -> None:
         """Take a file that gfal2 says is stored; others compare it."""
@@ -137,11 +154,10 @@ class GfalWorker(SessionWorker):
 
     def _remove(self, file: FileTransfer) -> None:
         """Remove what is stored of a file, which cannot be continued, as far as it has a name of its own."""
-        if file.partial == file.final:
-            return
         if self._places.destination is None:
-            with contextlib.suppress(OSError):
-                file.written.remove()
+            self._remove_here(file)
+            return
+        if file.partial == file.final:
             return
         options = LaneOptions(REMOVE_S, REMOVE_S, lambda: False)
         with contextlib.suppress(MpxError):
@@ -150,6 +166,12 @@ class GfalWorker(SessionWorker):
                 session.ask([request(PacketKind.REMOVE, wire.name(file.partial))])
             finally:
                 session.close()
+
+    def _remove_here(self, file: FileTransfer) -> None:
+        """Remove it where this host has it, which takes no time."""
+        if self._places.destination is None and file.partial != file.final:
+            with contextlib.suppress(OSError):
+                file.written.remove()
 
     # --- the session ---------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class GlobusAccess:
     def __init__(self, location: Location, web: WebOptions, note: OnNote = no_note) -> None:
         """`web`: how the HTTPS of the collection is reached. Raises UsageError without the SDK."""
         self.collection, self.note = location.host, note
-        self.service, self.timeout_s = GlobusService(web.timeout_s), web.timeout_s
+        self.service, self.timeout_s = GlobusService(web.timeout_s, note=note), web.timeout_s
         self._web_options = web
         self._lock = threading.Lock()  # guards what follows
         self._about: Mapping[str, Any] | None = None  # the collection

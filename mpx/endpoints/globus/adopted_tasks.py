@@ -3,13 +3,16 @@
 Of one that has ended since, what it has copied is found as all that is there is.
 """
 
+import contextlib
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mpx.endpoints.globus.task_book import BegunTask, Item, item_of
-from mpx.endpoints.globus.tasks import GlobusTasks
+from mpx.endpoints.globus.tasks import GlobusTasks, TaskOfOthers
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.retry import Retry
+from mpx.errors import MpxError
 from mpx.report import OnNote, Severity
 
 
@@ -42,9 +45,33 @@ class AdoptedTasks:
             for file in files:
                 self._by_item.pop(item_of(file), None)
 
+    def end_others(self, retry: Retry) -> None:
+        """Cancel those that nobody has waited for, once all that was to be copied is: best effort."""
+        for begun in self._tasks.book.begun():
+            with contextlib.suppress(MpxError):
+                self._end(begun, retry)
+                self._tasks.book.ended(begun.submission)
+
+    def _end(self, begun: BegunTask, retry: Retry) -> None:
+        try:
+            state = self._tasks.find(begun, retry)
+        except TaskOfOthers as error:
+            self._note(str(error), Severity.NOTICE)
+            return
+        if state is not None and state.is_active:
+            self._tasks.cancel(replace(begun, task_id=state.task_id))
+            text = f"Globus task {state.task_id} of an earlier run is not needed, and was cancelled"
+            self._note(text, Severity.NOTICE)
+
     def _look(self, retry: Retry) -> None:
         for begun in self._tasks.book.begun():
-            state = self._tasks.find(begun, retry)
+            try:
+                state = self._tasks.find(begun, retry)
+            except TaskOfOthers as error:
+                # Another task copies its files meanwhile. Both write the same, unless the source changes, and
+                # what counts is what is there once ours has ended. It stays noted, for who may see it.
+                self._note(str(error), Severity.NOTICE)
+                continue
             if state is None or not state.is_active:
                 self._tasks.book.ended(begun.submission)
                 continue

@@ -1,9 +1,10 @@
 """Files that a task has copied: they are looked at at both ends before they count as arrived."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mpx.endpoints.globus.access import GlobusAccess
+from mpx.endpoints.globus.folder_search import ListedPlaces
 from mpx.endpoints.globus.listing import GlobusListing
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
@@ -30,16 +31,19 @@ class ArrivalCheck:
     source: GlobusAccess
     destination: GlobusAccess
     stop: Callable[[], bool]
+    source_places: ListedPlaces = field(default_factory=ListedPlaces)
+    destination_places: ListedPlaces = field(default_factory=ListedPlaces)
 
     def outcomes(self, files: Sequence[FileTransfer], retry: Retry) -> list[MpxError | None]:
         """Return for each file None, or what is wrong with it: an IntegrityError, or that of an end.
 
-        Each folder is listed once for all of a task, anew, as older listings say nothing of what has come.
+        They are looked for anew, as older listings say nothing of what has come, and of a long folder on
+        those pages of its listing on which the files of a task are likely to be: see GlobusListing.stats.
         """
         self.source.changed()
         self.destination.changed()
-        before = GlobusListing(self.source, SourceError, self.stop)
-        after = GlobusListing(self.destination, DestinationError, self.stop)
+        before = GlobusListing(self.source, SourceError, self.stop, self.source_places)
+        after = GlobusListing(self.destination, DestinationError, self.stop, self.destination_places)
         sources = _asked(lambda: before.stats([file.source for file in files], follow=True), retry)
         stored = _asked(lambda: after.stats([file.final for file in files], follow=True), retry)
         found = {

@@ -10,6 +10,7 @@ from mpx.endpoints.globus.tasks import GlobusTasks
 from mpx.endpoints.globus.worker import GlobusWorker
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import RangeScheduler
+from mpx.engine.retry import Retry
 from mpx.engine.worker_carrier import WorkerCarrier
 from mpx.errors import UsageError
 
@@ -34,7 +35,7 @@ class GlobusCarrier(WorkerCarrier):
             context.failure,
         )
         arrivals = ArrivalCheck(source, destination, stop)
-        adopted = AdoptedTasks(tasks, context.supervisor.note)
+        self._adopted = adopted = AdoptedTasks(tasks, context.supervisor.note)
         scheduler, collecting = RangeScheduler(context), threading.Lock()
         self._workers = [
             GlobusWorker(number, tasks, arrivals, adopted, context, scheduler, collecting)
@@ -43,6 +44,12 @@ class GlobusCarrier(WorkerCarrier):
 
     def _share(self) -> None:
         """See WorkerCarrier. The service decides."""
+
+    def join(self) -> None:
+        """See Carrier. Of a copy that has come to its end no task is left."""
+        super().join()
+        if not (cancel := self._context.failure.cancel).is_set():
+            self._adopted.end_others(Retry(0, cancel))
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 the same for all
         """See Carrier."""

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mpx.endpoints.globus import login as kept_login
+from mpx.endpoints.globus.bounded_transport import bounded_transport
 from mpx.endpoints.globus.login import GlobusLogin, GlobusToken
 from mpx.endpoints.globus.refusals import LOG_IN, data_access_in
 from mpx.errors import AuthenticationError, UsageError
+from mpx.report import OnNote, Severity, no_note
 
 if TYPE_CHECKING:
     from globus_sdk.authorizers import RenewingAuthorizer
@@ -64,7 +66,9 @@ class GlobusCredentials(Protocol):
         ...
 
 
-def find_credentials(environment: Mapping[str, str] = os.environ) -> GlobusCredentials:
+def find_credentials(
+    environment: Mapping[str, str] = os.environ, note: OnNote = no_note
+) -> GlobusCredentials:
     """Return what lets us in; AuthenticationError where nothing does, UsageError for half of a pair."""
     if pair := client_in(environment):
         return ClientOfUser(*pair)
@@ -73,7 +77,7 @@ def find_credentials(environment: Mapping[str, str] = os.environ) -> GlobusCrede
         raise AuthenticationError(
             f"not logged in to Globus; run: {LOG_IN}, or set GLOBUS_CLIENT_ID and GLOBUS_CLIENT_SECRET"
         )
-    return LoginOfUser(login)
+    return LoginOfUser(login, note)
 
 
 def client_in(environment: Mapping[str, str]) -> tuple[str, str] | None:
@@ -95,7 +99,8 @@ def native_client_id(environment: Mapping[str, str] = os.environ) -> str:
 class LoginOfUser:
     """The tokens of a login, renewed as they expire."""
 
-    def __init__(self, login: GlobusLogin) -> None:
+    def __init__(self, login: GlobusLogin, note: OnNote = no_note) -> None:
+        self._note = note
         self._lock = threading.Lock()  # guards the next two
         self._login = login
         self._authorizers: dict[str, RenewingAuthorizer[Any]] = {}
@@ -114,7 +119,11 @@ class LoginOfUser:
                 raise AuthenticationError(f"not logged in to Globus for {server}; run: {LOG_IN}{option}")
             made: RenewingAuthorizer[Any] = RefreshTokenAuthorizer(
                 token.refresh,
-                NativeAppAuthClient(self._login.client_id, retry_config=RetryConfig(max_retries=0)),
+                NativeAppAuthClient(
+                    self._login.client_id,
+                    transport=bounded_transport(),
+                    retry_config=RetryConfig(max_retries=0),
+                ),
                 access_token=token.access,
                 expires_at=token.expires_s,
                 on_refresh=lambda answer: self._renewed(server, answer),
@@ -129,9 +138,13 @@ class LoginOfUser:
             known = self._login.tokens[server]
             refresh = told.get("refresh_token") or known.refresh
             token = GlobusToken(told["access_token"], refresh, int(told["expires_at_seconds"]))
-            now = kept_login.load()
-            if now is not None and now.tokens.get(server) == known:
-                kept_login.save(now.with_token(server, token))
+            try:
+                kept_login.renew(server, known, token)
+            except UsageError as error:
+                text = (
+                    f"the login at Globus was renewed, and is not kept: {error}; if it is refused next time"
+                )
+                self._note(f"{text}, run: {LOG_IN}", Severity.NOTICE)
             self._login = self._login.with_token(server, token)
 
     def consents(self, scopes: Sequence[str]) -> bool:  # noqa: ARG002 the user does, in a browser
@@ -164,7 +177,10 @@ class ClientOfUser:
             if server not in self._authorizers:
                 scope = transfer_scope(self._data_access) if server == TRANSFER else https_scope(server)
                 client = ConfidentialAppAuthClient(
-                    self._client_id, self._secret, retry_config=RetryConfig(max_retries=0)
+                    self._client_id,
+                    self._secret,
+                    transport=bounded_transport(),
+                    retry_config=RetryConfig(max_retries=0),
                 )
                 self._authorizers[server] = ClientCredentialsAuthorizer(client, scope)
             return self._authorizers[server]

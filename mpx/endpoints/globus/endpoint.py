@@ -8,13 +8,14 @@ from itertools import groupby
 
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.capabilities import GLOBUS
+from mpx.endpoints.globus.commit import GlobusCommit
 from mpx.endpoints.globus.deleting import delete
 from mpx.endpoints.globus.listing import GlobusListing
 from mpx.endpoints.globus.read_ahead import each
 from mpx.endpoints.globus.refusals import is_missing, is_there, kind_of_end
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Commit, FileInfo, Kind, Part, Protection, Rtt, Stamp
-from mpx.errors import DestinationError, IsThere, MpxError, NoChecksum, SourceError, UsageError
+from mpx.errors import DestinationError, MpxError, NoChecksum, SourceError, UsageError
 from mpx.files.partial_names import is_partial_name
 from mpx.location import Location
 from mpx.report import Note, OnNote
@@ -211,38 +212,8 @@ class GlobusEndpoint:
         if any(file.modified_s is not None for file in renamed):
             note(WEB_TIMES)
             self._access.keeps_no_times()
-        return [self._renamed(file) if file.partial != file.final else None for file in files]
-
-    def _renamed(self, file: Commit) -> MpxError | None:
-        try:
-            if self._rename(file):
-                return None
-            if not file.replaces:
-                return IsThere(self._shown(file.final))
-            self.remove(file.final)
-            if self._rename(file):
-                return None
-        except MpxError as error:
-            return error
-        return self._kind(f"cannot rename {self._shown(file.partial)}: {file.final} is there")
-
-    def _rename(self, file: Commit) -> bool:
-        """Give a file its final name; False where another one has it."""
-        from globus_sdk import GlobusAPIError, TransferClient
-
-        def ask(client: TransferClient) -> bool:
-            try:
-                client.operation_rename(self._access.collection, file.partial, file.final)
-            except GlobusAPIError as error:
-                if is_there(error):
-                    return False
-                raise
-            return True
-
-        what = f"rename {self._shown(file.partial)} to {posixpath.basename(file.final)}"
-        done = self._access.service.ask(ask, what, self._kind, self._stop)
-        self._access.changed()
-        return done
+        names = GlobusCommit(self._access, self._listing, self._kind, self._stop)
+        return [names.rename(file, note) if file.partial != file.final else None for file in files]
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """See Endpoint."""

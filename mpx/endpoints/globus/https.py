@@ -31,6 +31,7 @@ class CollectionWebAccess(WebAccess):
         super().__init__(Location("https", "/", origin.host, origin.port), options, note=note, origin=origin)
         self.speaks_dav = False
         self._collection, self._service = collection, service
+        self._what = f"get a token for the HTTPS of {collection}"
         self._token_lock = threading.Lock()  # guards the next two
         self._token: BearerToken | None = None
         self._renewed_s = 0.0  # Unix time, until which nobody asks whether it has been renewed
@@ -40,26 +41,25 @@ class CollectionWebAccess(WebAccess):
         """See WebAccess. It is renewed before it expires; raises AuthenticationError."""
         with self._token_lock:
             if self._token is None or time.time() > self._renewed_s:
-                self._token = self._service.run(self._new_token, self.options.stop)
+                self._token = self._service.run(self._new_token, self._what, self.options.stop)
                 self._renewed_s = time.time() + _LOOKS_S
             return self._token
 
     def check_login(self) -> None:
         """Raise AuthenticationError where nothing lets us in."""
-        self._service.run(self._new_token, self.options.stop)
+        self._service.run(self._new_token, self._what, self.options.stop)
 
     def _new_token(self) -> BearerToken:
         from globus_sdk import GlobusError
 
         credentials = self._service.credentials
-        what = f"get a token for the HTTPS of {self._collection}"
         try:
             header = answered(
-                lambda: credentials.authorizer(self._collection).get_authorization_header(), what
+                lambda: credentials.authorizer(self._collection).get_authorization_header(), self._what
             )
             return BearerToken(str(header).partition(" ")[2], _SOURCE)
         except GlobusError as error:
-            raise meaning(error, what, MpxError, credentials.secrets()) from None
+            raise meaning(error, self._what, MpxError, credentials.secrets()) from None
 
     def request(self, method: str, url: WebUrl, headers: Mapping[str, str]) -> WebRequest:
         """See WebAccess. Else a collection leads who is not let in to a page on which people log in."""

@@ -4,11 +4,13 @@ import posixpath
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.described import info_of
+from mpx.endpoints.globus.folder_search import FolderSearch, ListedPlaces
 from mpx.endpoints.globus.read_ahead import FolderReadAhead, each
 from mpx.endpoints.globus.refusals import is_missing
 from mpx.endpoints.globus.service import document
@@ -17,19 +19,51 @@ from mpx.errors import ConnectionLost, MpxError
 
 PAGE = 10_000  # entries; the service sends 100,000 at most, as 100 MB
 FEW = 3  # files of one folder, that are asked for one by one
-_MOST_KEPT, _KEPT_S = 20_000, 60.0  # entries of a listing that is kept, and for how long
+_MOST_KEPT, _KEPT_S = 100_000, 60.0  # entries of a listing (about 30 MB), and for how long
 Described = dict[str, FileInfo | MpxError | None]  # by name
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a listing has shown of a folder."""
+
+    folder: str
+    changes: int  # that there had been by then
+    at_s: float
+    pages: int = 0  # from the first one on, that need not be read again
+    entries: Mapping[str, FileInfo] = field(default_factory=dict)
+    is_whole: bool = False  # there are no others
+
+    def told(self, names: Sequence[str]) -> Described:
+        """Return what it tells of names."""
+        found = {name: self.entries.get(_last_of(name)) for name in names}
+        return {name: info for name, info in found.items() if info or self.is_whole}
+
+    def with_more(self, seen: Mapping[str, FileInfo], search: FolderSearch) -> "_Kept":
+        """Return the same with what further pages have shown, or that alone where it would be too much."""
+        pages = search.next_page if search.is_in_order else 0
+        entries = {**self.entries, **seen}
+        if len(entries) < _MOST_KEPT:
+            return replace(self, pages=pages, entries=entries, is_whole=search.saw_all)
+        return replace(self, pages=pages, entries=seen)
 
 
 class GlobusListing:
     """Describes what is at a collection. For one thread, which has others list several folders at once."""
 
-    def __init__(self, access: GlobusAccess, kind: type[MpxError], stop: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        access: GlobusAccess,
+        kind: type[MpxError],
+        stop: Callable[[], bool],
+        places: ListedPlaces | None = None,
+    ) -> None:
+        """`places`: of an older listing, that this one goes on from."""
         self._access, self._kind, self._stop = access, kind, stop
-        self._ahead = FolderReadAhead(lambda folder: self._page(folder, 0))
-        self._keeping = threading.Lock()  # held while the next two are replaced together
-        self._kept: dict[str, FileInfo] = {}  # of the folder that was listed last
-        self._kept_of = ("", -1, 0.0)  # that folder, what had changed by then, and when
+        self._places = places or ListedPlaces()
+        self._ahead = FolderReadAhead(partial(self._page, 0))
+        self._keeping = threading.Lock()  # guards the next one
+        self._kept = _Kept("", -1, 0.0)  # of the folder that was listed last
 
     def stat(self, name: str, *, follow: bool) -> FileInfo | None:
         """Describe one file or folder."""
@@ -47,20 +81,26 @@ class GlobusListing:
         return info_of(found, follow=follow) if found is not None else None
 
     def stats(self, names: Sequence[str], *, follow: bool) -> list[FileInfo | MpxError | None]:
-        """Describe many: one by one where they are few of a folder, else by listing that."""
+        """Describe many: one by one where they are few of a folder, else by listing that.
+
+        Of a long folder the pages are read on which they are likely to be (see FolderSearch); those that are
+        on none of these are asked for one by one, so that the number of requests is that of the names at
+        most, and some percent more, however many files a folder has.
+        """
         wanted: dict[str, list[str]] = {}
         for name in dict.fromkeys(names):
             wanted.setdefault(posixpath.dirname(name.rstrip("/")), []).append(name)
         asked: list[Callable[[], Described]] = []
         found: Described = {}
         for folder, some in wanted.items():
-            if follow and self._is_kept(folder):
-                found.update((name, self._kept.get(_last_of(name))) for name in some)
-            elif len(some) > FEW:
-                asked.append(partial(self._in_folder, folder, some, follow=follow))
-            else:
-                asked += [partial(self._alone, name, follow=follow) for name in some]
+            known = self._kept_now(folder).told(some) if follow else {}
+            found |= known
+            if len(rest := [name for name in some if name not in known]) > FEW:
+                asked.append(partial(self._in_folder, folder, rest, follow=follow))
         for told in each(asked):
+            found |= told
+        rest = [name for some in wanted.values() for name in some if name not in found]
+        for told in each([partial(self._alone, name, follow=follow) for name in rest]):
             found |= told
         return [found[name] for name in names]
 
@@ -72,40 +112,48 @@ class GlobusListing:
                 raise
             return {name: error}
 
-    def _is_kept(self, folder: str) -> bool:
-        name, changes, at_s = self._kept_of
-        return (name, changes) == (folder, self._access.changes) and time.monotonic() - at_s < _KEPT_S
+    def _kept_now(self, folder: str) -> "_Kept":
+        """Return what is kept of a folder, as far as it still holds."""
+        with self._keeping:
+            kept = self._kept
+        changes, now_s = self._access.changes, time.monotonic()
+        is_valid = (kept.folder, kept.changes) == (folder, changes) and now_s - kept.at_s < _KEPT_S
+        return kept if is_valid else _Kept(folder, changes, now_s)
 
     def _in_folder(self, folder: str, names: Sequence[str], *, follow: bool) -> Described:
-        """Look for names in the listing of a folder, which is kept where it is not too long for that.
+        """Look for names in the listing of a folder, and keep what that shows.
 
-        Where it may not be listed they are asked for one by one.
+        Those of which it does not tell are left out, as all are where it may not be listed.
         """
-        changes, at_s = self._access.changes, time.monotonic()
-        found: Described = dict.fromkeys(names)
+        kept = self._kept_now(folder) if follow else _Kept(folder, self._access.changes, 0.0)
+        found: Described = {}
         by_entry = {_last_of(name): name for name in names}
-        kept: dict[str, FileInfo] = {}
+        seen: dict[str, FileInfo] = {}
+        start = kept.pages or self._places.of(folder)
+        search = FolderSearch(start, len(names), PAGE, kept.pages)
         try:
-            for entry, told in self._documents(folder):
-                info = info_of(told, follow=follow)
-                if info and len(kept) <= _MOST_KEPT:
-                    kept[entry] = info
-                if entry in by_entry:
-                    found[by_entry[entry]] = info
+            for page in search.pages(lambda number: self._page(number * PAGE, folder)):
+                for entry, told in self._named(folder, page):
+                    info = info_of(told, follow=follow)
+                    if info and len(seen) < _MOST_KEPT:
+                        seen[entry] = info
+                    if entry in by_entry:
+                        found[by_entry[entry]] = info
+                        search.was_useful = True
+                if search.was_useful:
+                    self._places.note(folder, search.page)
+                if len(found) == len(names):
+                    break
         except _NoFolder:
-            return found
+            return dict.fromkeys(names)
         except MpxError as error:
             if error.may_retry or not isinstance(error, self._kind):
                 raise
-            return {
-                name: info
-                for each_name in names
-                for name, info in self._alone(each_name, follow=follow).items()
-            }
-        if len(kept) <= _MOST_KEPT and follow:
+            return {}
+        if follow:
             with self._keeping:
-                self._kept, self._kept_of = kept, (folder, changes, at_s)
-        return found
+                self._kept = kept.with_more(seen, search)
+        return {**dict.fromkeys(names), **found} if search.saw_all else found
 
     def entries(self, folder: str) -> Iterator[tuple[str, FileInfo | MpxError]]:
         """Yield what is in a folder, links as links; raises the kind of error of this end."""
@@ -126,22 +174,29 @@ class GlobusListing:
         """Yield what the service tells of the entries of a folder; raises _NoFolder."""
         offset, before = 0, None
         while True:
-            page = first_page(folder) if first_page and not offset else self._page(folder, offset)
+            page = first_page(folder) if first_page and not offset else self._page(offset, folder)
             if page and page[0] == before:
                 raise ConnectionLost(
                     f"Globus lists the same entries of {self._shown(folder)} again and again"
                 )
             before = page[0] if page else None
-            for told in page:
-                name = told.get("name")
-                if not _is_name(name):
-                    raise ConnectionLost(f"Globus lists an entry of {self._shown(folder)} without a name")
-                yield str(name), told
+            yield from self._named(folder, page)
             if len(page) < PAGE:
                 return
             offset += len(page)
 
-    def _page(self, folder: str, offset: int) -> list[Mapping[str, Any]]:
+    def _named(
+        self, folder: str, page: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for told in page:
+            name = told.get("name")
+            if not _is_name(name):
+                raise ConnectionLost(f"Globus lists an entry of {self._shown(folder)} without a name")
+            yield str(name), told
+
+    def _page(
+        self, offset: int, folder: str, is_unwanted: Callable[[], bool] = lambda: False
+    ) -> list[Mapping[str, Any]]:
         from globus_sdk import GlobusAPIError, TransferClient
 
         path = folder if folder.endswith("/") else f"{folder}/"
@@ -161,7 +216,10 @@ class GlobusListing:
                 raise ConnectionLost(f"Globus answers nonsense to a listing of {self._shown(folder)}")
             return told
 
-        return self._access.service.ask(ask, f"list {self._shown(folder)}", self._kind, self._stop)
+        def stop() -> bool:
+            return self._stop() or is_unwanted()
+
+        return self._access.service.ask(ask, f"list {self._shown(folder)}", self._kind, stop)
 
     def close(self) -> None:
         """List nothing ahead any more."""

@@ -6,16 +6,18 @@
 SERVER is `transfer.api.globus.org`, or a collection whose HTTPS the user has consented to.
 """
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mpx.errors import UsageError
 from mpx.files.state_folder import StateFolder
 
-NAME = "globus.json"
+NAME, _LOCK = "globus.json", "globus.lock"
 _VERSION = 1
 _LARGEST_BYTES = 1 << 20
 
@@ -77,6 +79,47 @@ def _login(kept: Any) -> GlobusLogin:
 
 def save(login: GlobusLogin) -> None:
     """Keep a login in the place of what was kept; raises UsageError."""
+    with _alone() as state:
+        _write(state, login)
+
+
+def renew(server: str, known: GlobusToken, token: GlobusToken) -> None:
+    """Keep a token in the place of a known one, if that is what is kept by now; raises UsageError.
+
+    Else the user has logged out, or in anew, meanwhile.
+    """
+    with _alone() as state:
+        now = load()
+        if now is not None and now.tokens.get(server) == known:
+            _write(state, now.with_token(server, token))
+
+
+def take() -> GlobusLogin | None:
+    """Remove what is kept, and return it; raises UsageError."""
+    with _alone() as state:
+        login = load()
+        state.unlink(NAME)
+        return login
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[StateFolder]:
+    """Keep other processes from changing what is kept meanwhile; raises UsageError."""
+    with StateFolder() as state:
+        try:
+            fd = state.open(_LOCK, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise UsageError(f"cannot open {state.path / _LOCK}: {error.strerror}") from None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield state
+        except OSError as error:
+            raise UsageError(f"cannot write {state.path / NAME}: {error.strerror}") from None
+        finally:
+            os.close(fd)
+
+
+def _write(state: StateFolder, login: GlobusLogin) -> None:
     tokens = {
         server: {"access": one.access, "refresh": one.refresh, "expires": one.expires_s}
         for server, one in login.tokens.items()
@@ -87,17 +130,7 @@ def save(login: GlobusLogin) -> None:
         "tokens": tokens,
         "data_access": list(login.data_access),
     }
-    with StateFolder() as state:
-        aside = f"{NAME}.{os.getpid()}"
-        try:
-            with os.fdopen(state.create(aside), "w") as file:
-                json.dump(kept, file)
-            state.rename(aside, NAME)
-        except OSError as error:
-            raise UsageError(f"cannot write {state.path / NAME}: {error.strerror}") from None
-
-
-def forget() -> None:
-    """Remove what is kept."""
-    with StateFolder() as state:
-        state.unlink(NAME)
+    aside = f"{NAME}.new"
+    with os.fdopen(state.create(aside), "w") as file:
+        json.dump(kept, file)
+    state.rename(aside, NAME)

@@ -4,6 +4,7 @@ A listing takes the service some tenths of a second at least, however short it i
 """
 
 import posixpath
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,14 +20,16 @@ Page = TypeVar("Page")
 class FolderReadAhead(Generic[Page]):
     """For one thread, that walks depth first, and begins with the folder that it has seen last.
 
-    `ask`: lists a folder; called by threads of its own, too.
+    `ask`: lists a folder, given what tells that nobody waits for that any more; called by threads of its own,
+    too.
     """
 
-    def __init__(self, ask: Callable[[str], Page], at_once: int = AT_ONCE) -> None:
+    def __init__(self, ask: Callable[[str, Callable[[], bool]], Page], at_once: int = AT_ONCE) -> None:
         self._ask, self._at_once = ask, at_once
         self._seen: deque[str] = deque(maxlen=_MOST_KNOWN)
         self._begun: dict[str, Future[Page]] = {}
         self._pool: ThreadPoolExecutor | None = None
+        self._closed = threading.Event()
 
     def page(self, folder: str) -> Page:
         """Return the listing of a folder, begun before or not; raises what `ask` raises."""
@@ -42,7 +45,7 @@ class FolderReadAhead(Generic[Page]):
                 return begun.result()
             except MpxError:
                 pass  # it is asked once more, by who can try again
-        return self._ask(folder)
+        return self._ask(folder, lambda: False)
 
     def found(self, folder: str, names: Sequence[str]) -> None:
         """Take which folders are in one that was listed."""
@@ -57,15 +60,16 @@ class FolderReadAhead(Generic[Page]):
             self._begun.pop(name).cancel()
         for name in following:
             if name not in self._begun:
-                self._begun[name] = self._pool.submit(self._ask, name)
+                self._begun[name] = self._pool.submit(self._ask, name, self._closed.is_set)
 
     def close(self) -> None:
-        """Begin nothing any more; what is under way ends by itself."""
+        """Begin nothing any more, and end what is under way: else a process waits for that at its end."""
         self._seen.clear()
         self._begun.clear()
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+            self._closed.set()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool, self._closed = None, threading.Event()
 
 
 def each(calls: Sequence[Callable[[], Page]], at_once: int = AT_ONCE) -> list[Page]:

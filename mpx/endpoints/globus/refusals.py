@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpx.endpoints.globus.network_troubles import of_network
 from mpx.engine.retry import ServerBusy
 from mpx.errors import (
     AuthenticationError,
@@ -54,12 +55,10 @@ def meaning(error: "GlobusError", what: str, kind: type[MpxError], hidden: Seque
 
     `hidden`: secrets, of which none is in what is returned.
     """
-    from globus_sdk import AuthAPIError, GlobusAPIError, GlobusTimeoutError, NetworkError
+    from globus_sdk import AuthAPIError, GlobusAPIError, NetworkError
 
-    if isinstance(error, GlobusTimeoutError):
-        return TransferTimeout(f"Globus does not answer: cannot {what}; --timeout waits longer")
     if isinstance(error, NetworkError):
-        return ConnectionLost(f"cannot reach Globus to {what}: {_reason(error, hidden)}")
+        return of_network(error, what, lambda text: _without(hidden, shown(text[:_MOST_SHOWN])))
     if not isinstance(error, GlobusAPIError):
         return MpxError(f"cannot {what}: {_without(hidden, shown(str(error)))}")
     text = f"cannot {what}: {_without(hidden, told(error))}"
@@ -159,11 +158,6 @@ def told(error: "GlobusAPIError") -> str:
     if session and session.session_message:
         text = f"{text}: {session.session_message}"
     return shown(text[:_MOST_SHOWN])
-
-
-def _reason(error: "GlobusError", hidden: Sequence[str]) -> str:
-    cause = getattr(error, "underlying_exception", None) or error
-    return _without(hidden, shown(str(cause)[:_MOST_SHOWN]))
 
 
 def _without(hidden: Sequence[str], text: str) -> str:

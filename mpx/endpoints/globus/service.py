@@ -2,18 +2,22 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mpx.endpoints.globus.bounded_transport import PATIENCE, bounded_transport
 from mpx.endpoints.globus.credentials import TRANSFER, GlobusCredentials, find_credentials
 from mpx.endpoints.globus.refusals import meaning, required_scopes
-from mpx.errors import ConnectionLost, Interrupted, MpxError, UsageError
+from mpx.errors import ConnectionLost, Interrupted, MpxError, TransferTimeout, UsageError
+from mpx.report import OnNote, no_note
 
 if TYPE_CHECKING:
     from globus_sdk import TransferClient
 
 INSTALL = "globus:// needs globus-sdk; install it with mpx, in its sources: pip install '.[globus]'"
+_LEAST_S = 15.0  # that a call has: the first one loads the SDK, which takes its time on a busy machine
 _LOOK_S = 0.1  # at whether nobody waits for an answer any more
 Answer = TypeVar("Answer")
 
@@ -45,13 +49,15 @@ def answered(question: Callable[[], Answer], what: str) -> Answer:
 class GlobusService:
     """Shared by the endpoints and the carrier of a copy. For any thread."""
 
-    def __init__(self, timeout_s: float, credentials: GlobusCredentials | None = None) -> None:
+    def __init__(
+        self, timeout_s: float, credentials: GlobusCredentials | None = None, note: OnNote = no_note
+    ) -> None:
         """`credentials`: None: those of the user, found once they are needed.
 
         Raises UsageError where the SDK is not installed.
         """
         check_installed()
-        self._timeout_s = timeout_s
+        self._timeout_s, self._note = timeout_s, note
         self._lock = threading.Lock()  # guards the next two
         self._credentials = credentials
         self._idle: list[TransferClient] = []
@@ -61,7 +67,7 @@ class GlobusService:
         """What lets us in; raises AuthenticationError, UsageError."""
         with self._lock:
             if self._credentials is None:
-                self._credentials = find_credentials()
+                self._credentials = find_credentials(note=self._note)
             return self._credentials
 
     def ask(
@@ -76,10 +82,13 @@ class GlobusService:
         Raises Interrupted soon after `stop` says so, and what an answer means that is a refusal: of the SDK's
         own errors those pass that `question` does not raise.
         """
-        return self.run(lambda: self._asked(question, what, kind), stop)
+        return self.run(lambda: self._asked(question, what, kind), what, stop)
 
-    def run(self, call: Callable[[], Answer], stop: Callable[[], bool]) -> Answer:
-        """Return what a call returns that may wait for the network; raises Interrupted when stopped."""
+    def run(self, call: Callable[[], Answer], what: str, stop: Callable[[], bool]) -> Answer:
+        """Return what a call returns that may wait for the network; raises Interrupted when stopped.
+
+        Raises TransferTimeout where it has not returned in several times the time that an answer may take.
+        """
         found: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:
@@ -88,6 +97,7 @@ class GlobusService:
             except BaseException as error:
                 found.put((None, error))
 
+        until_s = time.monotonic() + max(_LEAST_S, PATIENCE * self._timeout_s)
         threading.Thread(target=work, name="mpx-globus-question", daemon=True).start()
         while True:
             try:
@@ -95,6 +105,9 @@ class GlobusService:
             except queue.Empty:
                 if stop():
                     raise Interrupted from None
+                if time.monotonic() > until_s:
+                    text = f"Globus answers too slowly: cannot {what}; --timeout waits longer"
+                    raise TransferTimeout(text) from None
                 continue
             if error is not None:
                 raise error
@@ -123,7 +136,7 @@ class GlobusService:
     def _client(self) -> "TransferClient":
         """Return one that nobody uses; it tries nothing twice, but for a token that has expired."""
         from globus_sdk import TransferClient
-        from globus_sdk.transport import RequestsTransport, RetryCheckCollection, RetryConfig
+        from globus_sdk.transport import RetryCheckCollection, RetryConfig
         from globus_sdk.transport.default_retry_checks import check_expired_authorization
 
         with self._lock:
@@ -132,7 +145,7 @@ class GlobusService:
         client = TransferClient(
             authorizer=self.credentials.authorizer(TRANSFER),
             app_name="mpx",
-            transport=RequestsTransport(http_timeout=self._timeout_s),
+            transport=bounded_transport(self._timeout_s),
             retry_config=RetryConfig(max_retries=1, max_sleep=0),
         )
         client.retry_config.checks = RetryCheckCollection()

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpx.choices import NEVER, NONE
+from mpx.endpoints.globus.refusals import how_to_log_in
 from mpx.endpoints.globus.service import GlobusService, document
 from mpx.endpoints.globus.task_book import BegunTask, TaskBook
 from mpx.endpoints.globus.task_state import TaskState, state_of, wait_s
@@ -24,6 +26,7 @@ _EVENTS = 10  # the last, that are looked at where there are new faults
 _MOST_LISTED = 1000  # tasks of a user that are looked through; 100 wait at most
 _MOST_SHOWN = 200  # characters of an event
 _MOST_PAGES = 1000  # of the files of a task, which has 2000 at most
+_FORBIDDEN = 403
 _NEVER_REPLACES, _BY_CONTENT = 0, 3  # levels of synchronisation: what has come meanwhile is kept; or compared
 Answer = TypeVar("Answer")
 
@@ -111,19 +114,8 @@ class GlobusTasks:
         return self._ask(lambda client: state_of(document(client.get_task(task_id))), what, retry)
 
     def find(self, begun: BegunTask, retry: Retry) -> TaskState | None:
-        """Look for a task that an earlier run has begun; None where there is none."""
-        from globus_sdk import GlobusAPIError
-
-        def look(client: "TransferClient") -> TaskState | None:
-            task_id = begun.task_id or _labelled(client, begun)
-            try:
-                return state_of(document(client.get_task(task_id))) if task_id else None
-            except GlobusAPIError as error:
-                if error.http_status == 404:
-                    return None
-                raise
-
-        return self._ask(look, "look for a task of an earlier run", retry)
+        """Look for a task that an earlier run has begun; None where there is none. Raises TaskOfOthers."""
+        return self._ask(partial(found, begun), "look for a task of an earlier run", retry)
 
     def faults(self, task_id: str, retry: Retry) -> list[tuple[str, str]]:
         """Return what has gone wrong last, the latest first, as codes and in words."""
@@ -200,6 +192,34 @@ class GlobusTasks:
             else:
                 retry.progressed()
                 return answer
+
+
+class TaskOfOthers(MpxError):
+    """A task of an earlier run belongs to another identity: nothing can be asked of it, nor done about it."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(
+            f"Globus task {task_id} of an earlier run belongs to another identity, and may still write the "
+            "same files; cancel it at app.globus.org/activity as the one who began it"
+        )
+
+
+def found(begun: BegunTask, client: "TransferClient") -> TaskState | None:
+    """Look for a task, by its label where its id is not known; None where there is none.
+
+    Raises TaskOfOthers.
+    """
+    from globus_sdk import GlobusAPIError
+
+    task_id = begun.task_id or _labelled(client, begun)
+    try:
+        return state_of(document(client.get_task(task_id))) if task_id else None
+    except GlobusAPIError as error:
+        if error.http_status == 404:
+            return None
+        if error.http_status == _FORBIDDEN and not how_to_log_in(error):
+            raise TaskOfOthers(task_id) from None
+        raise
 
 
 def _label(submission: str) -> str:

@@ -35,6 +35,10 @@ _AWS = re.compile(r"\.amazonaws\.com(\.cn)?\Z")
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 
 
+class ConditionUnknown(ConnectionLost):
+    """The server does not know the condition that a request had: the same is to be asked without it."""
+
+
 class S3Access(WebAccess):
     """For any thread. `uploads`: what of them is begun and not ended; `asked`: what may have begun."""
 
@@ -86,6 +90,14 @@ class S3Access(WebAccess):
         """
         heeds = self.takes_conditions and _AWS.search(self.origin.host)
         return self.options.only_new and not heeds
+
+    def is_to_ask_without(self, error: MpxError, *, had_condition: bool) -> bool:
+        """Tell whether a request failed by its condition; another one may have shown that meanwhile.
+
+        `had_condition`: `takes_conditions` as it was before the request.
+        """
+        may_be = isinstance(error, (ConditionUnknown, DestinationError)) and not isinstance(error, IsThere)
+        return may_be and had_condition and not self.takes_conditions
 
     @property
     def server_url(self) -> str:
@@ -142,7 +154,7 @@ class S3Access(WebAccess):
         if self.options.only_new and kind is DestinationError:
             if self.takes_conditions and refusals.is_unknown(reply, body, _CONDITION):
                 self.takes_conditions = False
-                return ConnectionLost(f"{url.origin} takes no conditions ({_CONDITION}); asked without")
+                return ConditionUnknown(f"{url.origin} takes no conditions ({_CONDITION}); asked without")
             if refusals.is_not_met(reply, body) and not _is_part(url):  # which is never told to be new
                 return IsThere(f"{url.origin}{url.path}")
         help_text = "" if self.has_credentials(url.origin) else self.how_to_log_in(url.origin, reply)

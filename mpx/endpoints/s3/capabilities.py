@@ -10,6 +10,7 @@ S3 = Capabilities(
     ("md5", "crc32"),  # that a server may tell of a whole object
     (),
     ThirdParty("S3"),  # within one server, as there is one --endpoint-url
+    keeps_folders=False,
     links=False,
     keeps_times=False,
     most_compared_parts=1,

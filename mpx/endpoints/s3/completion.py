@@ -1,7 +1,7 @@
 """The end of an upload in parts: completed, which makes the object appear, or aborted."""
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 from mpx.endpoints.s3.questions import Query, S3Questions
@@ -25,6 +25,7 @@ from mpx.engine.whole_number import read_size
 from mpx.errors import ConnectionLost, DestinationError, IntegrityError, IsThere, MpxError
 from mpx.report import OnNote, Severity
 
+_INVALID_PART = "InvalidPart"
 NO_SUM = "unverified: the server tells no checksum of objects that are stored in parts"
 
 
@@ -87,8 +88,12 @@ def parts_stored(questions: S3Questions, begun: BegunUpload) -> StoredParts | No
             raise ConnectionLost(f"{url.origin} does not say how a list of parts goes on")
 
 
-def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
-    """Make the object appear, and see that it is what was sent; raises what keeps it from that."""
+def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote, *, is_as_listed: bool = False) -> None:
+    """Make the object appear, and see that it is what was sent; raises what keeps it from that.
+
+    `is_as_listed`: the ETags of parts are those that the server has listed.
+    """
+    had_condition = questions.access.takes_conditions
     begun, parts = ready.begun, ready.parts
     crc32 = crc32_text(whole_crc32(parts))
     headers = {"x-amz-checksum-crc32": crc32, "x-amz-checksum-type": "FULL_OBJECT"} if ready.has_crc32 else {}
@@ -111,6 +116,13 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
         error = questions.refused(reply, content, url, "store")
         if isinstance(error, IsThere) and _is_completed(questions, ready, before, note):
             return
+        if questions.access.is_to_ask_without(error, had_condition=had_condition):
+            complete(questions, ready, note, is_as_listed=is_as_listed)  # having looked
+            return
+        is_by_etag = S3Error(content).code == _INVALID_PART and not is_as_listed
+        if is_by_etag and (listed := _listed(questions, ready)):
+            complete(questions, listed, note, is_as_listed=True)
+            return
         raise error
     told = questions.read(reply, content, url, "store").fields
     etag = told.get("ETag", "").strip().strip('"')
@@ -126,6 +138,23 @@ def complete(questions: S3Questions, ready: ReadyUpload, note: OnNote) -> None:
             raise IntegrityError(f"{where} was stored with another MD5 than what was sent; copy it again")
     else:
         note(NO_SUM, Severity.WARNING)
+
+
+def _listed(questions: S3Questions, ready: ReadyUpload) -> ReadyUpload | None:
+    """Return an upload with the ETags that the server lists; None where it has other parts than were sent.
+
+    A part that two workers have sent may have the ETag of either, which differ where objects are encrypted.
+    """
+    stored = parts_stored(questions, ready.begun)
+    parts = []
+    for part in ready.parts:
+        there = stored.parts.get(part.number) if stored else None
+        if there is None or there.size_bytes != part.size_bytes:
+            return None
+        if there.crc32 and part.md5 and there.crc32 != f"{part.crc32:08x}":
+            return None
+        parts.append(replace(part, etag=there.etag))
+    return replace(ready, parts=tuple(parts))
 
 
 def _have_md5s(ready: ReadyUpload) -> bool:

@@ -71,7 +71,7 @@ class S3CopyWorker(S3UploadWorker):
         return reply if reply and is_success(reply) else None
 
     def _copy(self, file: FileTransfer) -> None:
-        url = self.access.url_of(file.final)
+        url, had_condition = self.access.url_of(file.final), self.s3.takes_conditions
         there = self._is_there(url) if self.s3.looks_before else None
         if not there:
             reply, body = self._ask(url, self._source_of(file), file.size_bytes)
@@ -79,6 +79,9 @@ class S3CopyWorker(S3UploadWorker):
                 _etag_in(body, url)  # a status comes before the server knows
             else:
                 error = self.refusal(reply, body, url)
+                if self.s3.is_to_ask_without(error, had_condition=had_condition):
+                    self._copy(file)  # having looked
+                    return
                 there = self._is_there(url) if isinstance(error, IsThere) else None
                 if not there:
                     raise error

@@ -7,7 +7,7 @@ small file is whole before it is sent.
 import hashlib
 from collections.abc import Sequence
 
-from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.access import ConditionUnknown, S3Access
 from mpx.endpoints.s3.beginning import discard, new_upload
 from mpx.endpoints.s3.passed_parts import PassedParts, passed_part_bytes
 from mpx.endpoints.s3.questions import S3Questions
@@ -74,6 +74,13 @@ class S3RelaySink(WebRelaySink):
             if found[piece.file]:
                 self._keep(piece.file, len(content))
         return [found[piece.file] for piece, _ in contents]
+
+    def _store_one(self, piece: Piece, content: bytes) -> bool:
+        try:
+            return super()._store_one(piece, content)
+        except ConditionUnknown:
+            found = self._found([(piece, content)])
+            return found[piece.file] if found else super()._store_one(piece, content)
 
     def _found(self, contents: Sequence[tuple[Piece, bytes]]) -> dict[FileTransfer, bool]:
         """Tell of those whose names are taken, or may be, whether the object there is the same."""

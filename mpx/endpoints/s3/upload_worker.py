@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from mpx.endpoints.s3.access import S3Access
+from mpx.endpoints.s3.access import ConditionUnknown, S3Access
 from mpx.endpoints.s3.beginning import continued, discard, new_upload
 from mpx.endpoints.s3.part_scheduler import PartScheduler, SendFile, SendPart
 from mpx.endpoints.s3.parts import WHOLE_BYTES, PartedFile, part_bytes_of
@@ -142,6 +142,7 @@ class S3UploadWorker(WebWorker):
 
     def put_whole(self, file: FileTransfer, some: Bytes, sums: Sums) -> None:
         """Store an object in one request; raises what a refusal means."""
+        had_condition = self.s3.takes_conditions
         reply = self._is_stored_before(file, some, sums) if self.s3.looks_before else None
         if reply is None:
             try:
@@ -150,6 +151,11 @@ class S3UploadWorker(WebWorker):
                 reply = self._is_stored_before(file, some, sums)
                 if reply is None:
                     raise
+            except (ConditionUnknown, DestinationError) as error:
+                if not self.s3.is_to_ask_without(error, had_condition=had_condition):
+                    raise
+                self.put_whole(file, some, sums)  # having looked
+                return
         if self.verifies(file) and (proof := sums.proof(reply, file.named())):
             file.found_same(some.start, some.end, proof)
         self.keep_stored(file, some.size_bytes)

@@ -6,6 +6,7 @@ from mpx.engine.carrier import CarrierContext
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.worker_carrier import WorkerCarrier
 from mpx.errors import UsageError
+from mpx.net.congestion_control import check_congestion
 
 
 class SftpCarrier(WorkerCarrier):
@@ -20,8 +21,12 @@ class SftpCarrier(WorkerCarrier):
         upload: bool,
         sessions: int,
         whole_files: bool = False,
+        switches: bool = False,
     ) -> None:
-        """`sessions`: at most. `whole_files`: each is moved by one of them."""
+        """`sessions`: at most. `whole_files`: each is moved by one of them.
+
+        `switches`: connections that send can be given another congestion control.
+        """
         super().__init__(context)
         scheduler = RangeScheduler(context, SMALLEST_PIECE)
         self._lanes = [
@@ -29,6 +34,7 @@ class SftpCarrier(WorkerCarrier):
             for i in range(sessions)
         ]
         self._workers = self._lanes
+        self._switches = switches
 
     def start(self) -> None:
         """See Carrier. The copy has a session already, so the committer asks for its own at once."""
@@ -43,5 +49,9 @@ class SftpCarrier(WorkerCarrier):
             worker.target = 1 if i < streams else 0
 
     def set_congestion(self, path: str, name: str) -> None:  # noqa: ARG002 there is one
-        """See Carrier. The connections are not ours."""
-        raise UsageError(f"another program moves the data, so that {name!r} cannot be chosen for them")
+        """See Carrier. The connections are not ours: their program is told."""
+        if not self._switches:
+            raise UsageError(f"another program moves the data, so that {name!r} cannot be chosen for them")
+        check_congestion(name)
+        for worker in self._lanes:
+            worker.congestion = name

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.request_window import RequestWindow
 from mpx.endpoints.sftp.session import MOST_OUTSTANDING, SftpSession, request
 from mpx.endpoints.sftp.wire import Attributes, Code, Handle, PacketKind, Reply, Status
 from mpx.engine.carrier import CarrierContext
@@ -85,7 +86,7 @@ class Moving:
     context: CarrierContext
     scheduler: RangeScheduler
     host: str
-    window_bytes: int = 0  # that may be under way
+    window: RequestWindow
     asked_bytes: int = 0  # that are
     asked: int = 0  # requests for them
     moved_bytes: int = 0  # acknowledged, or received
@@ -95,7 +96,7 @@ class Moving:
     @property
     def has_room(self) -> bool:
         """Whether more may be asked for."""
-        return self.asked_bytes < self.window_bytes and self.asked < MOST_OUTSTANDING
+        return self.asked_bytes < self.window.bytes and self.asked < MOST_OUTSTANDING
 
     def open(self, session: SftpSession, job: Job, flags: int, name: str) -> None:
         """Have a file opened at the server."""
@@ -123,6 +124,7 @@ class Moving:
         job.out -= 1
         self.asked -= 1
         self.asked_bytes -= size_bytes
+        self.window.answered(size_bytes)
 
     def landed(self, file: FileTransfer, start: int, end: int) -> None:
         """Note bytes that have arrived."""

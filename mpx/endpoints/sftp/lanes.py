@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from mpx.endpoints.sftp.session import SftpSession
+from mpx.endpoints.sftp.session import Request, SftpSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class LaneOptions:
     """How a session is opened: time-outs, whom to ask whether to stop, whether to wait for a turn.
 
     `while_waiting`, for a turn, is called now and then. `moves_data`: so that a connection of its own is
-    worth a login.
+    worth a login. `ahead`: questions that a new session of a program asks with its login.
     """
 
     connect_timeout_s: float
@@ -21,6 +21,7 @@ class LaneOptions:
     waits_for_turn: bool = True
     moves_data: bool = False
     while_waiting: Callable[[], None] = lambda: None
+    ahead: tuple[Request, ...] = ()
 
 
 class SftpLanes(Protocol):

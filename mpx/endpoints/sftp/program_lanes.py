@@ -55,7 +55,7 @@ class ProgramLanes(TurnsForSessions[SftpSession, SftpSession]):
         try:
             session = SftpSession(self._start(), options.timeout_s, options.stop)
             try:
-                session.begin(options.connect_timeout_s)
+                session.begin(options.connect_timeout_s, options.ahead)
             except BaseException:
                 session.close()
                 raise

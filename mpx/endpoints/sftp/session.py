@@ -40,6 +40,7 @@ HANDLES_LEFT = 16  # of those that a server has, for others
 MOST_UNTOLD = 64  # handles at once where the server does not tell how many it admits
 _COPIED_BYTES = 32 * 1024  # of a write, at most: it goes out with what else is short
 _SENT_AT_ONCE = 256 * 1024  # bytes of short packets, or when answers are waited for
+AHEAD_S = 2.0  # that an answer counts which was asked for as a session began
 _RTT_WEIGHT = 0.25  # of the newest
 
 _ANSWERS: dict[PacketKind, type[Reply]] = {
@@ -54,7 +55,7 @@ _ANSWERS: dict[PacketKind, type[Reply]] = {
     PacketKind.FSTAT: Described,
 }
 # Extensions that are answered by more than a status:
-_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.COPIED, wire.RTT, wire.GFAL)
+_TELLING = (wire.LIMITS, wire.STATVFS, wire.CHECKSUM, wire.COPIED, wire.RTT, wire.SENDING, wire.GFAL)
 
 Then = Callable[[Reply], None]
 
@@ -102,12 +103,15 @@ class SftpSession:
         self._moved_s = time.monotonic()  # when anything was sent or received last
         self._is_closed = False
         self.rtt_s: float | None = None  # of short questions, smoothed
+        self._ahead: dict[Request, Reply] = {}  # that were asked as it began
+        self._ahead_until_s = 0.0
 
     # --- beginning -----------------------------------------------------------------------------------
 
-    def begin(self, wait_s: float) -> None:
+    def begin(self, wait_s: float, ahead: Sequence[Request] = ()) -> None:
         """Begin the dialogue, within so many seconds, as somebody may have to type a password.
 
+        `ahead`: questions that go out with it, see `known`.
         Raises as ChildProcess.peek, and ConnectionLost for what is no SFTP.
         """
         until_s = time.monotonic() + wait_s
@@ -129,11 +133,14 @@ class SftpSession:
         if version[0].number < wire.VERSION:
             raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
         of_others = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
-        known = (*of_others, wire.CHECKSUM, wire.CONGESTION, wire.RTT)
+        known = (*of_others, wire.CHECKSUM, wire.CONGESTION, wire.RTT, wire.SENDING)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
         limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []
-        where, *told = self.ask([request(PacketKind.REALPATH, wire.name(".")), *limits])
+        where, *told = self.ask([request(PacketKind.REALPATH, wire.name(".")), *ahead, *limits])
+        answers, told = told[: len(ahead)], told[len(ahead) :]
+        self._ahead = dict(zip(ahead, answers, strict=True))
+        self._ahead_until_s = time.monotonic() + AHEAD_S
         if isinstance(where, Names) and where.entries and where.entries[0].name.startswith(b"/"):
             self.begins_in = wire.decoded(where.entries[0].name)
         for each in told:
@@ -310,6 +317,14 @@ class SftpSession:
             return self._asked(requests, at_once)
         finally:
             self._patience_s = self._timeout_s
+
+    def known(self, asked: Request) -> Reply | None:
+        """Return what was answered as the session began, a moment ago; None: ask."""
+        return self._ahead.get(asked) if time.monotonic() < self._ahead_until_s else None
+
+    def forget(self) -> None:
+        """Have nothing `known` any more, as something is changed."""
+        self._ahead = {}
 
     def _asked(self, requests: Sequence[Request], at_once: int) -> list[Reply]:
         answers: list[Reply | None] = [None] * len(requests)

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from mpx.endpoints.sftp import wire
@@ -23,9 +23,9 @@ BLOCKS_AT_ONCE = 16  # that are sent before answers are read
 class Upload:
     """See Mover."""
 
-    def __init__(self, moving: Moving, *, whole_files: bool) -> None:
-        """`whole_files`: each is written by one session."""
-        self._moving, self._whole_files = moving, whole_files
+    def __init__(self, moving: Moving, tend: Callable[[SftpSession], None], *, whole_files: bool) -> None:
+        """`tend`: is called now and then. `whole_files`: each is written by one session."""
+        self._moving, self._tend, self._whole_files = moving, tend, whole_files
         self._buffer = memoryview(bytearray(LARGEST_WRITE_BYTES))  # lent to the session, block by block
 
     def begin(self, session: SftpSession, file: FileTransfer) -> Job | None:
@@ -115,6 +115,7 @@ class Upload:
                 start, end = piece
                 limiter.wait(end - start)
                 self._write(session, job, start, block[: end - start])
+                self._tend(session)
                 while not session.is_clear or not self._moving.has_room:
                     session.pump()
         except SourceError as error:

@@ -24,6 +24,7 @@ CHECKSUM = "checksum@mpx"  # of a whole file, by name and algorithm: of servers 
 COPY = "copy@mpx"  # to a name there from a URL, where the server reads that itself
 COPIED = "copied@mpx"  # how many bytes of that have come to the name, as u64
 CONGESTION = "congestion@mpx"  # that the connections of the server are to have, which is on this host
+SENDING = "sending@mpx"  # which of its connections has sent most, as u64, and the kernel's record of it
 RTT = "rtt@mpx"  # as the kernel of that server knows it, in microseconds, as u64; 0: it does not
 _OF_EXTENSION = {
     POSIX_RENAME: b"1",
@@ -33,6 +34,7 @@ _OF_EXTENSION = {
     CHECKSUM: b"1",
     CONGESTION: b"1",
     RTT: b"1",
+    SENDING: b"1",
 }  # as they are announced
 
 _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")

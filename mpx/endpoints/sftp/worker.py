@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.download import Download
 from mpx.endpoints.sftp.jobs import Job, Mover, Moving, close_handle
 from mpx.endpoints.sftp.lanes import LaneOptions, SftpLanes
+from mpx.endpoints.sftp.program_sending import ProgramSending
+from mpx.endpoints.sftp.request_window import GOODPUT_S, RequestWindow
 from mpx.endpoints.sftp.session import (
     HANDLES_LEFT,
     MOST_UNTOLD,
     STOP_INTERVAL_S,
     SftpSession,
-    extended,
 )
 from mpx.endpoints.sftp.upload import Upload
 from mpx.engine.carrier import CarrierContext
@@ -27,11 +28,6 @@ SMALLEST_PIECE = 4 * 1024 * 1024  # no file is cut smaller: it would be opened b
 PIECE_S = 2.0  # a piece lasts so long
 LARGEST_PIECE = 64 * 1024 * 1024
 MOST_FILES = 256  # open at once, for one session
-FIRST_WINDOW_BYTES = 4 * 1024 * 1024  # until goodput is known
-SHRINKS = 0.7  # to this part of itself, in GOODPUT_S
-LARGEST_WINDOW_BYTES = 16 * 1024 * 1024
-WINDOW_S = 0.25  # of the goodput that is under way, beyond a round trip
-GOODPUT_S = 0.25  # over which it is measured
 KEPT_S = 0.25  # of what was given, once nothing else is to be had, so that all end together
 LEAST_LEFT = 256 * 1024  # that is worth being moved by another session
 
@@ -52,6 +48,8 @@ class SftpWorker(SessionWorker):
     ) -> None:
         super().__init__("sftp", number, pool.name, context)
         self.target = 0  # 1: take pieces; the carrier's decision (see SessionWorker)
+        # That connections which send are to have, in place of what they began with; the carrier's decision:
+        self.congestion: str | None = None
         self._session: SftpSession | None = None  # replaced by this thread; others only cut it
         # This thread's own:
         self._pool, self._whole_files = pool, whole_files
@@ -62,24 +60,25 @@ class SftpWorker(SessionWorker):
             waits_for_turn=number == 0,
             moves_data=number > 0,  # the first begins at once, in the connection that is there
         )
-        self._moving = Moving(context, scheduler, pool.name, FIRST_WINDOW_BYTES)
+        self._window = RequestWindow(pool.least_window_bytes, shares_files=not whole_files)
+        self._moving = Moving(context, scheduler, pool.name, self._window)
         self._mover: Mover = (
-            Upload(self._moving, whole_files=whole_files) if upload else Download(self._moving)
+            Upload(self._moving, self._tend, whole_files=whole_files) if upload else Download(self._moving)
         )
+        self._sending = ProgramSending(context) if upload else None  # where a program of ours sends
         self._jobs: list[Job] = []
         self._most_files = MOST_FILES
         self._most_open = MOST_FILES  # as far as the server has shown how many it admits
         self._before_bytes = 0  # that had arrived when the session was opened, or brought something last
-        self._goodput = 0.0  # bytes/s; 0: not known
-        self._measured = (0, 0.0)  # bytes moved, and when
         self._takes_from_s = 0.0  # more, so that others take first what it has given back
 
     # --- for the carrier, from any thread ------------------------------------------------------------
 
     def live_totals(self) -> Mapping[str, StreamTotals]:
         """See SessionWorker."""
-        streams = int(self._session is not None)
-        return {DEFAULT_PATH: StreamTotals(streams=streams, bytes=self._moving.moved_bytes)}
+        streams, moved_bytes = int(self._session is not None), self._moving.moved_bytes
+        told = self._sending.totals if self._sending else StreamTotals()
+        return {DEFAULT_PATH: replace(told, streams=streams, bytes=moved_bytes)}
 
     def silent_s(self, path: str) -> None:
         """See SessionWorker. There is one path only."""
@@ -100,6 +99,8 @@ class SftpWorker(SessionWorker):
             return False
         session = self.open_session()
         self._take(session)
+        if self._jobs:
+            self._tend(session)
         if not self._jobs and not session.outstanding:
             return False
         ready, self._moving.touched = list(self._moving.touched), {}
@@ -109,7 +110,7 @@ class SftpWorker(SessionWorker):
         )
         session.pump(0.0 if has_room else STOP_INTERVAL_S)
         self._settle(session)
-        if self._measure(session):
+        if self._window.measure(time.monotonic(), self._moving.moved_bytes, session.rtt_s or 0.0):
             self._share_rest()
         if self._moving.new_bytes > self._before_bytes:
             self._before_bytes = self._moving.new_bytes
@@ -129,7 +130,7 @@ class SftpWorker(SessionWorker):
         if self._jobs and time.monotonic() < self._takes_from_s:
             return
         todo_bytes = sum(job.todo_bytes for job in self._jobs if job.todo)
-        while self.target and todo_bytes < self._moving.window_bytes and len(self._jobs) < most:
+        while self.target and todo_bytes < self._window.bytes and len(self._jobs) < most:
             pieces = self._pieces()
             if not pieces:
                 return
@@ -146,8 +147,8 @@ class SftpWorker(SessionWorker):
 
     @property
     def _piece_bytes(self) -> int:
-        least = LEAST_LEFT if self._goodput else SMALLEST_PIECE  # a slow one takes less
-        return int(min(max(self._goodput * PIECE_S, least), LARGEST_PIECE))
+        least = LEAST_LEFT if self._window.goodput else SMALLEST_PIECE  # a slow one takes less
+        return int(min(max(self._window.goodput * PIECE_S, least), LARGEST_PIECE))
 
     def _give(self, session: SftpSession, piece: Piece) -> None:
         """Have a piece moved, with others of its file where that is open."""
@@ -199,10 +200,10 @@ class SftpWorker(SessionWorker):
 
     def _share_rest(self) -> None:
         """Leave to others what this session would bring late: it has become slower, or they have nothing."""
-        if self._whole_files or not self._goodput:
+        if self._whole_files or not self._window.goodput:
             return
         kept_s = PIECE_S if self._moving.scheduler.has_more else KEPT_S
-        more = sum(job.todo_bytes for job in self._jobs) - int(self._goodput * kept_s)
+        more = sum(job.todo_bytes for job in self._jobs) - int(self._window.goodput * kept_s)
         for job in reversed(self._jobs):
             if more < LEAST_LEFT:
                 return
@@ -211,26 +212,6 @@ class SftpWorker(SessionWorker):
                 more -= end - start
                 self._moving.scheduler.give_back(job.file, start, end)
                 self._takes_from_s = time.monotonic() + GOODPUT_S
-
-    def _measure(self, session: SftpSession) -> bool:
-        """Have as much under way as the session carries in a round trip, and somewhat more.
-
-        Returns whether enough time has passed.
-        """
-        moved_bytes, since_s = self._measured
-        now_s = time.monotonic()
-        if now_s - since_s < GOODPUT_S:
-            return False
-        now_bytes = self._moving.moved_bytes
-        if since_s and now_bytes > moved_bytes:
-            self._goodput = (now_bytes - moved_bytes) / (now_s - since_s)
-        self._measured = now_bytes, now_s
-        lasts_s = (session.rtt_s or 0.0) + WINDOW_S
-        # It shrinks little by little: at first goodput is what the window permits.
-        least_bytes = max(self._pool.least_window_bytes, self._moving.window_bytes * SHRINKS)
-        window_bytes = max(self._goodput * lasts_s, least_bytes)
-        self._moving.window_bytes = int(min(window_bytes, LARGEST_WINDOW_BYTES))
-        return True
 
     # --- what becomes of it when the session is lost --------------------------------------------------
 
@@ -243,7 +224,7 @@ class SftpWorker(SessionWorker):
         """See SessionWorker."""
         was_open = self._session is not None
         self.drop()
-        self._goodput = 0.0 if isinstance(error, TransferTimeout) else self._goodput
+        self._window.goodput = 0.0 if isinstance(error, TransferTimeout) else self._window.goodput
         if not was_open:
             return Lost([], progressed=False)
         progressed = self._moving.new_bytes > self._before_bytes
@@ -296,15 +277,21 @@ class SftpWorker(SessionWorker):
         if self._session is None:
             session = self._pool.open(self._options)
             self._moving.asked = self._moving.asked_bytes = 0
+            self._window.restart()
             self._before_bytes = self._moving.new_bytes
             self._session = session
             if session.rtt_s is None:
                 session.measure_rtt()
-            name = self.context.streams.congestion_of(DEFAULT_PATH)
-            if name and wire.CONGESTION in session.extensions:
-                session.submit(extended(wire.CONGESTION, wire.text(name.encode())), lambda _: None)
+            self._tend(session)  # what is lost counts from here
             self.opened()
         return self._session
+
+    def _tend(self, session: SftpSession) -> None:
+        """Have what sends do so as the carrier decides, and watch it."""
+        if self._sending:
+            congestion = self.congestion or self.context.streams.congestion_of(DEFAULT_PATH)
+            self._sending.use(session, congestion)
+            self._sending.watch(session, self._moving.moved_bytes)
 
     def _let_go(self) -> None:
         """Give the session to others; no request of it is unanswered."""
@@ -313,10 +300,16 @@ class SftpWorker(SessionWorker):
             return
         session.drain()
         self._session = None
+        self._forget_sending()
         self._pool.give_back(session)
 
     def drop(self) -> None:
         """See SessionWorker."""
         session, self._session = self._session, None
+        self._forget_sending()
         if session:
             session.close()
+
+    def _forget_sending(self) -> None:
+        if self._sending:
+            self._sending.lost()

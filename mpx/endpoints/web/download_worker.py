@@ -237,7 +237,7 @@ class WebDownloadWorker(WebWorker):
                 raise
             self._ask_again(fetch)  # a connection that was kept had ended
             return
-        if was_used:  # else the connection had to be opened meanwhile
+        if was_used or not reply.may_have_followers:  # else it was opened meanwhile, and is kept
             self._goodput.answered(time.monotonic() - self.came_s)
         self.came_s = time.monotonic()
         behind = beside(fetch, self._fetches)

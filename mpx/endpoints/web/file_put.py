@@ -6,6 +6,7 @@ before.
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from mpx.endpoints.web.access import WebAccess
 from mpx.endpoints.web.body import Body, BodyLost
@@ -22,6 +23,8 @@ SHORT_BYTES = 64 * 1024  # what is sent at once; less than a connection takes th
 CONTINUE_S = 1.0  # after which a server that says nothing gets the data all the same (RFC 9110, 10.1.1)
 STORED_BPS = 160e6  # how fast a server stores what it has, at least: its answer has as much more time
 _EXPECTATION_FAILED, _LENGTH_REQUIRED = 417, 411
+
+_ONLY_NEW: Mapping[str, str] = MappingProxyType({"If-None-Match": "*"})
 
 SendBody = Callable[[Body], None]  # sends all of a file but the end of its body
 
@@ -47,9 +50,7 @@ class FilePut:
         """
         self.was_tried = self._is_begun = False
         url, expects = self._access.stored_as(file), True
-        self._only_new = only_new(self._access, file)
-        if self._only_new:
-            self._check_free(url)
+        self._only_new = self._condition(url, file) if _replaces_none(self._access, file) else {}
         if self._leads_late and not is_repeatable:
             url = self._led_to(url)
         for _ in range(MOST_REDIRECTS + 1):
@@ -73,15 +74,23 @@ class FilePut:
         if not is_success(reply):
             raise self._refusal(reply, url, file)
 
-    def _check_free(self, url: WebUrl) -> None:
-        """Raise IsThere where something has a name that is to be new: servers may ignore conditions."""
+    def _condition(self, url: WebUrl, file: FileTransfer) -> Mapping[str, str]:
+        """Return what says that a file is to be new; nothing where it may be ours that is there.
+
+        Servers may ignore conditions: raises IsThere for what others have stored, which is longer, or there
+        before the first attempt.
+        """
         http = self._lanes.open_to(url.origin).http
         http.send(self._access.request("HEAD", url, {}))
         reply = http.reply("HEAD")
         if not reply.is_reusable:
             self._lanes.drop(url.origin)
-        if is_success(reply):
+        if not is_success(reply):
+            return _ONLY_NEW
+        is_longer = not file.is_streamed and (reply.told_bytes or 0) > file.size_bytes
+        if is_longer or not _was_tried_before(file):
             raise IsThere(str(url))
+        return {}
 
     def _led_to(self, url: WebUrl) -> WebUrl:
         """Return where a URL leads: what shows that is given no data."""
@@ -200,10 +209,17 @@ def only_new(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:
 
     Nor where an attempt before may have stored some of it under this name.
     """
-    was_begun = file.failures or file.was_begun or file.was_misfit or file.retried_sections
-    if not access.options.only_new or file.partial != file.final or was_begun:
-        return {}
-    return {"If-None-Match": "*"}
+    return _ONLY_NEW if _replaces_none(access, file) and not _was_tried_before(file) else {}
+
+
+def _replaces_none(access: WebAccess, file: FileTransfer) -> bool:
+    """Tell whether a file is stored under its final name at once, and nothing there is to be replaced."""
+    return access.options.only_new and file.partial == file.final
+
+
+def _was_tried_before(file: FileTransfer) -> bool:
+    """Tell whether an attempt before may have stored some of a file."""
+    return bool(file.failures or file.was_begun or file.was_misfit or file.retried_sections)
 
 
 def dated(access: WebAccess, file: FileTransfer) -> Mapping[str, str]:

@@ -43,7 +43,10 @@ class Goodput:
         self._began_s, self._began_bytes = time.monotonic(), 0
 
     def answered(self, waited_s: float) -> None:
-        """Note that an answer begins, which was waited for so long."""
+        """Note that an answer begins, which was waited for so long.
+
+        Opening a connection meanwhile is due to the request where the server ends each one with its answer.
+        """
         self._waited_s, self._head_s = waited_s, time.monotonic()
 
     def ended(self, size: int) -> None:

@@ -69,8 +69,13 @@ def refused(
         )
     if status == 403:
         why = "what was sent does not permit this" if has_credentials else help_text
-        if why and not (has_credentials or asked):  # some that want a token do not say so
-            why = f"it asks for no login, so it may forbid this to all; if it lets some in: {why}"
+        if not (has_credentials or asked):  # some that want a token do not say so
+            forbids = (
+                "does not let that be made there" if kind is DestinationError else "may forbid this to all"
+            )
+            why = f"the server {forbids}: it asks for no login" + (
+                f"; if it lets some in: {why}" if why else ""
+            )
         return kind(f"{tried}; {why}" if why else tried)
     if status in MISSING:
         return kind(f"{shown(str(url))} does not exist ({said})")

@@ -8,12 +8,15 @@ import contextlib
 import os
 import socket
 import sys
+import time
+from types import TracebackType
 from typing import NoReturn
 
 from mpx.endpoints.sftp.served.server import StorageServer
-from mpx.endpoints.xrootd.exits import NO_LIBRARY
+from mpx.endpoints.xrootd.exits import GONE, NO_LIBRARY
 
 MOST_OPEN = 256
+TOLD_WITHIN_S = 5.0
 
 
 def end(code: int, why: str) -> NoReturn:
@@ -31,8 +34,21 @@ def main() -> None:
         from mpx.endpoints.xrootd.storage import XrootdStorage
     except ImportError as error:
         end(NO_LIBRARY, str(error))
+    storage = XrootdStorage(sys.argv[1], end)
+
+    def printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Is all that the binding calls where it fails in a thread of the library, which it may not survive.
+
+        So nothing returns to it: who asked is told, and has another process for what follows.
+        """
+        sys.__excepthook__(kind, error, trace)
+        storage.undelivered(error)
+        time.sleep(TOLD_WITHIN_S)
+        end(GONE, str(error))
+
+    sys.excepthook = printed
     with connection:
-        StorageServer(XrootdStorage(sys.argv[1], end), connection, MOST_OPEN).serve()
+        StorageServer(storage, connection, MOST_OPEN).serve()
     os._exit(0)  # threads of the library may still wait for what nobody needs
 
 

@@ -20,6 +20,7 @@ XROOTD = Capabilities(
     admits_many=True,
     program="XRootD",
     sets_congestion=True,
+    switches_congestion=True,
     why_program=_WHY,
     why_no_session="XRootD has no GridFTP",
     own_options=("token_files", *OF_WEB_TLS, *OF_CAS),

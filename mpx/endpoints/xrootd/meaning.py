@@ -4,17 +4,20 @@ XRootD's codes: XProtocol (kXR_...), and those of the client itself (XrdCl::err.
 """
 
 import stat
+from types import MappingProxyType
 from typing import Any
 
 from mpx.endpoints.sftp.wire import Attributes, Code, Data, Described, Extended, Status
+from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN, NO_TRUST
 
 SUM_TIMEOUT_S = 3600  # for the checksum of a file, which may be read from a tape for it
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
 ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
-NO_LOGIN = frozenset({110, 204})  # of the client: TLS was not agreed on, no login was accepted
-LOST = frozenset(
-    {*range(101, 110), 203, 206, 207}
-)  # of the client: there is no server, or it does not answer
+_NO_TRUST = 110  # of the client: TLS was not agreed on, mostly as it knows no CA of the server
+_NO_LOGIN = 204  # of the client: no login was accepted
+_LOST = (*range(101, 110), 203, 206, 207)  # of the client: there is no server, or it does not answer
+# How the process ends then:
+ENDS = MappingProxyType({**dict.fromkeys(_LOST, GONE), _NO_TRUST: NO_TRUST, _NO_LOGIN: NO_LOGIN})
 FILE_SYSTEM = 3005  # kXR_FSError
 
 _FULL = (3009, 3021)  # kXR_NoSpace, kXR_overQuota
@@ -23,6 +26,14 @@ _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
     3011: Code.NO_SUCH_FILE,  # kXR_NotFound
     3013: Code.OP_UNSUPPORTED,  # kXR_Unsupported
+}
+
+
+_PLAINLY = {  # what the library says in two words
+    "Connection error": "the connection is refused, or was lost",
+    "Invalid address": "its name has no address",
+    "Operation expired": "it does not answer in time",
+    "Socket timeout": "it does not answer in time",
 }
 
 
@@ -76,7 +87,7 @@ def told(message: str) -> str:
         text = text.removeprefix(frame).strip()
     if text.startswith("[3") and "] " in text:
         text = text.partition("] ")[2]
-    return text
+    return _PLAINLY.get(text, text)
 
 
 def parse_sum(content: bytes, algorithm: str) -> str:

@@ -2,18 +2,21 @@
 
 import os
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from mpx.endpoints.child_process import ChildProcess
-from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
+from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN, NO_TRUST
 from mpx.endpoints.xrootd.login import PROXY, XrootdLogin
 from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.text import shown
 
+GRID_CAS = "/etc/grid-security/certificates"  # where the library looks
+_OF_CAS = ("X509_CERT_DIR", "X509_CERT_FILE")
 _RESET = "connection reset"
 _LONGEST_TOLD = 300  # characters of what it said
 _LOOK_S = 1.0  # between two looks at the token
@@ -26,12 +29,14 @@ class XrootdProcess(ChildProcess):
         """Raises UsageError where it cannot be started, and as BearerTokens.check."""
         self._login, self._secret, self._looked_s = login, login.secret(), time.monotonic()
         self._is_outdated = False
+        told = environment(login.options, self._secret, os.environ)
+        self._trusts = " and ".join(told[name] for name in _OF_CAS if name in told) or GRID_CAS
         words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", login.url]
         try:
             super().__init__(
                 words,
                 login.location.host,
-                environment(login.options, self._secret, os.environ),
+                told,
             )
         except OSError as error:
             raise UsageError(f"cannot start another Python: {error.strerror}") from None
@@ -58,15 +63,19 @@ class XrootdProcess(ChildProcess):
                 f"root:// needs XRootD's library, which is not installed ({told}); "
                 "pip install '.[xrootd]' in place of pip install ."
             )
-        if (
-            code == NO_LOGIN and _RESET not in told.lower()
-        ):  # which XRootD 5.5 does to some that begin together
+        is_reset = _RESET in told.lower()  # as XRootD 5.5 does to some that begin together
+        if code == NO_TRUST and not is_reset:
             return AuthenticationError(
-                f"{self.host} accepts none of the credentials that were found, or is not trusted: {told}; "
-                "get a token (BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by "
-                "--ca or X509_CERT_DIR"
+                f"{self.host} is not trusted, or does not agree on TLS: {told}; if you know the CA of its "
+                f"certificate, name that by --ca or X509_CERT_DIR (CAs are looked for in {self._trusts})"
             )
-        return ConnectionLost(f"{self.host}, by XRootD: {told}")
+        if code == NO_LOGIN and not is_reset:
+            return AuthenticationError(
+                f"{self.host} accepts none of the credentials that were found: {told}; get a token "
+                "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it; of a proxy it counts, too, whether "
+                "its own CAs are known (--ca, X509_CERT_DIR)"
+            )
+        return ConnectionLost(f"{self.host}, by XRootD at port {self._login.location.port}: {told}")
 
 
 def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -94,4 +103,6 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
     if options.ca:
         is_folder = Path(options.ca).is_dir()
         told["X509_CERT_DIR" if is_folder else "X509_CERT_FILE"] = options.ca
+    elif not (any(map(told.get, _OF_CAS)) or Path(GRID_CAS).is_dir()):
+        told["X509_CERT_DIR"] = ssl.get_default_verify_paths().openssl_capath  # as web servers are known by
     return told

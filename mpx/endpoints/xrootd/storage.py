@@ -3,46 +3,48 @@
 import itertools
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from XRootD import client
-from XRootD.client.flags import AccessMode, DirListFlags, MkDirFlags, OpenFlags, QueryCode
+from XRootD.client.flags import AccessMode, MkDirFlags, OpenFlags, QueryCode
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.served.replies import one_name
 from mpx.endpoints.sftp.served.requests import Asked
 from mpx.endpoints.sftp.served.server import Answer
 from mpx.endpoints.sftp.wire import (
-    CHECKSUM,
-    Attributes,
     Code,
     Extended,
-    FolderEntry,
     Handle,
-    Names,
     Open,
     PacketKind,
     Reply,
     Status,
 )
 from mpx.endpoints.xrootd import meaning
-from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN
+from mpx.endpoints.xrootd.listing_in_steps import ListingInSteps
 from mpx.endpoints.xrootd.open_file import OpenFile
 from mpx.endpoints.xrootd.own_connections import OwnConnections
 from mpx.endpoints.xrootd.replacing import Replacing
 from mpx.endpoints.xrootd.third_party import ThirdPartyCopies
 from mpx.errors import UsageError
 
-NAMES_AT_ONCE = 500
 OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
 ENDS_WITHIN_S = 2.0  # with what is open, however long its server takes
-_ALL_OF_IT = DirListFlags.STAT | DirListFlags.LOCATE | DirListFlags.MERGE  # of each server of a cluster
 DONE = Status(Code.OK)
 Done = Callable[[Any, Any, Sequence[Any] | None], None]  # of the library: status, what was found, hosts
+_EXTENSIONS = (
+    wire.POSIX_RENAME,
+    wire.CHECKSUM,
+    wire.COPY,
+    wire.COPIED,
+    wire.CONGESTION,
+    wire.SENDING,
+    wire.RTT,
+)
 _UNKNOWN = Status(Code.FAILURE, "no such handle")
 _FILE_MODE = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
 _FOLDER_MODE = _FILE_MODE | AccessMode.UX | AccessMode.GX | AccessMode.OX
@@ -60,9 +62,7 @@ _BEGUN = _Begun()
 class XrootdStorage:
     """See Storage. `lost` ends the process where the server is gone, with the words that it is given."""
 
-    extensions: Mapping[str, str] = MappingProxyType(
-        dict.fromkeys((wire.POSIX_RENAME, CHECKSUM, wire.COPY, wire.COPIED, wire.CONGESTION, wire.RTT), "1")
-    )
+    extensions: Mapping[str, str] = MappingProxyType(dict.fromkeys(_EXTENSIONS, "1"))
 
     def __init__(self, url: str, lost: Callable[[int, str], NoReturn]) -> None:
         """`url`: `root://host:port`. `lost`: see exits.py."""
@@ -71,7 +71,8 @@ class XrootdStorage:
         self._server = client.FileSystem(url)
         self._replacing = Replacing(url, self._server)
         self._files: dict[bytes, OpenFile] = {}
-        self._listings: dict[bytes, deque[FolderEntry]] = {}
+        self._listings: dict[bytes, ListingInSteps] = {}
+        self._reading: list[ListingInSteps] = []  # that may not have come to their ends
         self._copies = ThirdPartyCopies()
         self._connections = OwnConnections("")
         self._numbers = itertools.count(1)
@@ -122,28 +123,29 @@ class XrootdStorage:
         self._start(self._server.stat, answer, meaning.described, _text(asked.subject))
 
     def _list(self, asked: Asked, answer: Answer) -> None:
-        def listed(found: Any) -> Handle:
-            entries = [
-                FolderEntry(
-                    entry.name.encode("utf-8", "surrogateescape"),
-                    meaning.told_attributes(entry.statinfo) if entry.statinfo else Attributes(),
-                )
-                for entry in found
-            ]
-            return Handle(self._keep(self._listings, deque(entries)))
+        def opened(refusal: Status | None) -> None:
+            answer(refusal or Handle(self._keep(self._listings, listing)))
 
-        name = _text(asked.subject)
-        # With a callback the library lists one server of a cluster, which may have none.
-        self._in_thread(lambda: self._server.dirlist(name, _ALL_OF_IT), answer, listed)
+        listing = ListingInSteps(self._refused, opened)
+        with self._lock:
+            self._reading = [each for each in self._reading if not each.is_ended] + [listing]
+        words = self._server, _text(asked.subject), self._replacing
+        threading.Thread(target=listing.read, args=words, daemon=True).start()
+
+    def undelivered(self, error: BaseException) -> None:
+        """Take what the binding could not make objects of, and has called nobody with: of listings."""
+        with self._lock:
+            reading = list(self._reading)
+        for each in reading:
+            each.fail(error)
 
     def _next_names(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
-            left = self._listings.get(asked.subject)
-            if left is None:
-                answer(_UNKNOWN)
-                return
-            some = [left.popleft() for _ in range(min(NAMES_AT_ONCE, len(left)))]
-        answer(Names(tuple(some)) if some else Status(Code.EOF))
+            listing = self._listings.get(asked.subject)
+        if listing is None:
+            answer(_UNKNOWN)
+        else:
+            listing.next(answer)
 
     def _make_folder(self, asked: Asked, answer: Answer) -> None:
         self._start(self._server.mkdir, answer, _done, _text(asked.subject), MkDirFlags.NONE, _FOLDER_MODE)
@@ -185,6 +187,9 @@ class XrootdStorage:
             return
         if asked.extension == wire.RTT:
             answer(Extended(wire.u64(self._connections.rtt_us())))
+            return
+        if asked.extension == wire.SENDING:
+            answer(Extended(self._connections.sending()))
             return
         url = f"{self._url}{_text(asked.subject)}"
         if asked.extension == wire.COPIED:
@@ -256,9 +261,12 @@ class XrootdStorage:
     def _close(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
             opened = self._files.pop(asked.subject, None)
-            was_listing = self._listings.pop(asked.subject, None) is not None
-        if opened is None:
-            answer(DONE if was_listing else _UNKNOWN)
+            listing = self._listings.pop(asked.subject, None)
+        if listing is not None:
+            listing.close()
+            answer(DONE)
+        elif opened is None:
+            answer(_UNKNOWN)
         else:
             opened.alone(partial(self._start, opened.file.close, answer, _done))
 
@@ -354,10 +362,8 @@ class XrootdStorage:
         """Return what a refusal means; does not return where there is no server any more."""
         if status.code == meaning.ERROR_RESPONSE:
             return meaning.refusal(status.errno, status.message)
-        if status.code in meaning.NO_LOGIN:
-            return self._lost(NO_LOGIN, meaning.told(status.message))
-        if status.code in meaning.LOST:
-            return self._lost(GONE, meaning.told(status.message))
+        if code := meaning.ENDS.get(status.code):
+            return self._lost(code, meaning.told(status.message))
         return Status(Code.FAILURE, meaning.told(status.message))
 
 

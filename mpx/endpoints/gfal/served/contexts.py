@@ -1,15 +1,18 @@
-"""What gfal2 is told before it does anything: a context of its own for each copy.
+"""What gfal2 is told before it does anything: a context, which copies of one kind share.
 
 One that has copied between two servers of GridFTP with several streams brings the blocks of the next file
-in another order, and says that all went well.
+that is read from there in another order, and says that all went well: so no two kinds share one.
 """
 
+import time
+from collections.abc import Hashable
 from typing import Any
 
 import gfal2
 
-from mpx.endpoints.gfal.settings import GfalSettings
+from mpx.endpoints.gfal.settings import CopyOrder, GfalSettings
 
+LONGEST_KEPT_S = 30.0  # that a session may wait for its next copy: servers end those that wait for longer
 _COPY_S = 7 * 24 * 3600  # mpx watches whether anything moves
 _CHECKSUM_S = 3600
 
@@ -36,14 +39,43 @@ def new_context(settings: GfalSettings, straight: str = "") -> Any:
     return context
 
 
-def parameters_of(context: Any, *, streams: int, is_here: bool) -> Any:
-    """Return how a file is copied; `streams`, `is_here`: see CopyOrder."""
+class KeptContext:
+    """A context, with its sessions, for one use after the other: a login takes longer than a small file.
+
+    Used by one thread at a time.
+    """
+
+    def __init__(self, settings: GfalSettings) -> None:
+        self._settings = settings
+        self._kept: Any = None
+        self._kind: Hashable = None
+        self._begun_s = 0.0  # its last use
+
+    def of(self, kind: Hashable, straight: str = "") -> Any:
+        """Return one for what begins now; of another kind, or of None, it gets a fresh one."""
+        now_s = time.monotonic()
+        is_of_it = kind is not None and kind == self._kind
+        if self._kept is None or not is_of_it or now_s - self._begun_s > LONGEST_KEPT_S:
+            self._kept, self._kind = new_context(self._settings, straight), kind
+        self._begun_s = now_s
+        return self._kept
+
+    def drop(self) -> None:
+        """Have nothing use it any more: something has failed in it."""
+        self._kept = None
+
+
+def parameters_of(context: Any, order: CopyOrder) -> Any:
+    """Return how a file is copied.
+
+    Nothing is looked for before (`strict_copy`): that takes another login at GridFTP servers, and what is
+    open here is to be written. SRM has to be told that what is there goes, and all that it stays.
+    """
     parameters = context.transfer_parameters()
     parameters.timeout = _COPY_S
-    parameters.overwrite = True
+    parameters.overwrite = not order.is_new
     parameters.create_parent = False
-    if streams:
-        parameters.nbstreams = streams
-    if is_here:  # then nothing is looked at before, and what is open is written
-        parameters.strict_copy = True
+    parameters.strict_copy = not (order.is_new or order.destination.startswith("srm:"))
+    if order.streams:
+        parameters.nbstreams = order.streams
     return parameters

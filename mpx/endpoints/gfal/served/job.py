@@ -10,8 +10,8 @@ import gfal2
 
 from mpx.endpoints.gfal.meaning import Trouble, trouble
 from mpx.endpoints.gfal.served.connections import ForeignConnections
-from mpx.endpoints.gfal.served.contexts import new_context, parameters_of
-from mpx.endpoints.gfal.settings import CopyOrder, GfalSettings, JobState
+from mpx.endpoints.gfal.served.contexts import KeptContext
+from mpx.endpoints.gfal.settings import JobState
 
 LOOK_S = 0.1  # between two looks at connections
 BLOCK_BYTES = 1024 * 1024
@@ -92,6 +92,10 @@ class GfalJob:
             found = self._work(self, self._context)
         except gfal2.GError as error:
             code, message = error.code or -1, str(error.message)
+        except OSError as error:
+            code, message = error.errno or -1, error.strerror or str(error)
+        except SystemError:
+            code, message = -1, "it fails in words that are no text"
         except Exception as error:
             code, message = -1, f"{type(error).__name__}: {error}"
         with self._changed:
@@ -103,25 +107,12 @@ class GfalJob:
             self._connections.look()
 
 
-def copy_job(settings: GfalSettings, order: CopyOrder, connections: ForeignConnections) -> GfalJob:
-    """Begin to copy a file."""
-
-    def work(job: GfalJob, context: Any) -> str:
-        parameters = parameters_of(context, streams=order.streams, is_here=order.is_here)
-        parameters.event_callback, parameters.monitor_callback = job.told, job.moved
-        context.filecopy(parameters, order.source, order.destination)
-        return ""
-
-    connections.begin(order.congestion)
-    return GfalJob(new_context(settings, order.straight), work, connections)
-
-
 def sum_job(
-    settings: GfalSettings, context: Any, url: str, algorithm: str, connections: ForeignConnections
+    reading: KeptContext, context: Any, url: str, algorithm: str, connections: ForeignConnections
 ) -> GfalJob:
     """Begin to have a checksum computed of a file; where the server does not, the file is read.
 
-    `context` is asked for it, and no data pass it.
+    `context` is asked for it, and no data pass it; `reading`: for what is read.
     """
 
     def work(job: GfalJob, context: Any) -> str:
@@ -130,7 +121,11 @@ def sum_job(
         except gfal2.GError as error:
             if trouble(error.code, str(error.message)) in _NOT_READ_BACK:
                 raise
-        return _read(job, new_context(settings), url, algorithm)
+        try:
+            return _read(job, reading.of(algorithm), url, algorithm)
+        except BaseException:
+            reading.drop()
+            raise
 
     return GfalJob(context, work, connections)
 

@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import gfal2
 
-from mpx.endpoints.gfal.meaning import Trouble, status, told, trouble
+from mpx.endpoints.gfal.meaning import Trouble, explained, status, trouble
 from mpx.endpoints.gfal.served.connections import ForeignConnections
-from mpx.endpoints.gfal.served.contexts import new_context
-from mpx.endpoints.gfal.served.job import GfalJob, copy_job, sum_job
+from mpx.endpoints.gfal.served.contexts import KeptContext, new_context
+from mpx.endpoints.gfal.served.copies import copy_job
+from mpx.endpoints.gfal.served.job import GfalJob, sum_job
 from mpx.endpoints.gfal.served.listed import is_web, plain_names
 from mpx.endpoints.gfal.settings import WATCHED_S, CopyOrder, GfalSettings, dumped, loaded
 from mpx.endpoints.gfal.urls import folder_url, url_of
@@ -43,6 +44,7 @@ ENDS_WITHIN_S = 2.0  # with what is under way
 _DONE = Status(Code.OK)
 _UNSUPPORTED = Status(Code.OP_UNSUPPORTED, "gfal2 is not asked for that")
 _IS_FOLDER = Status(Code.FAILURE, "a folder has that name")
+_IS_THERE = Status(Code.FAILURE, "a file has that name")
 _OTHER_NAME = Status(
     Code.FAILURE,
     "the server takes what is encoded in a new name for the name itself, as XRootD does; give --in-place, or "
@@ -61,6 +63,7 @@ class GfalStorage:
         """`lost`: see exits.py."""
         self._settings, self._lost = settings, lost
         self._context = new_context(settings)  # for names; no data pass it
+        self._copying, self._reading = KeptContext(settings), KeptContext(settings)
         self._connections = ForeignConnections()
         self._job: GfalJob | None = None
         self._listings: dict[bytes, deque[FolderEntry]] = {}
@@ -112,10 +115,11 @@ class GfalStorage:
             entry, found = folder.readpp()
             if entry is None:
                 break
-            if cuts and len(entry.d_name.encode("utf-8", "surrogateescape")) >= LONGEST_NAME:
-                return Status(Code.FAILURE, f"gfal2 cuts off the name {entry.d_name[:40]}...")
-            if entry.d_name not in (".", ".."):
-                names.append(str(entry.d_name).rstrip("/"))
+            name = _name_of(entry)
+            if cuts and len(_bytes(name)) >= LONGEST_NAME:
+                return Status(Code.FAILURE, f"gfal2 cuts off the name {name[:40]}...")
+            if name not in (".", ".."):
+                names.append(name.rstrip("/"))
                 described.append(_attributes(found))
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -146,25 +150,30 @@ class GfalStorage:
 
     def _rename(self, asked: Asked) -> Reply:
         old, new = self._url(asked.subject), self._url(asked.other)
-        if is_web(self._settings.server) and self._is_folder(new):
-            return _IS_FOLDER  # which some web servers replace, with all that is in it
+        replaces = asked.extension == wire.POSIX_RENAME
+        if is_web(self._settings.server) or not replaces:
+            there = self._kind(new)
+            if there is not None and stat.S_ISDIR(there):
+                return _IS_FOLDER  # which some web servers replace, with all that is in it
+            if there is not None and not replaces:
+                return _IS_THERE
         try:
             self._context.rename(old, new)
         except gfal2.GError as error:
-            replaces = asked.extension == wire.POSIX_RENAME
             if not replaces or trouble(error.code, str(error.message)) is not Trouble.THERE:
                 raise
             self._context.unlink(new)  # SRM replaces nothing
             self._context.rename(old, new)
         return _DONE if self._is_named(asked.other) else _OTHER_NAME
 
-    def _is_folder(self, url: str) -> bool:
+    def _kind(self, url: str) -> int | None:
+        """Return the mode of what has a name; None: nothing has it."""
         try:
-            return stat.S_ISDIR(self._context.stat(url).st_mode)
+            return int(self._context.stat(url).st_mode)
         except gfal2.GError as error:
             if trouble(error.code, str(error.message)) is not Trouble.MISSING:
                 raise
-            return False
+            return None
 
     def _is_named(self, name: bytes) -> bool:
         """Tell whether a file has the name that it was to get; under another one it is removed."""
@@ -186,10 +195,10 @@ class GfalStorage:
         """Begin a copy or a checksum, watch it or cancel it: what is meant stands before the rest."""
         what, rest = asked.subject, asked.other
         if what == b"copy":
-            self._job = copy_job(self._settings, CopyOrder(**loaded(rest)), self._connections)
+            self._job = copy_job(self._copying, CopyOrder(**loaded(rest)), self._connections)
         elif what in (b"adler32", b"md5"):
             url, algorithm = self._url(rest), what.decode()
-            self._job = sum_job(self._settings, self._context, url, algorithm, self._connections)
+            self._job = sum_job(self._reading, self._context, url, algorithm, self._connections)
         if self._job is None:
             return Status(Code.FAILURE, "nothing is under way")
         if what == b"cancel":
@@ -202,12 +211,20 @@ class GfalStorage:
         message = str(error.message)
         found = trouble(error.code, message)
         if found in _ENDINGS:
-            self._lost(_ENDINGS[found], told(message))
+            self._lost(_ENDINGS[found], explained(message))
         return status(error.code, message)
 
 
 def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
+
+
+def _name_of(entry: Any) -> str:
+    """Return the name of an entry of a folder, whatever bytes it is of: the binding takes it for UTF-8."""
+    try:
+        return str(entry.d_name)
+    except UnicodeDecodeError as error:
+        return _text(error.object)
 
 
 def _bytes(name: str) -> bytes:
