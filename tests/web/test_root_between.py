@@ -103,13 +103,13 @@ def test_who_is_stopped_leaves_nothing(pair: Pair) -> None:
 
 
 def test_who_is_stopped_stops_what_the_destination_does(pair: Pair, eventually: Callable[..., None]) -> None:
-    """The program with which it reads, which would wait for an hour."""
+    """The program with which it reads, which would wait for ten minutes."""
     source, _ = pair
     folder = source.folder.parents[1] / "program"
     folder.mkdir()
     folder.chmod(0o777)  # the server works as somebody else
     begun, program = folder / "begun", folder / "reads"
-    program.write_text(f"#!/bin/sh\necho $$ > {folder}/new && mv {folder}/new {begun} && exec sleep 3600\n")
+    program.write_text(f"#!/bin/sh\necho $$ > {folder}/new && mv {folder}/new {begun} && exec sleep 600\n")
     program.chmod(0o755)
     (source.folder / "file").write_bytes(b"1")
     stop, ended = threading.Event(), threading.Event()

@@ -25,8 +25,8 @@ from web.servers.xrootd import ACCOUNT
 import mpx as api
 from mpx.errors import MpxError
 
-HEAD = {"role": "manager", "cms": "none"}
-OF_THE_HEAD = {"role": "server", "cms": "localhost:0/a"}
+HEAD = {"role": "manager"}
+OF_THE_HEAD = {"role": "server", "cid": "1213localhost"}
 OLD, NEW = b"work of years", b"new one"
 
 

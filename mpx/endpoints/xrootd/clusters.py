@@ -1,10 +1,12 @@
 """Whether a data server of XRootD is of a cluster, as it says itself. Pure.
 
-What a head says of others is its own word, and it may name servers of anybody. Each data server tells who is
-its manager (`query config cms`), and of that it is the owner of the server who decides.
+What a head says of others is its own word, and it may name servers of anybody. Each data server tells of
+which cluster it is (`query config cid`), which its owner decides by the managers that it is to have: port and
+name of one, and before that ports and names of others, without the end that they have in common.
 """
 
 import ipaddress
+import re
 from collections.abc import Iterable
 
 _LEAST_LABELS = 2  # of a domain whose hosts are of one owner, as far as a name tells
@@ -36,20 +38,30 @@ def is_address(host: str) -> bool:
     return _address(host) is not None
 
 
-def managers(answer: bytes) -> list[str]:
-    """Read what a server answers: `HOST:PORT/STATE` of each of its managers, or `none`; returns the hosts."""
-    words = answer.rstrip(b"\0\n").decode("ascii", "replace").split()
-    return [plain_host(word.rpartition("/")[0]) for word in words if "/" in word]
+def cluster(answer: bytes) -> str:
+    """Read what a server answers who is asked for its cluster."""
+    return answer.rstrip(b"\0\n").decode("ascii", "replace").lower()
 
 
-def is_of(managers_of_it: Iterable[str], trusted: Iterable[str]) -> bool:
-    """Tell whether one of the managers is trusted, or a neighbour of what is: by names, as DNS is anybody's.
+def only_manager(cluster: str) -> str:
+    """Return the host of the one manager of a cluster; empty where there are more, or it is not seen."""
+    found = re.fullmatch(r"[0-9]{1,5}([a-z][a-z_-]*(?:[.][a-z0-9_.-]*)?)", cluster)
+    return found[1] if found else ""
 
-    `trusted`: the head that the user has named, and the server that has what was uploaded.
+
+def is_of(cluster: str, trusted: Iterable[str]) -> bool:
+    """Tell whether the managers of a cluster are who is trusted, or its neighbours.
+
+    By names alone, as whoever owns a name chooses the addresses that it has. `trusted`: the head that the
+    user has named, and the server that has what was uploaded.
     """
-    known = set(trusted) - {""}
-    domains = {_domain(host) for host in known} - {""}
-    return any(host in known or _domain(host) in domains for host in managers_of_it)
+    before, _, domain = cluster.partition(".")
+    for host in trusted:
+        if domain and before[:1].isdigit() and domain == _domain(host):
+            return True
+        if host and not is_address(host) and re.fullmatch(rf"[0-9]{{1,5}}{re.escape(host)}", cluster):
+            return True
+    return False
 
 
 def _domain(host: str) -> str:

@@ -7,7 +7,7 @@ from XRootD import client
 from XRootD.client.flags import QueryCode
 
 from mpx.endpoints.xrootd import meaning
-from mpx.endpoints.xrootd.clusters import is_address, is_of, managers, plain_host
+from mpx.endpoints.xrootd.clusters import cluster, is_address, is_of, only_manager, plain_host
 
 _NOT_FOLLOWED = "FollowRedirects", "false"
 
@@ -40,13 +40,13 @@ class DataServer:
 
     def is_of(self, head: str, uploaded_to: str) -> bool:
         """Tell whether it says itself that it is of the cluster of a head; both HOST:PORT."""
-        status, found = self._server.query(QueryCode.CONFIG, "cms")
+        status, found = self._server.query(QueryCode.CONFIG, "cid")
         if not status.ok or found is None:
             return False
-        told = managers(found)
-        if is_address(plain_host(head)):
-            told += [plain_host(each) for name in told for each in _addresses(name)]
-        return is_of(told, (plain_host(head), plain_host(uploaded_to)))
+        told, typed = cluster(found), plain_host(head)
+        if is_address(typed):
+            return typed in _addresses(only_manager(told))
+        return is_of(told, (typed, plain_host(uploaded_to)))
 
 
 def is_missing(status: Any) -> bool:
@@ -55,7 +55,9 @@ def is_missing(status: Any) -> bool:
 
 
 def _addresses(name: str) -> list[str]:
+    """Return the addresses of what a server itself has named; none of nothing."""
     try:
-        return [str(each[4][0]) for each in socket.getaddrinfo(name, None)]
+        found = socket.getaddrinfo(name, None) if name else []
+        return [plain_host(str(each[4][0])) for each in found]
     except (OSError, UnicodeError):
         return []

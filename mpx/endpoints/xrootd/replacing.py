@@ -120,7 +120,7 @@ class _OldFiles:
             if not server.is_of(head, here):
                 return self._refusal(
                     server,
-                    f"as {head} says, but does not name that as its manager, so nothing is removed there; "
+                    f"as {head} says, but does not name its cluster, so nothing is removed there; "
                     f"remove {self._name} there yourself, or copy to another name",
                 )
             self._found.append(server)
