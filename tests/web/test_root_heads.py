@@ -27,6 +27,8 @@ from mpx.errors import MpxError
 
 HEAD = {"role": "manager"}
 OF_THE_HEAD = {"role": "server", "cid": "1213localhost"}
+NONE = refused(NOT_FOUND, "no such file")
+ANOTHER = fine(b"1 2 48 1700000000\0")
 OLD, NEW = b"work of years", b"new one"
 
 
@@ -96,7 +98,7 @@ def test_nobody_leads_to_another(here: Path, servers: tuple[RootServer, RootServ
         is_there = asked == "stat" and names == ["/file"]
         if is_there:
             return fine(b"1 13 48 1700000000\0")
-        return refused(NOT_FOUND, "no such file") if asked == "stat" else led_to(other.port)
+        return NONE if asked == "stat" else led_to(other.port)
 
     with (
         scripted_root(answers, OF_THE_HEAD) as port,
@@ -108,13 +110,15 @@ def test_nobody_leads_to_another(here: Path, servers: tuple[RootServer, RootServ
     assert (ours.folder / "file").read_bytes() == OLD
 
 
-def _stores(folder: Path, refuses: set[int], number: int) -> Answers:
+def _stores(folder: Path, refuses: set[int], number: int, partial: Reply = NONE) -> Answers:
     """What a server answers that stores there, and knows of no partial files; it may refuse to rename."""
 
     def answers(asked: str, names: list[str]) -> Reply:
         paths = [folder / name.strip("/") for name in names]
-        if not paths[0].exists() or (asked == "stat" and paths[0].name != "file"):
-            return refused(NOT_FOUND, "no such file")
+        if asked == "stat" and paths[0].name.endswith(".part"):
+            return partial
+        if not paths[0].exists():
+            return NONE
         if asked == "stat":
             return fine(b"1 %d 48 1700000000\0" % paths[0].stat().st_size)
         if asked == "mv" and number in refuses:
@@ -125,13 +129,14 @@ def _stores(folder: Path, refuses: set[int], number: int) -> Answers:
     return answers
 
 
+@pytest.mark.parametrize("partial", [NONE, ANOTHER])
 def test_who_does_not_know_what_another_has_stored(
-    here: Path, servers: tuple[RootServer, RootServer]
+    here: Path, servers: tuple[RootServer, RootServer], partial: Reply
 ) -> None:
     """Two servers of one storage, where one says that what the other has written is missing, as NFS may."""
     ours, _ = servers
     _have(ours.folder)
-    answers = _stores(ours.folder, set(), 0)
+    answers = _stores(ours.folder, set(), 0, partial)
     with scripted_root(answers, OF_THE_HEAD) as port, _head(ours.port, port) as url:
         assert _replace(here, url).status == "done"
     assert [path.read_bytes() for path in ours.folder.iterdir()] == [NEW]
@@ -155,6 +160,15 @@ def test_whoever_loses_the_new_file_with_the_old_one_has_not_copied(
         pytest.raises(MpxError, match=f"{ours.port} has renamed it, and now has nothing"),
     ):
         _replace(here, url)
+
+
+def test_an_old_partial_file_is_not_the_new_one(here: Path, servers: tuple[RootServer, RootServer]) -> None:
+    ours, other = servers
+    answers = _stores(other.folder, set(), 0, ANOTHER)
+    with scripted_root(answers, OF_THE_HEAD) as port, _head(ours.port, port) as url:
+        assert _replace(here, url).status == "done"
+    assert [path.read_bytes() for path in ours.folder.iterdir()] == [NEW]
+    assert not [*other.folder.iterdir()]
 
 
 def test_what_was_put_aside_is_put_back_where_the_new_file_gets_no_name(

@@ -5,7 +5,7 @@ asked for first. Each of their files is put aside before the new one has the nam
 name after that. So what is removed is never the new file, whatever is answered, and however late:
 
 - Servers may share their storage, so that all have the old file, and each has the new one, too. One that has
-  the partial file as well is left alone, as the rename replaces its file. But one may say for a minute that a
+  the same partial file is left alone, as the rename replaces its file. But one may say for a minute that a
   file is missing which another has made (NFS remembers that): then the old file is put aside there, and the
   new one takes its name all the same. Were the old one removed by its name once the new file has that, the
   new one would be.
@@ -70,7 +70,9 @@ class Replacing:
         if not status.ok:
             return status
         old = _OldFiles(other, aside_name(name, other))
-        refusal = old.find(map(self._at, sorted(places.values())), name, self._head, here) or old.put_aside()
+        refusal = (
+            old.find(map(self._at, sorted(places.values())), (name, new), self._head, here) or old.put_aside()
+        )
         if refusal:
             return old.put_back(refusal)
         status = server.move(name, other)
@@ -109,13 +111,17 @@ class _OldFiles:
         self._found: list[DataServer] = []
         self._put: list[DataServer] = []
 
-    def find(self, servers: Iterable[DataServer], new: str, head: str, here: str) -> Any:
-        """Ask whether each may be asked to, and does not have the `new` file, too; return a refusal."""
+    def find(self, servers: Iterable[DataServer], new: tuple[str, Any], head: str, here: str) -> Any:
+        """Find out which may be told to, and do not have the `new` file, too; return a refusal.
+
+        `new`: its name, and what is known of it `here`, where it was uploaded to.
+        """
+        name, known = new
         for server in servers:
-            status, _ = server.stat(new)
-            if status.ok:
+            status, found = server.stat(name)
+            if status.ok and (found.size, found.modtime) == (known.size, known.modtime):
                 continue
-            if not is_missing(status):
+            if not status.ok and not is_missing(status):
                 return self._refusal(server, f"and cannot be asked: {meaning.told(status.message)}")
             if not server.is_of(head, here):
                 return self._refusal(
