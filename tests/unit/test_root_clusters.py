@@ -14,7 +14,8 @@ from mpx.endpoints.xrootd.clusters import cluster, is_of, only_manager, plain_ad
     [
         (b"1213localhost\n", "localhost"),
         (b"1213Head.Example.ORG\n\0", "head.example.org"),
-        (b"1213head21213head1.example.org\n", ""),
+        (b"1213head1.example.org\n", "head1.example.org"),
+        (b"1213head21213head1.example.org\n", "head21213head1.example.org"),  # no host
         (b"cid\n", ""),
         (b"anon\xff\n", ""),
         (b"", ""),

@@ -72,7 +72,7 @@ def _head(leads_to: int, *names: int) -> Iterator[str]:
 
 def _replace(here: Path, url: str) -> api.Report:
     (here / "file").write_bytes(NEW)
-    return api.copy(str(here / "file"), url, api.CopyOptions(retries=0))
+    return api.copy(str(here / "file"), url)
 
 
 def test_nothing_is_done_at_a_server_that_is_of_no_such_cluster(
@@ -168,6 +168,18 @@ def test_an_old_partial_file_is_not_the_new_one(here: Path, servers: tuple[RootS
     with scripted_root(answers, OF_THE_HEAD) as port, _head(ours.port, port) as url:
         assert _replace(here, url).status == "done"
     assert [path.read_bytes() for path in ours.folder.iterdir()] == [NEW]
+    assert not [*other.folder.iterdir()]
+
+
+def test_a_head_that_is_named_by_its_address(here: Path, servers: tuple[RootServer, RootServer]) -> None:
+    """The servers name it by its name, which they may be asked for the address of."""
+    ours, other = servers
+    _have(ours.folder)
+    with (
+        scripted_root(_stores(other.folder, set(), 0), OF_THE_HEAD) as port,
+        _head(ours.port, port) as url,
+    ):
+        assert _replace(here, url.replace("localhost", "127.0.0.1")).status == "done"
     assert not [*other.folder.iterdir()]
 
 

@@ -14,7 +14,7 @@ _LEAST_LABELS = 2  # of a domain whose hosts are of one owner, as far as a name 
 
 def plain_host(address: str) -> str:
     """Return the host of HOST:PORT or [HOST]:PORT as it is compared; XRootD writes IPv4 as [::192.0.2.1]."""
-    host = address.rpartition("@")[2].strip("/")
+    host = address.rpartition("@")[2]
     if host.startswith("["):
         host = host[1:].partition("]")[0]
     elif host.count(":") == 1:
@@ -44,8 +44,8 @@ def cluster(answer: bytes) -> str:
 
 
 def only_manager(cluster: str) -> str:
-    """Return the host of the one manager of a cluster; empty where there are more, or it is not seen."""
-    found = re.fullmatch(r"[0-9]{1,5}([a-z][a-z_-]*(?:[.][a-z0-9_.-]*)?)", cluster)
+    """Return the host of the one manager of a cluster; what is no host, or empty, where it is not one."""
+    found = re.fullmatch(r"[0-9]{1,5}([a-z][a-z0-9_.-]*)", cluster)
     return found[1] if found else ""
 
 

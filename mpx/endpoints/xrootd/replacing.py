@@ -38,11 +38,11 @@ class Replacing:
     """For any thread. `url`: of the server, which is asked at once whether it leads to others."""
 
     def __init__(self, url: str, server: Any) -> None:
-        self._scheme, _, self._head = url.partition("://")
+        self._scheme, _, self._head = url.rstrip("/").partition("://")
         self._server = server
         self._is_known = threading.Event()
         self._leads = False
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of `_data_servers`
         self._data_servers: dict[str, DataServer] = {}  # by HOST:PORT
         if not server.query(QueryCode.CONFIG, "role", callback=self._answered).ok:
             self._is_known.set()
@@ -126,7 +126,7 @@ class _OldFiles:
             if not server.is_of(head, here):
                 return self._refusal(
                     server,
-                    f"as {head} says, but does not name its cluster, so nothing is removed there; "
+                    f"as {head} says, but names another cluster, or none, so nothing is removed; "
                     f"remove {self._name} there yourself, or copy to another name",
                 )
             self._found.append(server)
