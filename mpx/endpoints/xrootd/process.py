@@ -87,6 +87,7 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
         "XRD_REQUESTTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_STREAMTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_SUBSTREAMSPERCHANNEL": "1",
+        "XRD_METALINKPROCESSING": "0",  # a file named x.meta4 is one to copy, not a list of others to follow
     }
     if token:
         told["BEARER_TOKEN"] = token
