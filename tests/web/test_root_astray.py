@@ -12,6 +12,7 @@ from web.servers.leading_root import LeadingServer, leading_server
 from web.web_command import mpx_there
 
 import mpx as api
+from mpx.endpoints.confined import landlock_version
 from mpx.errors import Interrupted
 
 OURS = b"of this host alone"
@@ -30,6 +31,13 @@ def ours(here: Path) -> Path:
 def server(ours: Path) -> Iterator[LeadingServer]:
     with leading_server(ours) as server:
         yield server
+
+
+@pytest.fixture
+def needs_landlock() -> None:
+    """Of a kernel that may have been built without it."""
+    if not landlock_version():
+        pytest.skip("this kernel has no Landlock")
 
 
 @pytest.mark.parametrize("request_led", [leading_root.OPEN, leading_root.READ], ids=["open", "read"])
@@ -105,3 +113,23 @@ def test_what_is_stored_whole_takes_the_place_of_what_was_left(
 ) -> None:
     assert api.copy(*left).status == "done"
     assert {bytes(content) for content in server.files.values()} == {b"a" * 10, b"b" * 10}
+
+
+def test_what_was_left_is_cut_nowhere_else(
+    left: tuple[str, str, api.CopyOptions], ours: Path, server: LeadingServer, needs_landlock: None
+) -> None:
+    server.leads.add(leading_root.TRUNCATE)
+    with pytest.raises(api.MpxError):
+        api.copy(*left)
+    assert leading_root.TRUNCATE in server.led
+    assert ours.read_bytes() == OURS
+
+
+def test_no_file_is_made(here: Path, ours: Path, server: LeadingServer, needs_landlock: None) -> None:
+    """That a server leads elsewhere shows only once the library has made one."""
+    ours.unlink()
+    (here / "file").write_bytes(b"of the user")
+    server.leads.add(leading_root.OPEN)
+    refused(mpx_there("copy", *NO_MORE, here / "file", f"{server.url}file"), 4, TOLD)
+    assert leading_root.OPEN in server.led
+    assert not ours.exists()
