@@ -31,7 +31,17 @@ _SYSTEM = (
     *("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"),
 )
 _DEVICES = ("/dev/null",)
-_NAMING = ("X509_", "XRD", "KRB5", "SSL_CERT_", "BEARER_TOKEN_FILE", "LD_LIBRARY_PATH")
+_NAMING = (
+    "X509_",
+    "XRD",
+    "GFAL_",
+    "GLOBUS_",
+    "GRID_",
+    "KRB5",
+    "SSL_CERT_",
+    "BEARER_TOKEN_FILE",
+    "LD_LIBRARY_PATH",
+)
 _OF_HOME = (".xrd", ".xrootd", ".globus")
 
 

@@ -29,7 +29,7 @@ def process_of(*urls: str) -> Iterator[SftpSession]:
     places = [through_gfal(parse_location(url)) for url in urls]
     options, usual = LaneOptions(60.0, 60.0, lambda: False), GfalOptions(XrootdOptions(60.0, 60.0))
     lanes = [GfalLanes([place], usual, BearerTokens()) for place in places]
-    used = lanes[0] if len(lanes) == 1 else lanes[0].with_other(lanes[1])
+    used = lanes[0].with_files() if len(lanes) == 1 else lanes[0].with_other(lanes[1])
     with contextlib.closing(used.open(options)) as session:
         yield session
 

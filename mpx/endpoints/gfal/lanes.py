@@ -13,12 +13,26 @@ class GfalLanes(ProgramLanes):
     """See ProgramLanes."""
 
     def __init__(
-        self, servers: Sequence[Location], options: GfalOptions, tokens: BearerTokens, note: OnNote = no_note
+        self,
+        servers: Sequence[Location],
+        options: GfalOptions,
+        tokens: BearerTokens,
+        note: OnNote = no_note,
+        *,
+        opens_files: bool = False,
     ) -> None:
-        """`servers`: see GfalProcess."""
-        super().__init__(servers[0].host, lambda: GfalProcess(servers, options, tokens), note)
+        """`servers`, `opens_files`: see GfalProcess."""
+
+        def start() -> GfalProcess:
+            return GfalProcess(servers, options, tokens, opens_files=opens_files)
+
+        super().__init__(servers[0].host, start, note)
         self.location = servers[0]
         self._options, self._tokens = options, tokens
+
+    def with_files(self) -> "GfalLanes":
+        """Return those that copy between this server and files of this host."""
+        return GfalLanes([self.location], self._options, self._tokens, opens_files=True)
 
     def with_other(self, other: "GfalLanes") -> "GfalLanes":
         """Return those that copy between this server and another one, with the credentials of both."""

@@ -24,6 +24,7 @@ _PACKAGES = (
     "apt-get install python3-gfal2 gfal2-plugin-gridftp gfal2-plugin-http gfal2-plugin-xrootd "
     "gfal2-plugin-srm gfal2-plugin-file (Debian)"
 )
+_TEMPORARY = "/tmp"  # davix has there what is sent as it comes, and in no other folder
 _TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
 _TAKE_TOKENS = ("https", "davs", *ROOT_PORTS, "srm")  # inside TLS
 
@@ -46,8 +47,15 @@ def server_of(location: Location) -> str:
 class GfalProcess(ChildProcess):
     """Serves SFTP over its socket; see program.py."""
 
-    def __init__(self, servers: Sequence[Location], options: GfalOptions, tokens: BearerTokens) -> None:
-        """`servers`: that it has to do with, of which it serves the first.
+    def __init__(
+        self,
+        servers: Sequence[Location],
+        options: GfalOptions,
+        tokens: BearerTokens,
+        *,
+        opens_files: bool = False,
+    ) -> None:
+        """`servers`: that it has to do with, of which it serves the first; `opens_files`: and this host.
 
         Raises UsageError where it cannot be started, and as BearerTokens.check.
         """
@@ -59,6 +67,7 @@ class GfalProcess(ChildProcess):
             options.ipv6,
             usual.certificate or "",
             usual.key or "",
+            None if opens_files else _written(servers),
             by_server,
         )
         inherited = {name: value for name, value in os.environ.items() if name not in _TOKENS}
@@ -87,6 +96,13 @@ class GfalProcess(ChildProcess):
             words = f"; its last words: {last}" if last else ""
             return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
         return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+
+
+def _written(servers: Sequence[Location]) -> tuple[str, ...]:
+    """Return where this host has what passes from one server to another; of names nothing is written."""
+    is_between = len(servers) > 1
+    has_web = any(not server_of(each).startswith(("root", "gsiftp")) for each in servers)
+    return (_TEMPORARY,) if is_between and has_web else ()
 
 
 def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str]]:

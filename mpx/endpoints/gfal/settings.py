@@ -1,7 +1,7 @@
 """What the process that has gfal2 is told as it starts, and again with each copy. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ class GfalSettings:
     ipv6: bool = False  # nothing else is to be used
     certificate: str = ""
     key: str = ""
+    writes: Sequence[str] | None = None  # folders of this host; None: it is not confined at all
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # by server
 
     def text(self) -> str:
