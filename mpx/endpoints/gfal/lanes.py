@@ -32,7 +32,7 @@ class GfalLanes(ProgramLanes):
 
     def with_files(self) -> "GfalLanes":
         """Return those that copy between this server and files of this host."""
-        return GfalLanes([self.location], self._options, self._tokens, opens_files=True)
+        return GfalLanes([self.location], self._options, self._tokens, self._note, opens_files=True)
 
     def with_other(self, other: "GfalLanes") -> "GfalLanes":
         """Return those that copy between this server and another one, with the credentials of both."""
