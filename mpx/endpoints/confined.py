@@ -7,6 +7,7 @@ finds that it may not. Programs that are run with `python -I` use it: it needs t
 import contextlib
 import ctypes
 import os
+import stat
 import struct
 import sys
 from collections.abc import Iterable, Mapping
@@ -80,12 +81,13 @@ def needed(environment: Mapping[str, str]) -> list[Path]:
 
     Credentials are where libraries look for them, and what variables name.
     """
-    user, home = os.geteuid(), Path.home()
+    user = os.geteuid()
     found = [Path(name) for name in (*_SYSTEM, sys.prefix, sys.base_prefix, *filter(None, sys.path))]
-    found += [home / name for name in _OF_HOME]
+    with contextlib.suppress(RuntimeError):  # an account that nobody knows, as in containers
+        found += [Path.home() / name for name in _OF_HOME]
     for name, value in environment.items():
         if name.upper().startswith(_NAMING):  # `FILE:/tmp/x`, too, and several with colons between
-            found += [Path(each) for each in value.split(":") if each.startswith("/")]
+            found += [Path(each) for each in value.split(":") if each]
     runtime = environment.get("XDG_RUNTIME_DIR")
     found += [Path(folder) / f"bt_u{user}" for folder in (runtime, "/tmp") if folder]
     return [*found, Path(f"/tmp/x509up_u{user}"), *Path("/tmp").glob(f"krb5cc_{user}*")]
@@ -95,7 +97,7 @@ def _allow(rules: int, name: str | Path, rights: int) -> None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         fd = os.open(name, os.O_PATH | os.O_CLOEXEC)
         try:
-            is_folder = Path(f"/proc/self/fd/{fd}").is_dir()
+            is_folder = stat.S_ISDIR(os.fstat(fd).st_mode)
             rule = _BENEATH.pack(rights if is_folder else rights & _OF_FILES, fd)
             _checked(_call(_ADD_RULE, rules, _PATH_BENEATH, rule, 0))
         finally:

@@ -55,3 +55,11 @@ def test_nothing_of_this_host_is_written(
         via(nginx.url_of("file"), f"{server.url}got", retries=0)
     assert server.led
     assert ours.read_bytes() == OURS
+
+
+def test_an_upload(here: Path, via: Callable[..., api.Report], server: LeadingServer, ours: Path) -> None:
+    (here / "file").write_bytes(b"of the user")
+    with pytest.raises(api.MpxError):
+        via(here / "file", f"{server.url}got", retries=0)
+    assert server.led
+    assert ours.read_bytes() == OURS

@@ -11,7 +11,7 @@ from sites import Site
 
 import mpx as api
 from mpx.endpoints.gfal.lanes import GfalLanes
-from mpx.endpoints.gfal.process import GfalOptions
+from mpx.endpoints.gfal.process import GfalOptions, Opens
 from mpx.endpoints.gfal.settings import CopyOrder, dumped
 from mpx.endpoints.gfal.watched_job import WatchedJob
 from mpx.endpoints.sftp.lanes import LaneOptions
@@ -91,7 +91,7 @@ def test_a_file_after_one_with_several_streams(open_server: Open, tmp_path: Path
         ]
         options, place = LaneOptions(30.0, 30.0, lambda: False), through_gfal(parse_location(source))
         lanes = GfalLanes([place], GfalOptions(XrootdOptions(30.0, 30.0)), BearerTokens())
-        with contextlib.closing(lanes.with_files().open(options)) as session:
+        with contextlib.closing(lanes.with_files(Opens.ALL).open(options)) as session:
             for order in orders:
                 state = WatchedJob(session, 30.0, lambda: False).run("copy", dumped(order), lambda _: 0)
                 assert state.is_over and not state.code, state

@@ -38,7 +38,7 @@ def main() -> None:
 
     settings = parse_settings(os.environ.pop(VARIABLE))
     if settings.writes is not None:
-        confine(needed(os.environ), settings.writes)  # before a library has a thread
+        confine([*needed(os.environ), *settings.reads], settings.writes)  # before a library has a thread
     try:
         from mpx.endpoints.gfal.served.storage import GfalStorage
     except ImportError as error:
