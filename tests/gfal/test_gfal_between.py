@@ -81,9 +81,10 @@ def test_a_file_after_one_with_several_streams(open_server: Open, tmp_path: Path
         source, destination = first.url_of("file"), second.url_of("copy")
         shared, ours = tmp_path / "shared", tmp_path / "ours"
         words = ["/usr/bin/python3", "-c", IN_ONE_CONTEXT, source, destination, f"file://{shared}"]
-        subprocess.run(words, check=True, timeout=100)
-        assert shared.stat().st_size == LARGE_BYTES
-        assert shared.read_bytes() != content, "gfal2 has mended it: a context may be kept"
+        code = subprocess.run(words, check=False, timeout=100).returncode
+        assert code <= 0  # it crashes of that, too, now and then
+        assert code or shared.stat().st_size == LARGE_BYTES
+        assert code or shared.read_bytes() != content, "gfal2 has mended it: a context may be kept"
         ours.touch()
         orders = [
             CopyOrder(source, destination, streams=4),
