@@ -198,7 +198,10 @@ def carrier_for(
     options = session_options(context.options, context.failure.cancel.is_set, pool=pool)
     if is_through_gfal(far):
         source, destination = (None, far) if upload else (far, None)
-        return _gfal_carrier(as_gfal(shared), source, destination, options, context)
+        from mpx.endpoints.gfal.process import Opens
+
+        lanes = as_gfal(shared).with_files(Opens.SOURCES if upload else Opens.ALL)
+        return _gfal_carrier(lanes, source, destination, options, context)
     if shared is not None:
         from mpx.endpoints.sftp.carrier import SftpCarrier
 

@@ -11,7 +11,7 @@ from sites import Site
 
 import mpx as api
 from mpx.endpoints.gfal.lanes import GfalLanes
-from mpx.endpoints.gfal.process import GfalOptions
+from mpx.endpoints.gfal.process import GfalOptions, Opens
 from mpx.endpoints.gfal.settings import CopyOrder, dumped
 from mpx.endpoints.gfal.watched_job import WatchedJob
 from mpx.endpoints.sftp.lanes import LaneOptions
@@ -81,9 +81,10 @@ def test_a_file_after_one_with_several_streams(open_server: Open, tmp_path: Path
         source, destination = first.url_of("file"), second.url_of("copy")
         shared, ours = tmp_path / "shared", tmp_path / "ours"
         words = ["/usr/bin/python3", "-c", IN_ONE_CONTEXT, source, destination, f"file://{shared}"]
-        subprocess.run(words, check=True, timeout=100)
-        assert shared.stat().st_size == LARGE_BYTES
-        assert shared.read_bytes() != content, "gfal2 has mended it: a context may be kept"
+        code = subprocess.run(words, check=False, timeout=100).returncode
+        assert code <= 0  # it crashes of that, too, now and then
+        assert code or shared.stat().st_size == LARGE_BYTES
+        assert code or shared.read_bytes() != content, "gfal2 has mended it: a context may be kept"
         ours.touch()
         orders = [
             CopyOrder(source, destination, streams=4),
@@ -91,7 +92,7 @@ def test_a_file_after_one_with_several_streams(open_server: Open, tmp_path: Path
         ]
         options, place = LaneOptions(30.0, 30.0, lambda: False), through_gfal(parse_location(source))
         lanes = GfalLanes([place], GfalOptions(XrootdOptions(30.0, 30.0)), BearerTokens())
-        with contextlib.closing(lanes.open(options)) as session:
+        with contextlib.closing(lanes.with_files(Opens.ALL).open(options)) as session:
             for order in orders:
                 state = WatchedJob(session, 30.0, lambda: False).run("copy", dumped(order), lambda _: 0)
                 assert state.is_over and not state.code, state

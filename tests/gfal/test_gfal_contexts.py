@@ -9,7 +9,7 @@ import pytest
 from sites import Site
 
 from mpx.endpoints.gfal.lanes import GfalLanes
-from mpx.endpoints.gfal.process import GfalOptions
+from mpx.endpoints.gfal.process import GfalOptions, Opens
 from mpx.endpoints.gfal.settings import CopyOrder, dumped
 from mpx.endpoints.gfal.watched_job import WatchedJob
 from mpx.endpoints.sftp.lanes import LaneOptions
@@ -29,7 +29,7 @@ def process_of(*urls: str) -> Iterator[SftpSession]:
     places = [through_gfal(parse_location(url)) for url in urls]
     options, usual = LaneOptions(60.0, 60.0, lambda: False), GfalOptions(XrootdOptions(60.0, 60.0))
     lanes = [GfalLanes([place], usual, BearerTokens()) for place in places]
-    used = lanes[0] if len(lanes) == 1 else lanes[0].with_other(lanes[1])
+    used = lanes[0].with_files(Opens.ALL) if len(lanes) == 1 else lanes[0].with_other(lanes[1])
     with contextlib.closing(used.open(options)) as session:
         yield session
 

@@ -1,10 +1,14 @@
 """What lets a copy in at a server of XRootD, and what its processes are told."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.login import XrootdLogin
 from mpx.endpoints.xrootd.options import XrootdOptions
+from mpx.endpoints.xrootd.process import XrootdProcess
 from mpx.location import parse_location
 
 
@@ -26,3 +30,19 @@ def test_what_a_token_tells_of_its_end() -> None:
     assert login("root://host//d", token="another").is_outdated("of.no.claims")
     assert login("root://host//d", token="has a blank").is_outdated("of.no.claims")
     assert login("root://host//d").admission is None
+
+
+def test_a_proxy_that_is_renewed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    """Another process takes the place of one that may read only the proxy that was there."""
+    proxy, new = here / "proxy", here / "new"
+    for file in (proxy, new):
+        file.write_bytes(b"1")
+    monkeypatch.setenv("X509_USER_PROXY", str(proxy))
+    process = XrootdProcess(login("root://host//d"))
+    try:
+        new.rename(proxy)
+        eventually(lambda: process.is_outdated)
+    finally:
+        process.close()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mpx.choices import NEVER, ONLY
-from mpx.endpoints.gfal.process import server_of
+from mpx.endpoints.gfal.process import GfalProcess, server_of
 from mpx.endpoints.gfal.settings import CopyOrder
 from mpx.endpoints.gfal.urls import url_of
 from mpx.engine.file_transfer import FileTransfer
@@ -50,10 +50,11 @@ class GfalPlaces:
         return DestinationError if self.destination else SourceError
 
     @contextmanager
-    def opened(self, file: FileTransfer) -> Iterator[tuple[CopyOrder, int | None]]:
+    def opened(self, file: FileTransfer, process: GfalProcess) -> Iterator[tuple[CopyOrder, int | None]]:
         """Yield what gfal2 is told of a file, and the descriptor of what it writes, where this host has it.
 
-        gfal2 opens what is open here once more, so that no name leads it to another file. Raises MpxError.
+        gfal2 opens what is open here once more, so that no name leads it to another file: `process` is
+        handed what is read. Raises MpxError.
         """
         if self.source and self.destination:
             source, destination = _url(self.source, file.source), _url(self.destination, file.partial)
@@ -73,7 +74,9 @@ class GfalPlaces:
             fd = _opened_source(file)
             try:
                 url = _url(self.destination, file.partial)
-                yield CopyOrder(_open_url(fd), url, congestion=self.congestion), None
+                process.hand(fd)
+                told = CopyOrder("file:", url, handed_by=process.handed_by, congestion=self.congestion)
+                yield told, None
             finally:
                 os.close(fd)
 

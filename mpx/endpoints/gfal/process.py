@@ -2,12 +2,14 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
-from mpx.endpoints.child_process import ChildProcess
+from mpx.endpoints.child_process import END_S, ChildProcess
 from mpx.endpoints.gfal.meaning import is_not_trusted, told
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
@@ -24,6 +26,7 @@ _PACKAGES = (
     "apt-get install python3-gfal2 gfal2-plugin-gridftp gfal2-plugin-http gfal2-plugin-xrootd "
     "gfal2-plugin-srm gfal2-plugin-file (Debian)"
 )
+_TEMPORARY = "/tmp"  # davix has there what is sent as it comes, and in no other folder
 _TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
 _TAKE_TOKENS = ("https", "davs", *ROOT_PORTS, "srm")  # inside TLS
 
@@ -43,11 +46,26 @@ def server_of(location: Location) -> str:
     return f"{location.scheme.removeprefix(VIA_GFAL)}://{user}{host}:{location.port}"
 
 
+class Opens(Enum):
+    """Which files of this host gfal2 opens."""
+
+    NONE = "none"
+    SOURCES = "sources"  # it only reads them
+    ALL = "all"
+
+
 class GfalProcess(ChildProcess):
     """Serves SFTP over its socket; see program.py."""
 
-    def __init__(self, servers: Sequence[Location], options: GfalOptions, tokens: BearerTokens) -> None:
-        """`servers`: that it has to do with, of which it serves the first.
+    def __init__(
+        self,
+        servers: Sequence[Location],
+        options: GfalOptions,
+        tokens: BearerTokens,
+        *,
+        opens: Opens = Opens.NONE,
+    ) -> None:
+        """`servers`: that it has to do with, of which it serves the first; `opens`: and of this host.
 
         Raises UsageError where it cannot be started, and as BearerTokens.check.
         """
@@ -59,16 +77,37 @@ class GfalProcess(ChildProcess):
             options.ipv6,
             usual.certificate or "",
             usual.key or "",
+            ("/",) if opens is Opens.SOURCES else (),
+            None if opens is Opens.ALL else _written(servers, sends=opens is Opens.SOURCES),
             by_server,
         )
         inherited = {name: value for name, value in os.environ.items() if name not in _TOKENS}
         if usual.ca and Path(usual.ca).is_file():
             inherited["SSL_CERT_FILE"] = usual.ca  # for HTTP
         told_so = {**environment(usual, of_root, inherited), VARIABLE: settings.text()}
+        self._hands, theirs = socket.socketpair()
+        self.handed_by = theirs.fileno()  # which has that number there, too
         try:
-            super().__init__([PYTHON, "-I", PROGRAM], first.host, told_so)
+            with theirs:
+                super().__init__([PYTHON, "-I", PROGRAM], first.host, told_so, [self.handed_by])
         except OSError as error:
+            self._hands.close()
             raise UsageError(f"gfal2 needs {PYTHON}: {error.strerror}; {_PACKAGES}") from None
+
+    def hand(self, fd: int) -> None:
+        """Let it have an open file, for the copy that it is told of next; raises as `peek`.
+
+        One that is confined finds none in the folder of our own (`/proc/PID/fd`).
+        """
+        try:
+            socket.send_fds(self._hands, [b"1"], [fd])
+        except OSError:
+            raise self.ended() from None
+
+    def close(self, wait_s: float = END_S) -> None:
+        """See ChildProcess."""
+        super().close(wait_s)
+        self._hands.close()
 
     def late(self, wait_s: float) -> MpxError:
         """See ChildProcess."""
@@ -87,6 +126,12 @@ class GfalProcess(ChildProcess):
             words = f"; its last words: {last}" if last else ""
             return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
         return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+
+
+def _written(servers: Sequence[Location], *, sends: bool) -> tuple[str, ...]:
+    """Return where this host has what is sent, also from one server to another; of names is nothing."""
+    has_web = any(not server_of(each).startswith(("root", "gsiftp")) for each in servers)
+    return (_TEMPORARY,) if has_web and (sends or len(servers) > 1) else ()
 
 
 def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str]]:

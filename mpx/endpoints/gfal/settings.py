@@ -1,7 +1,7 @@
 """What the process that has gfal2 is told as it starts, and again with each copy. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ class GfalSettings:
     ipv6: bool = False  # nothing else is to be used
     certificate: str = ""
     key: str = ""
+    reads: Sequence[str] = ()  # folders of this host, beside what libraries need
+    writes: Sequence[str] | None = None  # the same; None: it is not confined at all
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # by server
 
     def text(self) -> str:
@@ -37,6 +39,7 @@ class CopyOrder:
     source: str  # URLs
     destination: str
     streams: int = 0  # between two servers of GridFTP; 0: as gfal2 has it
+    handed_by: int = -1  # the socket that brings the open source, which has no other name; -1: none
     is_here: bool = False  # the destination is an open file of this host
     is_new: bool = False  # nothing that has that name is replaced
     straight: str = ""  # between two servers: never, or only so; empty: where they can

@@ -9,6 +9,7 @@ from mpx.choices import NEVER
 from mpx.endpoints.gfal.lanes import GfalLanes
 from mpx.endpoints.gfal.meaning import Trouble, trouble
 from mpx.endpoints.gfal.places import GfalPlaces
+from mpx.endpoints.gfal.process import GfalProcess
 from mpx.endpoints.gfal.settings import JobState, dumped
 from mpx.endpoints.gfal.watched_job import WatchedJob, error_of
 from mpx.endpoints.sftp import wire
@@ -87,10 +88,11 @@ class GfalWorker(SessionWorker):
 
     def _carry(self, file: FileTransfer) -> None:
         session = self.open_session()
+        assert isinstance(session.process, GfalProcess)
         watched = WatchedJob(session, self.context.options.timeout_s, self.context.failure.cancel.is_set)
         self._left = file
         try:
-            with self._places.opened(file) as (told, fd):
+            with self._places.opened(file, session.process) as (told, fd):
                 order = replace(told, is_new=self._is_new(file))
                 state = watched.run(
                     "copy",

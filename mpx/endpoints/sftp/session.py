@@ -91,7 +91,7 @@ class SftpSession:
         self.begins_in = ""  # the folder that relative names are in: home, or another; empty: not told
         self.is_open_ssh = False
         self.closed: Callable[[], None] = lambda: None  # is called once it has been closed
-        self._process = process
+        self.process = process
         self._timeout_s = timeout_s
         self._patience_s = timeout_s  # what counts now
         self._socket = process.socket
@@ -115,8 +115,8 @@ class SftpSession:
         Raises as ChildProcess.peek, and ConnectionLost for what is no SFTP.
         """
         until_s = time.monotonic() + wait_s
-        self._process.send(wire.init())
-        self._process.peek(until_s, wait_s, self.stop)
+        self.process.send(wire.init())
+        self.process.peek(until_s, wait_s, self.stop)
         self._socket.setblocking(False)
         self._moved_s = time.monotonic()
         version: list[wire.Version] = []
@@ -181,12 +181,12 @@ class SftpSession:
     @property
     def has_ended(self) -> bool:
         """Whether it can be used no longer."""
-        return self._is_closed or self._process.has_ended
+        return self._is_closed or self.process.has_ended
 
     @property
     def is_outdated(self) -> bool:
         """Whether a new one is to take its place when nothing is under way."""
-        return self._process.is_outdated
+        return self.process.is_outdated
 
     def submit(self, asked: Request, then: Then) -> None:
         """Have a request sent, soon or by `pump`, which calls `then` with its answer."""
@@ -302,7 +302,7 @@ class SftpSession:
                 return
 
     def _lost(self) -> MpxError:
-        return self._process.ended()
+        return self.process.ended()
 
     def ask(
         self, requests: Sequence[Request], *, at_once: int = MOST_QUESTIONS, timeout_s: float | None = None
@@ -375,7 +375,7 @@ class SftpSession:
         self._is_closed = True
         with contextlib.suppress(MpxError):
             self._flush()
-        self._process.close(wait_s if self._waiting or self._unsent else 0.0)
+        self.process.close(wait_s if self._waiting or self._unsent else 0.0)
         self._waiting.clear()
         self._unsent.clear()
         self.closed()

@@ -1,7 +1,8 @@
 """The program that has XRootD's client library: `python -m mpx.endpoints.xrootd root://HOST:PORT`.
 
 It serves SFTP on its standard input, which is a socket, to the mpx that started it. Credentials and settings
-come by the environment, as the library takes them.
+come by the environment, as the library takes them. It may read what it needs for that, and write nothing:
+servers have the library open files of this host.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import time
 from types import TracebackType
 from typing import NoReturn
 
+from mpx.endpoints.confined import confine, needed
 from mpx.endpoints.sftp.served.server import StorageServer
 from mpx.endpoints.xrootd.exits import GONE, NO_LIBRARY
 
@@ -34,6 +36,7 @@ def main() -> None:
         from mpx.endpoints.xrootd.storage import XrootdStorage
     except ImportError as error:
         end(NO_LIBRARY, str(error))
+    confine(needed(os.environ))  # before the library has a thread
     storage = XrootdStorage(sys.argv[1], end)
 
     def printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

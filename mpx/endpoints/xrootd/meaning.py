@@ -36,6 +36,8 @@ _PLAINLY = {  # what the library says in two words
     "Operation expired": "it does not answer in time",
     "Socket timeout": "it does not answer in time",
 }
+ASTRAY = "the server leads to a file of this host, which is refused: it is not to be trusted"
+_OF_THIS_HOST = "Local error"  # of the client: it was led to such a file, and may not open it
 
 
 class Failed:
@@ -81,6 +83,11 @@ def refusal(errno: int, message: str) -> Status:
     return Status(code, f"{full}{told(message)}")
 
 
+def not_taken(error: Exception) -> Status:
+    """Return the answer to what the library does not take."""
+    return Status(Code.BAD_MESSAGE, f"XRootD's library does not take that: {error}")
+
+
 def told(message: str) -> str:
     """Return what the library says, without `[ERROR] Server responded with an error: [3011]` before it."""
     text = " ".join(message.split())
@@ -88,7 +95,7 @@ def told(message: str) -> str:
         text = text.removeprefix(frame).strip()
     if text.startswith("[3") and "] " in text:
         text = text.partition("] ")[2]
-    return _PLAINLY.get(text, text)
+    return ASTRAY if text.startswith(_OF_THIS_HOST) else _PLAINLY.get(text, text)
 
 
 def parse_sum(content: bytes, algorithm: str) -> str:

@@ -19,7 +19,7 @@ GRID_CAS = "/etc/grid-security/certificates"  # where the library looks
 _OF_CAS = ("X509_CERT_DIR", "X509_CERT_FILE")
 _RESET = "connection reset"
 _LONGEST_TOLD = 300  # characters of what it said
-_LOOK_S = 1.0  # between two looks at the token
+_LOOK_S = 1.0  # between two looks at the token and the proxy
 
 
 class XrootdProcess(ChildProcess):
@@ -30,6 +30,8 @@ class XrootdProcess(ChildProcess):
         self._login, self._secret, self._looked_s = login, login.secret(), time.monotonic()
         self._is_outdated = False
         told = environment(login.options, self._secret, os.environ)
+        self._proxy = Path(told.get(PROXY) or f"/tmp/x509up_u{os.geteuid()}")
+        self._proxy_id = _identity(self._proxy)
         self._trusts = " and ".join(told[name] for name in _OF_CAS if name in told) or GRID_CAS
         words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", login.url]
         try:
@@ -43,10 +45,11 @@ class XrootdProcess(ChildProcess):
 
     @property
     def is_outdated(self) -> bool:
-        """See ChildProcess. It logs in once, with the token that it was begun with."""
+        """See ChildProcess. It logs in with the token that it was begun with, and may read no later proxy."""
         if not self._is_outdated and time.monotonic() - self._looked_s >= _LOOK_S:
             self._looked_s = time.monotonic()
-            self._is_outdated = self._login.is_outdated(self._secret)
+            is_renewed = _identity(self._proxy) != self._proxy_id
+            self._is_outdated = is_renewed or self._login.is_outdated(self._secret)
         return self._is_outdated
 
     def late(self, wait_s: float) -> MpxError:
@@ -78,6 +81,15 @@ class XrootdProcess(ChildProcess):
         return ConnectionLost(f"{self.host}, by XRootD at port {self._login.location.port}: {told}")
 
 
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another of its name; None: it is not there."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the process: what the library is told by it."""
     told = {
@@ -87,6 +99,7 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
         "XRD_REQUESTTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_STREAMTIMEOUT": str(max(1, round(options.timeout_s))),
         "XRD_SUBSTREAMSPERCHANNEL": "1",
+        "XRD_METALINKPROCESSING": "0",  # a file named x.meta4 is one to copy, not a list of others to follow
     }
     if token:
         told["BEARER_TOKEN"] = token

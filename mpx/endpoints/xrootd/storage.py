@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from XRootD import client
-from XRootD.client.flags import AccessMode, MkDirFlags, OpenFlags, QueryCode
+from XRootD.client.flags import AccessMode, MkDirFlags, QueryCode
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.served.replies import one_name
@@ -19,12 +19,12 @@ from mpx.endpoints.sftp.wire import (
     Code,
     Extended,
     Handle,
-    Open,
     PacketKind,
     Reply,
     Status,
 )
 from mpx.endpoints.xrootd import meaning
+from mpx.endpoints.xrootd.file_opening import FileOpening, astray
 from mpx.endpoints.xrootd.listing_in_steps import ListingInSteps
 from mpx.endpoints.xrootd.open_file import OpenFile
 from mpx.endpoints.xrootd.own_connections import OwnConnections
@@ -32,7 +32,6 @@ from mpx.endpoints.xrootd.replacing import Replacing
 from mpx.endpoints.xrootd.third_party import ThirdPartyCopies
 from mpx.errors import UsageError
 
-OPEN_TRIES, OPEN_AGAIN_S = 10, 2.0
 ENDS_WITHIN_S = 2.0  # with what is open, however long its server takes
 DONE = Status(Code.OK)
 Done = Callable[[Any, Any, Sequence[Any] | None], None]  # of the library: status, what was found, hosts
@@ -46,8 +45,8 @@ _EXTENSIONS = (
     wire.RTT,
 )
 _UNKNOWN = Status(Code.FAILURE, "no such handle")
-_FILE_MODE = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
-_FOLDER_MODE = _FILE_MODE | AccessMode.UX | AccessMode.GX | AccessMode.OX
+_FOLDER_MODE = AccessMode.UR | AccessMode.UW | AccessMode.UX
+_FOLDER_MODE |= AccessMode.GR | AccessMode.GX | AccessMode.OR | AccessMode.OX
 
 
 class _Begun:
@@ -216,46 +215,15 @@ class XrootdStorage:
     # --- files -----------------------------------------------------------------------------------------
 
     def _open(self, asked: Asked, answer: Answer) -> None:
-        flags, url = asked.flags, f"{self._url}{_text(asked.subject)}"
-        if not flags & Open.WRITE:
-            self._begin(url, OpenFlags.READ, answer)
-        elif flags & Open.TRUNCATE:
-            self._begin(url, OpenFlags.DELETE, answer)
-        elif flags & Open.CREATE:
-            self._begin(url, OpenFlags.UPDATE, answer, where_missing=OpenFlags.NEW)
-        else:
-            self._begin(url, OpenFlags.UPDATE, answer)
-
-    def _begin(
-        self, url: str, flags: int, answer: Answer, where_missing: int = 0, tries: int = OPEN_TRIES
-    ) -> None:
-        """Open a file; where it does not exist, once more with other flags.
-
-        One that is open for another client may be so for one that was lost a moment ago: it is tried again.
-        """
-        file = client.File()
-
-        def opened(status: Any, _found: Any, _hosts: Any) -> None:
-            if status.ok:
-                self._sends_as_told()
-                answer(Handle(self._keep(self._files, OpenFile(file))))
+        def opened(file: Any, refusal: Status | None) -> None:
+            if refusal is not None:
+                answer(refusal)
                 return
-            is_locked = status.code == meaning.ERROR_RESPONSE and status.errno == meaning.LOCKED
-            reply = self._refused(status)
-            if where_missing and reply.code == Code.NO_SUCH_FILE:
-                self._begin(url, where_missing, answer, tries=tries)
-            elif is_locked and tries > 1:
-                again = partial(self._begin, url, flags, answer, where_missing, tries - 1)
-                threading.Timer(OPEN_AGAIN_S, again).start()
-            else:
-                answer(reply)
+            self._sends_as_told()
+            answer(Handle(self._keep(self._files, OpenFile(file))))
 
-        try:
-            status = file.open(url, flags, _FILE_MODE, callback=opened)
-        except (ValueError, TypeError) as error:
-            answer(_not_taken(error))
-        else:
-            self._check(status, answer)
+        url = f"{self._url}{_text(asked.subject)}"
+        FileOpening(url, asked.flags, self._refused, opened).begin()
 
     def _close(self, asked: Asked, answer: Answer) -> None:
         with self._lock:
@@ -329,7 +297,7 @@ class XrootdStorage:
         try:
             status = does(*words, callback=done)
         except (ValueError, TypeError) as error:
-            answer(_not_taken(error))
+            answer(meaning.not_taken(error))
         else:
             self._check(status, answer)
 
@@ -374,10 +342,6 @@ def _not_read(error: Exception) -> Status:
     return Status(Code.FAILURE, f"what XRootD answers cannot be read: {error}")
 
 
-def _not_taken(error: Exception) -> Status:
-    return Status(Code.BAD_MESSAGE, f"XRootD's library does not take that: {error}")
-
-
 def _done(_found: Any) -> Status:
     return DONE
 
@@ -387,10 +351,10 @@ def _stored(_data: bytes, _found: Any) -> Status:
 
 
 def _after(opened: OpenFile, answer: Answer) -> Answer:
-    """Return what answers, and lets what waits for that begin."""
+    """Return what answers, unless the file was led elsewhere, and lets what waits for that begin."""
 
     def answered(reply: Reply) -> None:
-        answer(reply)
+        answer(astray(opened.file) or reply)
         opened.answered()
 
     return answered

@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import os
+import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,6 +21,9 @@ _BLOCK_BYTES = 4 * 1024 * 1024  # as gfal2 has it
 
 def copy_job(kept: KeptContext, order: CopyOrder, connections: ForeignConnections) -> GfalJob:
     """Begin to copy a file."""
+    handed = _handed(order.handed_by) if order.handed_by >= 0 else -1
+    if handed >= 0:
+        order = replace(order, source=f"file:///proc/self/fd/{handed}")
 
     def work(job: GfalJob, context: Any) -> str:
         try:
@@ -32,10 +37,20 @@ def copy_job(kept: KeptContext, order: CopyOrder, connections: ForeignConnection
         except BaseException:
             kept.drop()
             raise
+        finally:
+            if handed >= 0:
+                os.close(handed)
         return ""
 
     connections.begin(order.congestion)
     return GfalJob(kept.of(order.kind, order.straight), work, connections)
+
+
+def _handed(by: int) -> int:
+    """Return the descriptor of the source, which came before the order."""
+    with socket.socket(fileno=os.dup(by)) as hands:
+        _, (fd, *_), _, _ = socket.recv_fds(hands, 1, 1)
+    return fd
 
 
 def _may_be_told_of(order: CopyOrder) -> bool:

@@ -31,15 +31,19 @@ def main() -> None:
     connection = socket.socket(fileno=os.dup(0))
     os.dup2(2, 1)  # what a plugin prints is no part of the dialogue
     sys.path.append(str(Path(__file__).resolve().parents[4]))
+    from mpx.endpoints.confined import confine, needed
     from mpx.endpoints.gfal.settings import VARIABLE, parse_settings
     from mpx.endpoints.sftp.served.server import StorageServer
     from mpx.endpoints.xrootd.exits import NO_LIBRARY
 
+    settings = parse_settings(os.environ.pop(VARIABLE))
+    if settings.writes is not None:
+        confine([*needed(os.environ), *settings.reads], settings.writes)  # before a library has a thread
     try:
         from mpx.endpoints.gfal.served.storage import GfalStorage
     except ImportError as error:
         end(NO_LIBRARY, str(error))
-    storage = GfalStorage(parse_settings(os.environ.pop(VARIABLE)), end)
+    storage = GfalStorage(settings, end)
 
     def leave() -> None:
         """Wait until nobody asks any more, whatever gfal2 waits for."""
