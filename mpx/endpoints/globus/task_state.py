@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mpx.endpoints.globus.described import time_of
 from mpx.endpoints.globus.refusals import LASTING, of_code
 from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.text import shown
@@ -39,6 +40,8 @@ class TaskState:
     fatal: str = ""  # the code of what ended it
     fatal_told: str = ""
     deadline: str = ""
+    asked_s: float | None = None  # Unix time, when it was submitted
+    ended_s: float | None = None
 
     @property
     def is_active(self) -> bool:
@@ -116,6 +119,8 @@ def state_of(told: Mapping[str, Any]) -> TaskState:
         _text(fatal.get("code")),
         _text(fatal.get("description")),
         _text(told.get("deadline")),
+        time_of(told.get("request_time")),
+        time_of(told.get("completion_time")),
     )
 
 

@@ -64,8 +64,10 @@ class GlobusTasks:
         submission = self._ask(lambda client: _id(document(client.get_submission_id()), "value"), what, retry)
         return self.book.begin(submission, files, self.how)
 
-    def submit(self, begun: BegunTask, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
-        """Have files copied by one task."""
+    def submit(
+        self, begun: BegunTask, files: Sequence[FileTransfer], retry: Retry, *, is_ours: bool
+    ) -> BegunTask:
+        """Have files copied by one task; `is_ours`: what is there has been left by others of this copy."""
         what, submission = f"submit a task for {self.source} to {self.destination}", begun.submission
 
         asked = 0
@@ -73,7 +75,9 @@ class GlobusTasks:
         def submit(client: "TransferClient") -> str:
             nonlocal asked
             asked += 1
-            return _id(document(client.submit_transfer(self._data(submission, files))), "task_id")
+            return _id(
+                document(client.submit_transfer(self._data(submission, files, is_ours=is_ours))), "task_id"
+            )
 
         try:
             task_id = self._ask(submit, what, retry)
@@ -84,12 +88,12 @@ class GlobusTasks:
             raise
         return self.book.started(submission, task_id)
 
-    def _data(self, submission: str, files: Sequence[FileTransfer]) -> Any:
+    def _data(self, submission: str, files: Sequence[FileTransfer], *, is_ours: bool) -> Any:
         from globus_sdk import MISSING, TransferData
 
         level = {"always": MISSING, NEVER: _NEVER_REPLACES}.get(self.options.overwrite, _BY_CONTENT)
-        if level == _NEVER_REPLACES and any(file.was_begun for file in files):
-            level = _BY_CONTENT  # what is there is what an earlier run has left, of all files of the task
+        if level == _NEVER_REPLACES and is_ours:
+            level = _BY_CONTENT
         data = TransferData(
             self.source,
             self.destination,
@@ -157,16 +161,20 @@ class GlobusTasks:
             markers.add(marker)
             given = {"marker": marker}
 
-    def end(self, begun: BegunTask, retry: Retry) -> None:
-        """Cancel a task of an earlier run, and wait until it writes nothing any more; raises MpxError."""
+    def end(self, begun: BegunTask, retry: Retry) -> TaskState:
+        """Cancel a task of an earlier run, and wait until it writes nothing any more; raises MpxError.
+
+        Returns how it has ended.
+        """
         what, began_s = f"cancel the task {begun.task_id}", time.monotonic()
         self._ask(lambda client: client.cancel_task(begun.task_id), what, retry)
-        while self.state(begun.task_id, retry).is_active:
+        while (state := self.state(begun.task_id, retry)).is_active:
             elapsed_s = time.monotonic() - began_s
             if elapsed_s > self.options.timeout_s:
                 raise TransferTimeout(f"Globus task {begun.task_id} was cancelled, and does not end")
             if self.failure.cancel.wait(wait_s(elapsed_s)):
                 raise Interrupted
+        return state
 
     def cancel(self, begun: BegunTask) -> str:
         """Cancel a task, with little patience; raises what keeps it from that.

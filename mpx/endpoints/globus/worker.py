@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from mpx.endpoints.globus.adopted_tasks import AdoptedTasks
 from mpx.endpoints.globus.arrival_check import ArrivalCheck
+from mpx.endpoints.globus.left_behind import LeftBehind, Whose
 from mpx.endpoints.globus.task_book import BegunTask
 from mpx.endpoints.globus.task_state import TaskState, wait_s
 from mpx.endpoints.globus.task_watch import TaskWatch
 from mpx.endpoints.globus.tasks import GlobusTasks
 from mpx.engine.carrier import CarrierContext
+from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.marked_bytes import MarkedBytes
 from mpx.engine.path_set import DEFAULT_PATH
@@ -24,6 +26,7 @@ from mpx.errors import (
     IntegrityError,
     Interrupted,
     IsThere,
+    LeftInDoubt,
     MpxError,
     SourceError,
     TransferTimeout,
@@ -50,6 +53,7 @@ class GlobusWorker(SessionWorker):
         tasks: GlobusTasks,
         arrivals: ArrivalCheck,
         adopted: AdoptedTasks,
+        left: LeftBehind,
         context: CarrierContext,
         scheduler: RangeScheduler,
         collecting: threading.Lock,
@@ -60,7 +64,7 @@ class GlobusWorker(SessionWorker):
         self._bytes = MarkedBytes()
         self.is_busy = False
         # This thread's own:
-        self._tasks, self._arrivals, self._adopted = tasks, arrivals, adopted
+        self._tasks, self._arrivals, self._adopted, self._left = tasks, arrivals, adopted, left
         self._scheduler, self._collecting = scheduler, collecting
         self._begun: BegunTask | None = None  # the task that is under way
         self._most = MOST_ITEMS  # fewer, once those of one cannot be told apart
@@ -121,28 +125,30 @@ class GlobusWorker(SessionWorker):
         return files
 
     def _carry(self, files: list[FileTransfer]) -> None:
-        if not self._tasks.replaces and (left := [file for file in files if file.was_begun]):
-            for (
-                file
-            ) in files:  # those of an earlier run, of which something is there, have tasks of their own
-                if not file.was_begun:
-                    self.context.queue.put_again(file)
-            files = left
         adopted, mine, others = self._adopted.first_of(files, self.retry)
         for file in reversed(others):
             self.context.queue.put_again(file)
+        is_ours = False
         if (begun := adopted) is None:
+            mine, is_ours = self._startable(mine)
+            if not mine:
+                return
             self._begun = self._tasks.prepare(mine, self.retry)
-            begun = self._tasks.submit(self._begun, mine, self.retry)
+            begun = self._tasks.submit(self._begun, mine, self.retry, is_ours=is_ours)
             self.context.supervisor.note(f"Globus task {begun.task_id} begun: {counted(len(mine), 'file')}")
         self._begun = begun
         state, in_vain = self._wait(begun, mine)
         self._begun = None
-        self._tasks.book.ended(begun.submission)
+        self._left.took(begun, state)
         self.context.supervisor.note(state.summary())
         if state.is_done:
             skipped = self._tasks.skipped(begun.task_id, self.retry) if state.skipped else {}
-            self._settle(self._replaced(begun, state, mine, skipped), skipped)
+            left_out = [] if is_ours else self._left_out(begun, state, mine, skipped)
+            self._settle([file for file in mine if file not in left_out], skipped)
+            if adopted is None:
+                self._keep_theirs(left_out)
+            else:  # by what it was told to leave them out is not known
+                self._copy_again(left_out)
             return
         copied = self._tasks.copied(begun.task_id, self.retry)
         self._settle([file for file in mine if file.final in copied], {})
@@ -150,8 +156,49 @@ class GlobusWorker(SessionWorker):
         if adopted is None:
             self._judge(rest, in_vain or state.error())
             return
-        self._adopted.forget(rest)  # a task of this run shows what is wrong with them
-        for file in reversed(rest):
+        self._copy_again(rest)
+
+    def _startable(self, files: list[FileTransfer]) -> tuple[list[FileTransfer], bool]:
+        """Return the files that one task is to copy, and whether it replaces what is there, as that is ours.
+
+        Under `--overwrite never` others may have stored what a task of this copy may have left.
+        """
+        if self._tasks.replaces:
+            return files, False
+        self._left.asked([file.final for file in files])
+        in_doubt = [file for file in files if file.was_begun or self._left.has(file.final)]
+        ours, kept, missing = list[FileTransfer](), set[FileTransfer](), list[str]()
+        for file, there in zip(in_doubt, self._arrivals.there(in_doubt, self.retry), strict=True):
+            if there is None:
+                missing.append(file.final)
+            elif (error := self._why_kept(file, there)) is None:
+                ours.append(file)
+            else:
+                kept.add(file)
+                self._scheduler.give_up(file, error)
+        self._left.nothing_there(missing)
+        startable = [file for file in files if file not in kept]
+        if not ours:
+            return startable, False
+        for file in reversed(startable):
+            if file not in ours:
+                self.context.queue.put_again(file)
+        return ours, True
+
+    def _why_kept(self, file: FileTransfer, there: FileInfo | MpxError) -> MpxError | None:
+        """Return why what is there is not replaced; None where tasks of this copy have left it."""
+        if isinstance(there, MpxError):
+            return there
+        whose = self._left.whose(file.final, there, lambda task_id: self._tasks.copied(task_id, self.retry))
+        if whose is Whose.OTHERS:
+            self._left.settled([file.final])
+            return IsThere(file.final)
+        return LeftInDoubt(file.final) if whose is Whose.UNKNOWN else None
+
+    def _copy_again(self, files: Sequence[FileTransfer]) -> None:
+        """Have a task of this run copy files, which shows what is wrong with them."""
+        self._adopted.forget(files)
+        for file in reversed(files):
             self.context.queue.put_again(file)
 
     # --- waiting for a task ----------------------------------------------------------------------------
@@ -237,26 +284,26 @@ class GlobusWorker(SessionWorker):
             )
             return
         if task_id:  # else it may begin yet, and the next run looks for it
-            self._tasks.book.ended(begun.submission)
+            if self._tasks.replaces:  # else what it has left is to be told from files of others
+                self._tasks.book.ended(begun.submission)
             note(f"Globus task {task_id} was cancelled, as the copy ended", Severity.NOTICE)
 
     # --- what has become of files ----------------------------------------------------------------------
 
-    def _replaced(
+    def _left_out(
         self, begun: BegunTask, state: TaskState, files: list[FileTransfer], skipped: Mapping[str, str]
     ) -> list[FileTransfer]:
-        """Return the files but those that were left out, as others have taken their names meanwhile."""
+        """Return the files that were left out, as something has taken their names meanwhile."""
         if self._tasks.replaces or not state.files_same:
-            return files
+            return []
         copied = self._tasks.copied(begun.task_id, self.retry)
-        left_out = {
-            file
-            for file in files
-            if not file.was_begun and file.final not in copied and file.source not in skipped
-        }
-        for file in left_out:
+        return [file for file in files if file.final not in copied and file.source not in skipped]
+
+    def _keep_theirs(self, files: Sequence[FileTransfer]) -> None:
+        """Give up files whose names others have taken, while nothing of ours had them."""
+        self._left.settled([file.final for file in files])
+        for file in files:
             self._scheduler.give_up(file, IsThere(file.final))
-        return [file for file in files if file not in left_out]
 
     def _settle(self, files: Sequence[FileTransfer], skipped: Mapping[str, str]) -> None:
         """Have those that have arrived committed, and give those up that have not."""
@@ -284,6 +331,7 @@ class GlobusWorker(SessionWorker):
         if self._tasks.verifies:
             file.found_same(0, size_bytes, VERIFIED)
         file.is_unchanged = True
+        self._left.settled([file.final])
         if file.claim_whole():
             self.context.supervisor.whole(file)
 
