@@ -96,10 +96,12 @@ class TaskState:
         return f"Globus task {self.task_id}: {self.status}, {', '.join(parts)}"
 
 
-def state_of(told: Mapping[str, Any]) -> TaskState:
-    """Read what the service tells of a task; raises ConnectionLost for nonsense."""
-    task_id, status = told.get("task_id"), told.get("status")
-    if not isinstance(task_id, str) or status not in (*ACTIVE, "SUCCEEDED", "FAILED"):
+def state_of(told: Mapping[str, Any], task_id: str) -> TaskState:
+    """Read what the service tells of that task; raises ConnectionLost for nonsense, and for another task."""
+    status = told.get("status")
+    if told.get("task_id") != task_id:
+        raise ConnectionLost(f"Globus is asked for the task {task_id}, and tells of another one")
+    if status not in (*ACTIVE, "SUCCEEDED", "FAILED"):
         raise ConnectionLost(f"Globus tells no status of a task that there is: {shown(repr(status)[:50])}")
     fatal = told.get("fatal_error")
     fatal = fatal if isinstance(fatal, dict) else {}

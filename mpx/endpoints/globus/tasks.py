@@ -27,6 +27,7 @@ _MOST_LISTED = 1000  # tasks of a user that are looked through; 100 wait at most
 _MOST_SHOWN = 200  # characters of an event
 _MOST_PAGES = 1000  # of the files of a task, which has 2000 at most
 _FORBIDDEN = 403
+_ALWAYS = "always"
 _NEVER_REPLACES, _BY_CONTENT = 0, 3  # levels of synchronisation: what has come meanwhile is kept; or compared
 Answer = TypeVar("Answer")
 
@@ -51,6 +52,16 @@ class GlobusTasks:
     def replaces(self) -> bool:
         """Whether what is at the destination by now is replaced."""
         return self.options.overwrite != NEVER
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether what is at the destination may be left: as nothing is replaced, or what is the same."""
+        return self.options.overwrite != _ALWAYS
+
+    @property
+    def compares(self) -> bool:
+        """Whether what is at the destination is left where it is the same by its content."""
+        return self.options.overwrite not in (_ALWAYS, NEVER)
 
     @property
     def how(self) -> str:
@@ -91,7 +102,7 @@ class GlobusTasks:
     def _data(self, submission: str, files: Sequence[FileTransfer], *, is_ours: bool) -> Any:
         from globus_sdk import MISSING, TransferData
 
-        level = {"always": MISSING, NEVER: _NEVER_REPLACES}.get(self.options.overwrite, _BY_CONTENT)
+        level = {_ALWAYS: MISSING, NEVER: _NEVER_REPLACES}.get(self.options.overwrite, _BY_CONTENT)
         if level == _NEVER_REPLACES and is_ours:
             level = _BY_CONTENT
         data = TransferData(
@@ -115,7 +126,7 @@ class GlobusTasks:
     def state(self, task_id: str, retry: Retry) -> TaskState:
         """Look at a task."""
         what = f"look at the task {task_id}"
-        return self._ask(lambda client: state_of(document(client.get_task(task_id))), what, retry)
+        return self._ask(lambda client: state_of(document(client.get_task(task_id)), task_id), what, retry)
 
     def find(self, begun: BegunTask, retry: Retry) -> TaskState | None:
         """Look for a task that an earlier run has begun; None where there is none. Raises TaskOfOthers."""
@@ -221,7 +232,7 @@ def found(begun: BegunTask, client: "TransferClient") -> TaskState | None:
 
     task_id = begun.task_id or _labelled(client, begun)
     try:
-        return state_of(document(client.get_task(task_id))) if task_id else None
+        return state_of(document(client.get_task(task_id)), task_id) if task_id else None
     except GlobusAPIError as error:
         if error.http_status == 404:
             return None

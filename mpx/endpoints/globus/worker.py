@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from mpx.endpoints.globus.adopted_tasks import AdoptedTasks
 from mpx.endpoints.globus.arrival_check import ArrivalCheck
-from mpx.endpoints.globus.left_behind import LeftBehind, Whose
+from mpx.endpoints.globus.left_behind import LeftBehind
+from mpx.endpoints.globus.start_check import StartCheck
 from mpx.endpoints.globus.task_book import BegunTask
+from mpx.endpoints.globus.task_claims import TaskClaims, claims
 from mpx.endpoints.globus.task_state import TaskState, wait_s
 from mpx.endpoints.globus.task_watch import TaskWatch
 from mpx.endpoints.globus.tasks import GlobusTasks
 from mpx.engine.carrier import CarrierContext
-from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.marked_bytes import MarkedBytes
 from mpx.engine.path_set import DEFAULT_PATH
@@ -26,7 +27,6 @@ from mpx.errors import (
     IntegrityError,
     Interrupted,
     IsThere,
-    LeftInDoubt,
     MpxError,
     SourceError,
     TransferTimeout,
@@ -65,6 +65,7 @@ class GlobusWorker(SessionWorker):
         self.is_busy = False
         # This thread's own:
         self._tasks, self._arrivals, self._adopted, self._left = tasks, arrivals, adopted, left
+        self._start_check = StartCheck(tasks, arrivals, left)
         self._scheduler, self._collecting = scheduler, collecting
         self._begun: BegunTask | None = None  # the task that is under way
         self._most = MOST_ITEMS  # fewer, once those of one cannot be told apart
@@ -130,9 +131,14 @@ class GlobusWorker(SessionWorker):
             self.context.queue.put_again(file)
         is_ours = False
         if (begun := adopted) is None:
-            mine, is_ours = self._startable(mine)
-            if not mine:
+            start = self._start_check.of(mine, self.retry)
+            for file in reversed(start.later):
+                self.context.queue.put_again(file)
+            for file, error in start.refused.items():
+                self._scheduler.give_up(file, error)
+            if not (mine := start.files):
                 return
+            is_ours = start.is_ours
             self._begun = self._tasks.prepare(mine, self.retry)
             begun = self._tasks.submit(self._begun, mine, self.retry, is_ours=is_ours)
             self.context.supervisor.note(f"Globus task {begun.task_id} begun: {counted(len(mine), 'file')}")
@@ -143,12 +149,15 @@ class GlobusWorker(SessionWorker):
         self.context.supervisor.note(state.summary())
         if state.is_done:
             skipped = self._tasks.skipped(begun.task_id, self.retry) if state.skipped else {}
-            left_out = [] if is_ours else self._left_out(begun, state, mine, skipped)
-            self._settle([file for file in mine if file not in left_out], skipped)
-            if adopted is None:
-                self._keep_theirs(left_out)
-            else:  # by what it was told to leave them out is not known
-                self._copy_again(left_out)
+            told = claims(
+                begun.items,
+                state,
+                skipped,
+                lambda: self._tasks.copied(begun.task_id, self.retry),
+                may_leave=self._tasks.may_leave,
+                compares=is_ours or self._tasks.compares,
+            )
+            self._settle_told(begun, mine, skipped, told, is_adopted=adopted is not None)
             return
         copied = self._tasks.copied(begun.task_id, self.retry)
         self._settle([file for file in mine if file.final in copied], {})
@@ -158,42 +167,26 @@ class GlobusWorker(SessionWorker):
             return
         self._copy_again(rest)
 
-    def _startable(self, files: list[FileTransfer]) -> tuple[list[FileTransfer], bool]:
-        """Return the files that one task is to copy, and whether it replaces what is there, as that is ours.
-
-        Under `--overwrite never` others may have stored what a task of this copy may have left.
-        """
-        if self._tasks.replaces:
-            return files, False
-        self._left.asked([file.final for file in files])
-        in_doubt = [file for file in files if file.was_begun or self._left.has(file.final)]
-        ours, kept, missing = list[FileTransfer](), set[FileTransfer](), list[str]()
-        for file, there in zip(in_doubt, self._arrivals.there(in_doubt, self.retry), strict=True):
-            if there is None:
-                missing.append(file.final)
-            elif (error := self._why_kept(file, there)) is None:
-                ours.append(file)
-            else:
-                kept.add(file)
-                self._scheduler.give_up(file, error)
-        self._left.nothing_there(missing)
-        startable = [file for file in files if file not in kept]
-        if not ours:
-            return startable, False
-        for file in reversed(startable):
-            if file not in ours:
-                self.context.queue.put_again(file)
-        return ours, True
-
-    def _why_kept(self, file: FileTransfer, there: FileInfo | MpxError) -> MpxError | None:
-        """Return why what is there is not replaced; None where tasks of this copy have left it."""
-        if isinstance(there, MpxError):
-            return there
-        whose = self._left.whose(file.final, there, lambda task_id: self._tasks.copied(task_id, self.retry))
-        if whose is Whose.OTHERS:
-            self._left.settled([file.final])
-            return IsThere(file.final)
-        return LeftInDoubt(file.final) if whose is Whose.UNKNOWN else None
+    def _settle_told(
+        self,
+        begun: BegunTask,
+        files: Sequence[FileTransfer],
+        skipped: Mapping[str, str],
+        told: TaskClaims,
+        *,
+        is_adopted: bool,
+    ) -> None:
+        """Settle the files of a task that has succeeded."""
+        kept = [file for file in files if file.final in told.were_there]
+        untold = [file for file in files if file.final in told.untold]
+        self._settle([file for file in files if file not in {*kept, *untold}], skipped)
+        if is_adopted:  # why it has left them out is not known
+            self._copy_again([*kept, *untold])
+            return
+        self._keep_theirs(kept)
+        for file in untold:
+            says = "Globus says that it is copied, and does not have it among the files"
+            self._failed(file, IntegrityError(f"{file.named()}: {says} of the task {begun.task_id}"))
 
     def _copy_again(self, files: Sequence[FileTransfer]) -> None:
         """Have a task of this run copy files, which shows what is wrong with them."""
@@ -290,15 +283,6 @@ class GlobusWorker(SessionWorker):
 
     # --- what has become of files ----------------------------------------------------------------------
 
-    def _left_out(
-        self, begun: BegunTask, state: TaskState, files: list[FileTransfer], skipped: Mapping[str, str]
-    ) -> list[FileTransfer]:
-        """Return the files that were left out, as something has taken their names meanwhile."""
-        if self._tasks.replaces or not state.files_same:
-            return []
-        copied = self._tasks.copied(begun.task_id, self.retry)
-        return [file for file in files if file.final not in copied and file.source not in skipped]
-
     def _keep_theirs(self, files: Sequence[FileTransfer]) -> None:
         """Give up files whose names others have taken, while nothing of ours had them."""
         self._left.settled([file.final for file in files])
@@ -316,12 +300,17 @@ class GlobusWorker(SessionWorker):
             if error is None:
                 self._in_vain = 0
                 self._arrived(file)
-            elif isinstance(error, IntegrityError) and not file.failures and file.can_read_again:
-                file.failures += 1
-                self.context.supervisor.note(f"{error}; copied again", Severity.NOTICE)
-                self.context.queue.put_again(file, last=True)
             else:
-                self._scheduler.give_up(file, error)
+                self._failed(file, error)
+
+    def _failed(self, file: FileTransfer, error: MpxError) -> None:
+        """Have a file copied once more that is not what it is to be; else give it up."""
+        if isinstance(error, IntegrityError) and not file.failures and file.can_read_again:
+            file.failures += 1
+            self.context.supervisor.note(f"{error}; copied again", Severity.NOTICE)
+            self.context.queue.put_again(file, last=True)
+        else:
+            self._scheduler.give_up(file, error)
 
     def _arrived(self, file: FileTransfer) -> None:
         size_bytes = file.listed_bytes or 0
