@@ -34,6 +34,8 @@ class StartCheck:
             return Start(files)
         self._left.asked([file.final for file in files])
         in_doubt = [file for file in files if file.was_begun or self._left.has(file.final)]
+        if not in_doubt:
+            return Start(files)
         ours, refused, missing = list[FileTransfer](), dict[FileTransfer, MpxError](), list[str]()
         for file, there in zip(in_doubt, self._arrivals.there(in_doubt, retry), strict=True):
             if there is None:
