@@ -213,3 +213,5 @@ def test_what_is_longer_or_of_another_time_is_of_others(
     is_within = asked_s - CLOCKS_APART_S <= modified_s <= asked_s + lasted_s + CLOCKS_APART_S
     assert (found is Whose.OTHERS) == (there_bytes > size_bytes or not is_within)
     assert whose(FileInfo(Kind.FOLDER, 0, modified_s), item, state) is Whose.OTHERS
+    as_new = whose(FileInfo(Kind.FILE, 5, modified_s), ("/a", "/b", 5, modified_s), state)
+    assert as_new is (Whose.UNKNOWN if is_within else Whose.OURS)

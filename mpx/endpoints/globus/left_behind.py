@@ -119,12 +119,12 @@ def whose(there: FileInfo, item: Item, state: TaskState) -> Whose:
         return Whose.OTHERS
     if there.modified_s is None:
         return Whose.UNKNOWN
-    if modified_s is not None and abs(there.modified_s - modified_s) <= KEPT_WITHIN_S:
-        return Whose.OURS
+    has_its_time = modified_s is not None and abs(there.modified_s - modified_s) <= KEPT_WITHIN_S
     if state.asked_s is None or state.ended_s is None:
-        return Whose.UNKNOWN
+        return Whose.OURS if has_its_time else Whose.UNKNOWN
     if not state.asked_s - CLOCKS_APART_S <= there.modified_s <= state.ended_s + CLOCKS_APART_S:
-        return Whose.OTHERS
-    # All of it with another time: a task that was cut off just then, or a file of others, as long by chance.
+        return Whose.OURS if has_its_time else Whose.OTHERS
+    # All of it: of a task that was cut off just then, or of others, as long by chance. Where the source is as
+    # new its time shows nothing.
     is_part = there.known_bytes < size_bytes or not size_bytes
     return Whose.OURS if is_part else Whose.UNKNOWN
