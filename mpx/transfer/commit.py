@@ -122,7 +122,9 @@ class Committer:
         is_in_place = file.partial == file.final  # and perhaps still the old file
         may_be_untouched = is_in_place and not file.arrived_bytes
         is_short = file.is_small and not isinstance(error, NotRenamed) and not is_in_place
-        if not keep or is_short or may_be_untouched:
+        if isinstance(error, IsThere) and is_in_place:
+            self.removed(file)  # what has the name is of others: no later run is to take it for its own
+        elif not keep or is_short or may_be_untouched:
             self._verify_queue.discard(file)
         self.failed(file.source, error, file.listed_bytes or 0)
         self._queue.settle(file)
@@ -303,7 +305,7 @@ class Committer:
         )
 
     def removed(self, file: FileTransfer) -> None:
-        """The partial file of one that was given up is gone."""
+        """Nothing is left of a file that was given up."""
         self._journal.removed(file.final)
 
     def _spoiled(self, file: FileTransfer, error: MpxError) -> None:
