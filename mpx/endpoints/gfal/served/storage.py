@@ -44,6 +44,7 @@ ENDS_WITHIN_S = 2.0  # with what is under way
 _DONE = Status(Code.OK)
 _UNSUPPORTED = Status(Code.OP_UNSUPPORTED, "gfal2 is not asked for that")
 _IS_FOLDER = Status(Code.FAILURE, "a folder has that name")
+_REPLACES_NOTHING = Status(Code.OP_UNSUPPORTED, "the server renames to no name that is taken, as SRM does")
 _IS_THERE = Status(Code.FAILURE, "a file has that name")
 _OTHER_NAME = Status(
     Code.FAILURE,
@@ -162,8 +163,7 @@ class GfalStorage:
         except gfal2.GError as error:
             if not replaces or trouble(error.code, str(error.message)) is not Trouble.THERE:
                 raise
-            self._context.unlink(new)  # SRM replaces nothing
-            self._context.rename(old, new)
+            return _REPLACES_NOTHING
         return _DONE if self._is_named(asked.other) else _OTHER_NAME
 
     def _kind(self, url: str) -> int | None:
