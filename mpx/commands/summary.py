@@ -113,6 +113,10 @@ def _verified(report: Report) -> str:
     by = [f"{name} {format_size(count)}" for name, count in compared.items() if name != "none"]
     if report.algorithm == "none" or compared.get("none"):  # whatever befell those that failed
         return f"unverified ({', '.join(by)})" if by else "unverified"
+    passed, of_all = report.of_passed_bytes, sum(compared.values())
+    how = "" if not passed else ", of what passed here"
+    if passed != of_all:
+        how = how and f"{how}: {format_size(passed)}"
     if len(compared) == 1:
-        return f"verified ({report.checksum['algorithm']})"
-    return f"verified ({', '.join(by)})" if by else "verified"
+        return f"verified ({report.checksum['algorithm']}{how})"
+    return f"verified ({', '.join(by)}{how})" if by else "verified"

@@ -9,7 +9,7 @@ import posixpath
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from mpx.choices import NEVER
+from mpx.choices import NEVER, OF_PASSED
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
@@ -228,6 +228,12 @@ class Committer:
         elif isinstance(outcome, MpxError):
             self._unknown(section, outcome)
         elif outcome:
+            if algorithm.endswith(OF_PASSED):
+                stored = f"what {self._ends.far.location.authority} has stored"
+                self._report.note(
+                    f"{stored} was compared with what passed through this host, as the source tells no "
+                    "checksum that the destination tells, too"
+                )
             if not self._verify_queue.same(section, algorithm):
                 self._queue.put_again(file)
         else:

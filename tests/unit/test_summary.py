@@ -28,6 +28,25 @@ def test_what_failed_is_followed_by_what_was_done_as_where_all_is_well() -> None
     assert partial_summary(report).endswith("unverified (sha256 3 MiB)")
 
 
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ({}, "verified (adler32, of what passed here)"),
+        ({"adler32": 3}, "verified (adler32, of what passed here: 1 MiB)"),
+        ({"md5": 1_048_576}, "verified (adler32 1 MiB, md5 1 MiB, of what passed here: 1 MiB)"),
+    ],
+)
+def test_what_the_destination_was_compared_with(others: dict[str, int], told: str) -> None:
+    report = a_report(moved=0, failed=0)
+    report.begin(1_048_576)
+    report.moved(1_048_576, 0, compared={"adler32 of what passed here": 1_048_576})
+    for name, size in others.items():
+        report.moved(size, 0, compared={name: size})
+    report.files.total = report.files.moved
+    assert summary(report, verbose=False).endswith(told)
+    assert report.checksum["of_passed"] == 1_048_576
+
+
 def test_where_nothing_was_copied_nothing_is_called_verified() -> None:
     report = a_report(moved=0, failed=2)
     assert partial_summary(report) == "2 of 2 files were not copied; none was copied to /there"
