@@ -36,6 +36,7 @@ class Note:
 
     severity: Severity
     text: str
+    name: str = ""  # of the file that it is about, where others may have lines alike
 
 
 class Skip(StrEnum):
@@ -213,11 +214,11 @@ class Report:
         """Seconds since the copy began."""
         return time.monotonic() - self.began_s
 
-    def note(self, text: str, severity: Severity = Severity.INFO, /) -> None:
+    def note(self, text: str, severity: Severity = Severity.INFO, /, *, name: str = "") -> None:
         """Add a line for people, once."""
         with self._lock:
             if text not in self._notes and self._noted[severity] < self.MOST_LINES:
-                self._notes[text] = Note(severity, text)
+                self._notes[text] = Note(severity, text, name)
                 self._noted[severity] += 1
 
     @property

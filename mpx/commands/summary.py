@@ -29,11 +29,20 @@ def tell_details(report: Report, *, verbose: bool, quiet: bool) -> None:
                 complain(f"... and {left} more alike; -v names them, as does --report")
 
 
-def tell_unverified(report: Report) -> None:
-    """Print why what was copied is not verified, if anything was."""
-    if report.files.moved + report.files.resumed:
-        for note in report.noted(Severity.WARNING):
+def tell_unverified(report: Report, *, verbose: bool) -> None:
+    """Print why what was copied is not verified, if anything was; unless `verbose`, of many alike a few."""
+    if not report.files.moved + report.files.resumed:
+        return
+    notes = report.noted(Severity.WARNING)
+    for note in notes:
+        if verbose or not note.name:
             say(note.text)
+    of_files = [] if verbose else [(note.name, note.text) for note in notes if note.name]
+    for some, left in shown_and_left(of_files):
+        for _, text in some:
+            say(text)
+        if left:
+            say(f"unverified: ... and {left} more alike; -v names them, as does --report")
 
 
 def summary(report: Report, *, verbose: bool) -> str:

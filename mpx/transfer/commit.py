@@ -266,7 +266,8 @@ class Committer:
         if choice.is_required or (choice.has_answered and error.is_of_file):
             self._unknown(section, error.refusal)
             return
-        self._report.note(choice.unverified(file.source, error), Severity.WARNING)
+        name = file.source if choice.has_answered else ""  # else it is one line for all
+        self._report.note(choice.unverified(file.source, error), Severity.WARNING, name=name)
         if not self._verify_queue.exempt(section):
             self._queue.put_again(file)
 
