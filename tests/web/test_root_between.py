@@ -1,6 +1,7 @@
 """Between two servers of XRootD: the destination reads from the source, or data pass through this host."""
 
 import os
+import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -107,3 +108,31 @@ def test_through_this_host_where_the_destination_cannot(pair: Pair) -> None:
     assert (destination.folder / "file").read_bytes() == content
     assert any("data pass through this host" in str(note) for note in report.notes)
     assert report.checksum["result"] == "verified"
+
+
+def test_a_folder_that_is_not_ours_is_told_at_once(pair: Pair) -> None:
+    """Through this host it would be as forbidden."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(b"1")
+    (destination.folder / "closed").mkdir(exist_ok=True)  # of root, and the server is somebody else
+    ended = mpx_there("copy", f"{source.url}file", f"{destination.url}closed/file")
+    refused(ended, 4, "cannot store", "permission denied")
+    assert "through this host" not in ended.out + ended.err
+    assert not [*(destination.folder / "closed").iterdir()]
+
+
+def test_a_full_destination_is_told_at_once(pair: Pair) -> None:
+    """Where no file can be made any more."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(b"1")
+    small = destination.folder / "small"
+    small.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=1,mode=777", "tmpfs", small], check=True)
+    try:
+        ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
+        refused(ended, 9, "no space")
+        assert "through this host" not in ended.out + ended.err
+        assert "says no more" not in ended.err
+        assert not [*small.iterdir()]
+    finally:
+        subprocess.run(["umount", small], check=True)
