@@ -1,5 +1,6 @@
 """Between two servers of XRootD: the destination reads from the source, or data pass through this host."""
 
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -121,18 +122,36 @@ def test_a_folder_that_is_not_ours_is_told_at_once(pair: Pair) -> None:
     assert not [*(destination.folder / "closed").iterdir()]
 
 
+@contextlib.contextmanager
+def small_folder(server: RootServer, **limit: str) -> Iterator[Path]:
+    """A folder that has a file system of its own, with little room, while in the `with` block."""
+    folder = server.folder / "small"
+    folder.mkdir(exist_ok=True)
+    options = ",".join(f"{name}={value}" for name, value in limit.items())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"{options},mode=777", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 def test_a_full_destination_is_told_at_once(pair: Pair) -> None:
     """Where no file can be made any more."""
     source, destination = pair
     (source.folder / "file").write_bytes(b"1")
-    small = destination.folder / "small"
-    small.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=1,mode=777", "tmpfs", small], check=True)
-    try:
+    with small_folder(destination, nr_inodes="1") as folder:
         ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
         refused(ended, 9, "no space")
         assert "through this host" not in ended.out + ended.err
         assert "says no more" not in ended.err
-        assert not [*small.iterdir()]
-    finally:
-        subprocess.run(["umount", small], check=True)
+        assert not [*folder.iterdir()]
+
+
+def test_a_destination_that_fills_up_is_told(pair: Pair) -> None:
+    """XRootD 5.5 says that it has copied the file, and has a part of it."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(os.urandom(3_000_000))
+    with small_folder(destination, size="1m") as folder:
+        ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
+        refused(ended, 4, "of 3000000 bytes, as where no space is left")
+        assert not [*folder.iterdir()]

@@ -9,7 +9,7 @@ from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.lanes import LaneOptions
 from mpx.endpoints.sftp.refusals import cannot_send, cannot_store, is_denied, is_missing, is_ok, reason
 from mpx.endpoints.sftp.session import STOP_INTERVAL_S, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import Attributes, Extended, Handle, Open, PacketKind, Reply
+from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Handle, Open, PacketKind, Reply
 from mpx.endpoints.xrootd.lanes import XrootdLanes
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
@@ -18,8 +18,8 @@ from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, MpxError, NoSpace, ThirdPartyRefused, TransferTimeout
-from mpx.units import format_duration
+from mpx.errors import ConnectionLost, DestinationError, MpxError, NoSpace, ThirdPartyRefused, TransferTimeout
+from mpx.units import counted, format_duration
 
 MARKER_S = 3.0  # that pass until it is told how far a copy has come, at most
 REMOVE_S = 10.0  # that a server has to remove what is left, when nobody waits for more
@@ -104,6 +104,9 @@ class XrootdPairWorker(SessionWorker):
         if not is_ok(reply):
             self._refused(session, file, reply)
             return
+        if file.retried_sections and (why := self._why_short(session, file)):
+            self._scheduler.give_up(file, why)
+            return
         self._left = None
         self._is_at(file.size_bytes)
         file.landed(0, file.size_bytes)
@@ -160,6 +163,17 @@ class XrootdPairWorker(SessionWorker):
                 f"{reason(reply)}"
             )
         self._scheduler.give_up(file, error)
+
+    def _why_short(self, session: SftpSession, file: FileTransfer) -> DestinationError | None:
+        """Return what is wrong with a file of which the destination has stored less than it says, twice."""
+        (told,) = session.ask([request(PacketKind.LSTAT, wire.name(file.partial))])
+        stored_bytes = told.attributes.size_bytes if isinstance(told, Described) else None
+        if stored_bytes is None or stored_bytes >= file.size_bytes:
+            return None
+        return DestinationError(
+            f"{self._destination.name} says that it has copied {file.source}, and has stored {stored_bytes} "
+            f"of {counted(file.size_bytes, 'byte')}, as where no space is left; look there"
+        )
 
     @staticmethod
     def _denies_us(session: SftpSession, file: FileTransfer) -> bool:
