@@ -9,7 +9,7 @@ import posixpath
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from mpx.choices import NEVER
+from mpx.choices import NEVER, OF_PASSED
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
@@ -230,6 +230,12 @@ class Committer:
         elif isinstance(outcome, MpxError):
             self._unknown(section, outcome)
         elif outcome:
+            if algorithm.endswith(OF_PASSED):
+                stored = f"what {self._ends.far.location.authority} has stored"
+                self._report.note(
+                    f"{stored} was compared with what passed through this host, as the source tells no "
+                    "checksum that the destination tells, too"
+                )
             if not self._verify_queue.same(section, algorithm):
                 self._queue.put_again(file)
         else:
@@ -262,7 +268,8 @@ class Committer:
         if choice.is_required or (choice.has_answered and error.is_of_file):
             self._unknown(section, error.refusal)
             return
-        self._report.note(choice.unverified(file.source, error), Severity.WARNING)
+        name = file.source if choice.has_answered else ""  # else it is one line for all
+        self._report.note(choice.unverified(file.source, error), Severity.WARNING, name=name)
         if not self._verify_queue.exempt(section):
             self._queue.put_again(file)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -166,3 +167,49 @@ def test_through_this_host_where_the_destination_cannot(pair: Pair) -> None:
     assert (destination.folder / "file").read_bytes() == content
     assert any("data pass through this host" in str(note) for note in report.notes)
     assert report.checksum["result"] == "verified"
+
+
+def test_a_folder_that_is_not_ours_is_told_at_once(pair: Pair) -> None:
+    """Through this host it would be as forbidden."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(b"1")
+    (destination.folder / "closed").mkdir(exist_ok=True)  # of root, and the server is somebody else
+    ended = mpx_there("copy", f"{source.url}file", f"{destination.url}closed/file")
+    refused(ended, 4, "cannot store", "permission denied")
+    assert "through this host" not in ended.out + ended.err
+    assert not [*(destination.folder / "closed").iterdir()]
+
+
+@contextlib.contextmanager
+def small_folder(server: RootServer, **limit: str) -> Iterator[Path]:
+    """A folder that has a file system of its own, with little room, while in the `with` block."""
+    folder = server.folder / "small"
+    folder.mkdir(exist_ok=True)
+    options = ",".join(f"{name}={value}" for name, value in limit.items())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"{options},mode=777", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_destination_is_told_at_once(pair: Pair) -> None:
+    """Where no file can be made any more."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(b"1")
+    with small_folder(destination, nr_inodes="1") as folder:
+        ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
+        refused(ended, 9, "no space")
+        assert "through this host" not in ended.out + ended.err
+        assert "says no more" not in ended.err
+        assert not [*folder.iterdir()]
+
+
+def test_a_destination_that_fills_up_is_told(pair: Pair) -> None:
+    """XRootD 5.5 says that it has copied the file, and has a part of it."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(os.urandom(3_000_000))
+    with small_folder(destination, size="1m") as folder:
+        ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
+        refused(ended, 4, "of 3000000 bytes, as where no space is left")
+        assert not [*folder.iterdir()]

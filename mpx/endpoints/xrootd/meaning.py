@@ -79,8 +79,8 @@ def refusal(errno: int, message: str) -> Status:
     """Return what it means that a server refuses something. What is below a file does not exist."""
     is_below_file = errno == FILE_SYSTEM and "not a directory" in message
     code = Code.NO_SUCH_FILE if is_below_file else _CODES.get(errno, Code.FAILURE)
-    full = "no space left: " if errno in _FULL or "no space left" in message else ""
-    return Status(code, f"{full}{told(message)}")
+    is_untold = errno in _FULL and "no space left" not in message
+    return Status(code, f"{'no space left: ' if is_untold else ''}{told(message)}")
 
 
 def not_taken(error: Exception) -> Status:
