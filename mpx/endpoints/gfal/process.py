@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpx.endpoints.child_process import ChildProcess
+from mpx.endpoints.child_process import CLOSED_WITHIN_S, ChildProcess
 from mpx.endpoints.gfal.meaning import is_not_trusted, told
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
@@ -16,6 +16,7 @@ from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.endpoints.xrootd.process import environment
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.location import ROOT_PORTS, VIA_GFAL, WEB_PORTS, Location
+from mpx.net.x509.ca_folder import CaFolder
 from mpx.text import shown
 
 PYTHON = "/usr/bin/python3"  # for which Debian has the binding
@@ -62,13 +63,24 @@ class GfalProcess(ChildProcess):
             by_server,
         )
         inherited = {name: value for name, value in os.environ.items() if name not in _TOKENS}
-        if usual.ca and Path(usual.ca).is_file():
-            inherited["SSL_CERT_FILE"] = usual.ca  # for HTTP
-        told_so = {**environment(usual, of_root, inherited), VARIABLE: settings.text()}
+        self._cas = CaFolder(usual.ca) if usual.ca is not None else None
+        if self._cas:  # which takes the place of the system's, too, by HTTP
+            inherited.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=self._cas.folder)
+        told_so = {**environment(usual, of_root, inherited, self._cas), VARIABLE: settings.text()}
         try:
             super().__init__([PYTHON, "-I", PROGRAM], first.host, told_so)
         except OSError as error:
+            self._remove_cas()
             raise UsageError(f"gfal2 needs {PYTHON}: {error.strerror}; {_PACKAGES}") from None
+
+    def close(self, wait_s: float = CLOSED_WITHIN_S) -> None:
+        """See ChildProcess."""
+        super().close(wait_s)
+        self._remove_cas()
+
+    def _remove_cas(self) -> None:
+        if self._cas:
+            self._cas.close()
 
     def late(self, wait_s: float) -> MpxError:
         """See ChildProcess."""

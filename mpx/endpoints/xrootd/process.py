@@ -8,11 +8,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpx.endpoints.child_process import ChildProcess
+from mpx.endpoints.child_process import CLOSED_WITHIN_S, ChildProcess
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN, NO_TRUST
 from mpx.endpoints.xrootd.login import PROXY, XrootdLogin
 from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
+from mpx.net.x509.ca_folder import CaFolder
 from mpx.text import shown
 
 GRID_CAS = "/etc/grid-security/certificates"  # where the library looks
@@ -29,8 +30,10 @@ class XrootdProcess(ChildProcess):
         """Raises UsageError where it cannot be started, and as BearerTokens.check."""
         self._login, self._secret, self._looked_s = login, login.secret(), time.monotonic()
         self._is_outdated = False
-        told = environment(login.options, self._secret, os.environ)
-        self._trusts = " and ".join(told[name] for name in _OF_CAS if name in told) or GRID_CAS
+        ca = login.options.ca
+        self._cas = CaFolder(ca) if ca is not None else None
+        told = environment(login.options, self._secret, os.environ, self._cas)
+        self._trusts = ca or " and ".join(told[name] for name in _OF_CAS if name in told) or GRID_CAS
         words = [sys.executable, "-P", "-m", "mpx.endpoints.xrootd", login.url]
         try:
             super().__init__(
@@ -39,7 +42,17 @@ class XrootdProcess(ChildProcess):
                 told,
             )
         except OSError as error:
+            self._remove_cas()
             raise UsageError(f"cannot start another Python: {error.strerror}") from None
+
+    def close(self, wait_s: float = CLOSED_WITHIN_S) -> None:
+        """See ChildProcess."""
+        super().close(wait_s)
+        self._remove_cas()
+
+    def _remove_cas(self) -> None:
+        if self._cas:
+            self._cas.close()
 
     @property
     def is_outdated(self) -> bool:
@@ -78,8 +91,10 @@ class XrootdProcess(ChildProcess):
         return ConnectionLost(f"{self.host}, by XRootD at port {self._login.location.port}: {told}")
 
 
-def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the process: what the library is told by it."""
+def environment(
+    options: XrootdOptions, token: str, inherited: Mapping[str, str], cas: CaFolder | None = None
+) -> dict[str, str]:
+    """Return the environment of the process: what the library is told by it. `cas`: of --ca."""
     told = {
         **inherited,
         "XRD_CONNECTIONWINDOW": str(max(1, round(options.connect_timeout_s))),
@@ -100,9 +115,10 @@ def environment(options: XrootdOptions, token: str, inherited: Mapping[str, str]
         told["X509_USER_CERT" if options.key else PROXY] = options.certificate
     if options.key:
         told["X509_USER_KEY"] = options.key
-    if options.ca:
-        is_folder = Path(options.ca).is_dir()
-        told["X509_CERT_DIR" if is_folder else "X509_CERT_FILE"] = options.ca
+    if cas:
+        for name in _OF_CAS:
+            told.pop(name, None)
+        told["X509_CERT_DIR"] = cas.folder
     elif not (any(map(told.get, _OF_CAS)) or Path(GRID_CAS).is_dir()):
         told["X509_CERT_DIR"] = ssl.get_default_verify_paths().openssl_capath  # as web servers are known by
     return told
