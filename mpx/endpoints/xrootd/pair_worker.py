@@ -11,6 +11,7 @@ from mpx.endpoints.sftp.refusals import cannot_send, cannot_store, is_missing, i
 from mpx.endpoints.sftp.session import STOP_INTERVAL_S, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Extended, PacketKind, Reply
 from mpx.endpoints.xrootd.lanes import XrootdLanes
+from mpx.endpoints.xrootd.names import why_not_straight
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.marked_bytes import MarkedBytes
@@ -98,6 +99,8 @@ class XrootdPairWorker(SessionWorker):
             self._is_busy = is_so
 
     def _carry(self, file: FileTransfer) -> None:
+        if why := why_not_straight(file.source):
+            raise ThirdPartyRefused(why)
         session = self.open_session()
         self._left = file
         reply = self._copied(session, file)
