@@ -89,7 +89,10 @@ _MORE = {
 }
 _UNREACHED = re.compile(
     r"connection refused|could not connect|connect(ion)? (failed|timed out)|could not read status line|"
-    r"unexpected eof|connection reset|reset by peer",
+    r"unexpected eof|connection reset|reset by peer|"
+    # of XRootD's library, not of a server:
+    r"\[(error|fatal)\] (connection error|socket (error|timeout|disconnected)|stream disconnect|"
+    r"initialization error|invalid session|operation interrupted)",
     re.IGNORECASE,
 )
 

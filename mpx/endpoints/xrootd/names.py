@@ -10,4 +10,4 @@ def why_not_straight(source: str) -> str:
     """
     if "&" not in source:
         return ""
-    return f"the name {quoted(source)} has a &, at which XRootD ends the name that a server asks another one for"
+    return f"the name {quoted(source)} has a &, at which XRootD ends what one server asks another one for"
